@@ -1,4 +1,6 @@
-"""What all tests share: where the real logs are, and property tests that try the same examples every time."""
+"""What all tests share: where the real logs are, and property tests that try the same examples
+every time.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
+settings.register_profile(
+    "clickgym", derandomize=True, deadline=None
+)  # no deadline: first calls compile
 settings.load_profile("clickgym")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real click logs, which the project does not contain; tests that need it are skipped without it."""
-    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).resolve().parents[1] / "shared" / "data"))
+    """The folder of real click logs, which the project does not contain; tests that need it are
+    skipped without it.
+    """
+    folder = Path(
+        os.environ.get("CLICKGYM_DATA", Path(__file__).resolve().parents[1] / "shared" / "data")
+    )
     if not folder.is_dir():
         pytest.skip(f"no real logs: {folder} is not a folder (CLICKGYM_DATA names another)")
     return folder
@@ -36,10 +44,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from started(tmp_path_factory.mktemp("profile"))
 
 
-os.environ.pop("COLUMNS", None)  # pytest-xdist sets it for its workers; commands follow it where there is no terminal
-os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # no worker processes but where a test asks for them by a number of jobs
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch, for which the networks are too small for more
-gc.set_threshold(1_000_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+os.environ.pop(
+    "COLUMNS", None
+)  # pytest-xdist sets it for its workers; commands follow it where there is no terminal
+os.environ.setdefault(
+    "LOKY_MAX_CPU_COUNT", "1"
+)  # no worker processes but where a test asks for them by a number of jobs
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # torch, for which the networks are too small for more
+gc.set_threshold(
+    1_000_000, 20, 20
+)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
 
 
 def pytest_collection_finish() -> None:
@@ -64,7 +80,11 @@ def drawing_only(wanted: str) -> Any:
 
         drawn = figures.drawn
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+            patch.setattr(
+                figures,
+                "drawn",
+                lambda figure, kind: drawn(figure, kind) if kind == wanted else b"",
+            )
             yield
 
     return only
@@ -82,7 +102,9 @@ undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests
 def cluster():
     """A Dask scheduler and two workers, processes that are started anew when they die."""
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
         yield cluster
 
 
@@ -115,12 +137,19 @@ def killing(cluster):
 def printed(monkeypatch, capsys):
     """What a command prints in a terminal of a width, or where there is none."""
 
-    from clickgym.command_line import main  # which the process that hands out the tests does not need
+    from clickgym.command_line import (
+        main,
+    )  # which the process that hands out the tests does not need
 
     def run(words, width=None):
         with monkeypatch.context() as patch:
             if width is not None:
-                for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm", "NO_COLOR": 1}.items():
+                for name, value in {
+                    "COLUMNS": width,
+                    "TTY_COMPATIBLE": 1,
+                    "TERM": "xterm",
+                    "NO_COLOR": 1,
+                }.items():
                     patch.setenv(name, str(value))
             assert main(words) == 0
         return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
@@ -143,7 +172,9 @@ def refused(capsys):
 
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path_factory):
-    """Modules that a test wrote are not taken for those of the same name that another one writes."""
+    """Modules that a test wrote are not taken for those of the same name that another one
+    writes.
+    """
     before = set(sys.modules)
     yield
     written = str(tmp_path_factory.getbasetemp())
@@ -155,7 +186,9 @@ def own_modules(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def registries():
     """What a test registers is gone after it."""
-    from registries import restored  # loads the package, which the process that hands out the tests does not need
+    from registries import (
+        restored,
+    )  # loads the package, which the process that hands out the tests does not need
 
     with restored():
         yield

@@ -1,4 +1,6 @@
-"""What ranks: the interface of agents and the published algorithms; no click model and no session lies here."""
+"""What ranks: the interface of agents and the published algorithms; no click model and no session
+lies here.
+"""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING

@@ -1,4 +1,6 @@
-"""`Agent`, the interface of all agents, and `CompiledAgent`, the base class of agents that consist of compiled kernels."""
+"""`Agent`, the interface of all agents, and `CompiledAgent`, the base class of agents that consist
+of compiled kernels.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +30,32 @@ from ..core.kernels import entry, static_kernels
 from ..core.state import Declared, declared, first_arrays
 from ..envs.spaces import check_ranking
 from .clicks import checked_clicks, sessions_of_log
-from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, replaced_by, take_declarations
+from .hyperparameters import (
+    Hyperparameter,
+    constructor,
+    count,
+    hyperparameter,
+    replaced_by,
+    take_declarations,
+)
 from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
 
 
 LARGEST_FEATURE = 1e6
-"""The largest value of a feature. Norms should be at most 1; with very large values, sums of squares lose the small ones."""
+"""The largest value of a feature. Norms should be at most 1; with very large values, sums of
+squares lose the small ones.
+"""
 
 
 class Agent(ABC):
     """Ranks K of L items, session after session, and learns from the clicks.
 
-    Subclass it in plain Python, with these two methods and a constructor ``(n_items, n_positions, *, ..., seed=None)``, and
-    the agent works everywhere: `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents module:Class``. An agent sees
-    only the arguments of these methods: never the click model, the optimum, or ``info``.
+    Subclass it in plain Python, with these two methods and a constructor ``(n_items, n_positions,
+    *, ..., seed=None)``, and the agent works everywhere: `clickgym.run`, `clickgym.sweep`, and
+    ``clickgym run --agents module:Class``. An agent sees only the arguments of these methods: never
+    the click model, the optimum, or ``info``.
 
     Example:
         >>> class Rotate(Agent):
@@ -60,12 +72,15 @@ class Agent(ABC):
     """
 
     learns_from_any_list: ClassVar[bool] = False
-    """Whether `update` takes any list, also one of another agent or of a log; if False, only the list that `rank` has just
-    returned."""
+    """Whether `update` takes any list, also one of another agent or of a log; if False, only the
+    list that `rank` has just returned.
+    """
 
     search_space: ClassVar[SearchSpace] = {}
-    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if there is nothing to tune. It
-    contains the default; if the default is None and follows from the horizon, the search also tries None."""
+    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if
+    there is nothing to tune. It contains the default; if the default is None and follows from the
+    horizon, the search also tries None.
+    """
 
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
@@ -79,7 +94,9 @@ class Agent(ABC):
         """
 
     @abstractmethod
-    def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
+    def update(
+        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
+    ) -> None:
         """Learn from a session.
 
         Args:
@@ -90,15 +107,26 @@ class Agent(ABC):
         """
 
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
-        """Note that the user has left for good (``terminated``): the next session is the first one of another user."""
+        """Note that the user has left for good (``terminated``): the next session is the first one
+        of another user.
+        """
 
     def __repr__(self) -> str:
-        return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
+        return as_call(
+            self,
+            **{
+                name: getattr(self, name)
+                for name in ("n_items", "n_positions")
+                if hasattr(self, name)
+            },
+        )
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(hyperparameter,))
 class _Declaring(Agent):
-    """Lets type checkers know the constructors that are made of declarations; it does nothing else."""
+    """Lets type checkers know the constructors that are made of declarations; it does nothing
+    else.
+    """
 
     state: Any  # a named tuple of its own class
 
@@ -122,15 +150,19 @@ else:
 
 
 class CompiledAgent(_Sized):
-    """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
+    """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of
+    the published algorithms.
 
-    A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
-    and ``state_type``, the class of its named tuple, whose fields declare their first values (see `clickgym.core.state`); or
-    it builds the first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
-    It declares its hyper-parameters in its body (see `clickgym.agents.hyperparameters`) and gets a constructor ``(n_items,
-    n_positions, *, ..., seed=None)``, which takes these and those of its bases; or it writes its own, which checks them and
-    calls ``super().__init__(n_items, n_positions, seed, **hyperparameters)``.
-    The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for bit.
+    A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and
+    ``update_kernel(state, ranking, clicks)``, and ``state_type``, the class of its named tuple,
+    whose fields declare their first values (see `clickgym.core.state`); or it builds the first
+    state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and
+    ``self.hyperparameters``. It declares its hyper-parameters in its body (see
+    `clickgym.agents.hyperparameters`) and gets a constructor ``(n_items, n_positions, *, ...,
+    seed=None)``, which takes these and those of its bases; or it writes its own, which checks them
+    and calls ``super().__init__(n_items, n_positions, seed, **hyperparameters)``. The runner's
+    compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for
+    bit.
 
     Attributes:
         state: the named tuple; arrays that change in place, and constants.
@@ -143,15 +175,18 @@ class CompiledAgent(_Sized):
     click_models: ClassVar[str] = "any"
     """The click models for which the algorithm was made."""
     told: ClassVar[Mapping[str, str]] = {}
-    """Hyper-parameters that the paper assumes known, each with the source from which ``make_agent`` fills it in:
-    ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``. The last one is the click model itself, for
-    agents of experiments that draw their start from it."""
+    """Hyper-parameters that the paper assumes known, each with the source from which ``make_agent``
+    fills it in: ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``.
+    The last one is the click model itself, for agents of experiments that draw their start from it.
+    """
 
     growing: ClassVar[frozenset[str]] = frozenset()
     """State arrays that grow: `make_room` replaces them by longer ones."""
 
     flags: ClassVar[tuple[str, ...]] = ()
-    """Names of true-or-false attributes that are saved with the state; one that a file lacks stays as in a new agent."""
+    """Names of true-or-false attributes that are saved with the state; one that a file lacks stays
+    as in a new agent.
+    """
 
     state_type: ClassVar[Any]
     """The named tuple, if its fields declare the first state."""
@@ -182,9 +217,15 @@ class CompiledAgent(_Sized):
 
     @classmethod
     def _collect_hyperparameters(cls, own: dict[str, Hyperparameter]) -> None:
-        """Make the constructor, `search_space` and `told` from the declarations, where the class does not define them."""
+        """Make the constructor, `search_space` and `told` from the declarations, where the class
+        does not define them.
+        """
         cls.declarations = tuple(own.items())
-        cls._declared = {name: each for base in cls.__mro__[::-1] for name, each in vars(base).get("declarations", ())}
+        cls._declared = {
+            name: each
+            for base in cls.__mro__[::-1]
+            for name, each in vars(base).get("declarations", ())
+        }
         if own and "search_space" not in vars(cls):
             cls.search_space = replaced_by(own, cls.search_space, "search")
         if own and "told" not in vars(cls):
@@ -192,7 +233,9 @@ class CompiledAgent(_Sized):
         if "__init__" not in vars(cls) and (own or hasattr(cls.__init__, "is_declared")):
             cls.__init__ = constructor(cls, cls._declared, CompiledAgent.__init__)  # type: ignore[method-assign]
 
-    def __init__(self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any
+    ) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.hyperparameters = hyperparameters
@@ -205,7 +248,9 @@ class CompiledAgent(_Sized):
         self.ranking = np.full(self.n_positions, -1, np.int64)
 
     def _initial_state(self) -> Any:
-        """Return the state before the first session: as its fields declare it, with `_first_values`."""
+        """Return the state before the first session: as its fields declare it, with
+        `_first_values`.
+        """
         if not hasattr(self, "state_type"):
             raise TypeError(f"{type(self).__name__} has neither a state_type nor an _initial_state")
         values = first_arrays(self.state_type, self._state_sizes())
@@ -220,15 +265,18 @@ class CompiledAgent(_Sized):
         return {"L": self.n_items, "K": self.n_positions}
 
     def _first_values(self) -> dict[str, Any]:
-        """Return the first values of fields that declare none, unless they are hyper-parameters of the same name."""
+        """Return the first values of fields that declare none, unless they are hyper-parameters of
+        the same name.
+        """
         return {}
 
     def best(self) -> NDArray[np.int64]:
-        """Return the list that the agent would show without exploration, by its present estimates; the agent does not change.
+        """Return the list that the agent would show without exploration, by its present estimates;
+        the agent does not change.
 
         Returns:
-            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates are in the order of their ids;
-            the estimate of an item that was never observed is 0.
+            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates are in
+            the order of their ids; the estimate of an item that was never observed is 0.
 
         Raises:
             ValueError: the agent has no such list.
@@ -244,14 +292,17 @@ class CompiledAgent(_Sized):
         raise ValueError(f"{type(self).__name__} has no best list: its class defines none")
 
     def _best_by(self, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the list of the K largest estimates, the largest one at the position that the agent prefers."""
+        """Return the list of the K largest estimates, the largest one at the position that the
+        agent prefers.
+        """
         order = np.argsort(-estimates, kind="stable")[: self.n_positions]
         ranking = np.empty(self.n_positions, np.int64)
         ranking[getattr(self.state, "positions", np.arange(self.n_positions))] = order
         return ranking
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the state, if it grows, before sessions are played or a log is learned; kernels allocate no memory.
+        """Enlarge the state, if it grows, before sessions are played or a log is learned; kernels
+        allocate no memory.
 
         Args:
             n_sessions: the largest number of sessions before the next call.
@@ -261,7 +312,8 @@ class CompiledAgent(_Sized):
         """Choose the list to show, as `Agent.rank`.
 
         Args:
-            observation: the last observation of the environment; only agents that need features or a state read it.
+            observation: the last observation of the environment; only agents that need features or
+                a state read it.
 
         Raises:
             ValueError: the observation lacks the features or the state that the agent needs.
@@ -275,30 +327,37 @@ class CompiledAgent(_Sized):
         """Return what the kernels need from an observation, checked."""
         return ()
 
-    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+    def update(
+        self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
+    ) -> None:
         """Learn from the clicks on a list.
 
         Args:
             observation: the observation that `rank` got for this list.
-            ranking: ``(K,)`` the list that was shown: the last one of `rank`; for an agent that learns from any list any other,
-                too.
-            clicks: ``(K,)`` 0 or 1 for each position; for an agent that learns from any list also -1, from a position on that
-                was not shown.
+            ranking: ``(K,)`` the list that was shown: the last one of `rank`; for an agent that
+                learns from any list any other, too.
+            clicks: ``(K,)`` 0 or 1 for each position; for an agent that learns from any list also
+                -1, from a position on that was not shown.
             reward: unused.
 
         Raises:
-            ValueError: an agent that does not learn from any list got a list that is not its last one; or impossible clicks.
-                Then nothing is learned.
+            ValueError: an agent that does not learn from any list got a list that is not its last
+                one; or impossible clicks. Then nothing is learned.
         """
         checked = checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
-        arguments, is_last = self._seen(observation), self.ranking[0] >= 0 and _are_equal(ranking, self.ranking)
+        arguments, is_last = (
+            self._seen(observation),
+            self.ranking[0] >= 0 and _are_equal(ranking, self.ranking),
+        )
         if is_last:
             items = self.ranking
         elif self.learns_from_any_list:
             items = check_ranking(ranking, self.n_items, self.n_positions)
             self.make_room(1)
         elif self.ranking[0] < 0:
-            raise ValueError(f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update")
+            raise ValueError(
+                f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update"
+            )
         else:
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
         entry(self.update_kernel)(self.state, items, checked, *arguments)
@@ -309,14 +368,15 @@ class CompiledAgent(_Sized):
         """Learn from a log, sessions in which something else chose the lists.
 
         Args:
-            log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as a click log in memory; they may have
-                fewer columns. Items or clicks are -1 from the position where a list ends or was not seen any further. Agents
-                that rank by features also need ``context (n, K, d)``, the features of the item at each position.
+            log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as a click log in
+                memory; they may have fewer columns. Items or clicks are -1 from the position where
+                a list ends or was not seen any further. Agents that rank by features also need
+                ``context (n, K, d)``, the features of the item at each position.
 
         Raises:
             TypeError: what is given has no rankings and clicks.
-            ValueError: the agent learns only from its own lists, or lists or clicks are impossible. Then nothing is
-                learned.
+            ValueError: the agent learns only from its own lists, or lists or clicks are impossible.
+                Then nothing is learned.
 
         Example:
             >>> from types import SimpleNamespace
@@ -327,7 +387,9 @@ class CompiledAgent(_Sized):
             [1, 1, 1]
         """
         if not self.learns_from_any_list:
-            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns only from its own last list")
+            raise ValueError(
+                f"{type(self).__name__} cannot learn from a log: it learns only from its own last list"
+            )
         update, sessions = entry(self.update_kernel), list(self._sessions_of(log))
         self.make_room(len(sessions))
         for session in sessions:
@@ -338,12 +400,15 @@ class CompiledAgent(_Sized):
         return zip(*sessions_of_log(log, self.n_items, self.n_positions), strict=True)
 
     def __repr__(self) -> str:
-        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
+        return as_call(
+            self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters
+        )
 
     # ------------------------------------------------------------------------------------------------ saving and loading
 
     def save(self, path: str | Path | BinaryIO) -> None:
-        """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in the middle of a run.
+        """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in
+        the middle of a run.
 
         Args:
             path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
@@ -359,7 +424,8 @@ class CompiledAgent(_Sized):
             "n_items": self.n_items,
             "n_positions": self.n_positions,
             "hyperparameters": {
-                name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.hyperparameters.items()
+                name: value.tolist() if isinstance(value, np.ndarray) else value
+                for name, value in self.hyperparameters.items()
             },
             "generator": self.rng.bit_generator.state,
             **{name: getattr(self, name) for name in self.flags},
@@ -367,7 +433,9 @@ class CompiledAgent(_Sized):
         arrays = {f"state_{name}": value for name, value in self._arrays().items()}
 
         file = io.BytesIO()
-        np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
+        np.savez(
+            file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays
+        )
         if to is None:
             cast(BinaryIO, path).write(file.getvalue())
         else:
@@ -385,23 +453,28 @@ class CompiledAgent(_Sized):
                 value = np.empty((len(saved), *value.shape[1:]), value.dtype)
                 self.state = self.state._replace(**{name: value})
             if (saved.shape, saved.dtype) != (value.shape, value.dtype):
-                raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
+                raise ValueError(
+                    f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}"
+                )
             value[...] = saved
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
         """Read an agent that `save` wrote; it continues exactly where it was.
 
-        ``CompiledAgent.load`` reads any published agent. An agent of your own is read by its class, ``MyAgent.load``.
+        ``CompiledAgent.load`` reads any published agent. An agent of your own is read by its class,
+        ``MyAgent.load``.
 
         Args:
-            path: the file; or a binary file that is open for reading, such as ``io.BytesIO(content)``.
+            path: the file; or a binary file that is open for reading, such as
+                ``io.BytesIO(content)``.
 
         Returns:
             The agent; called on a subclass, it must be one of that class.
 
         Raises:
-            ValueError: the file is not a saved agent, or of another version; or its agent has another class.
+            ValueError: the file is not a saved agent, or of another version; or its agent has
+                another class.
         """
         if not isinstance(path, io.IOBase):
             path = check_path("path", path)
@@ -413,37 +486,59 @@ class CompiledAgent(_Sized):
         check_format(path, description.get("format"))
         agent_class = cls if name == cls.__qualname__ else cls._published.get(name)
         if agent_class is None:
-            raise ValueError(f"{path} holds an agent {name}, which is not a published one; call {name}.load")
+            raise ValueError(
+                f"{path} holds an agent {name}, which is not a published one; call {name}.load"
+            )
         if not issubclass(agent_class, cls):
             raise ValueError(f"{path} holds a {name}, not a {cls.__name__}")
         with reading(path, "is not a saved agent, or damaged", cure):
             return cast(Self, agent_class._restored(description, arrays))
 
     @classmethod
-    def _restored(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CompiledAgent:
+    def _restored(
+        cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> CompiledAgent:
         """The agent that a file describes."""
-        agent = cls(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
+        agent = cls(
+            description["n_items"],
+            description["n_positions"],
+            seed=0,
+            **description["hyperparameters"],
+        )
         agent.rng.bit_generator.state = description["generator"]
         agent.ranking[:] = arrays["ranking"]
         if agent.ranking[0] >= 0:  # else none waits for clicks
             check_ranking(agent.ranking, agent.n_items, agent.n_positions)
         for name in agent.flags:
             setattr(agent, name, check_flag(name, description[name]))
-        agent._restore({name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")})
+        agent._restore(
+            {
+                name.removeprefix("state_"): value
+                for name, value in arrays.items()
+                if name.startswith("state_")
+            }
+        )
         return agent
 
 
 class ContextualAgent(CompiledAgent):
     """A `CompiledAgent` that ranks candidates by their features, which change in every session.
 
-    Its kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state, ranking, clicks, features)``;
-    ``features`` is the ``(L, d)`` array of the session's candidates; row i is item i of this session. An observation is a
-    mapping with ``"features"``.
+    Its kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state,
+    ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates;
+    row i is item i of this session. An observation is a mapping with ``"features"``.
     """
 
     n_features: int = hyperparameter(check=count(), doc="d, the number of features of a candidate.")
 
-    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed = None, **hyperparameters: Any) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        seed: Seed = None,
+        **hyperparameters: Any,
+    ) -> None:
         super().__init__(n_items, n_positions, seed, n_features=n_features, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:
@@ -452,17 +547,27 @@ class ContextualAgent(CompiledAgent):
     def _sessions_of(self, log: Any) -> Iterable[tuple[NDArray[Any], ...]]:
         context = getattr(log, "context", None)
         if context is None:
-            raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
-        features = checked_features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
+            raise ValueError(
+                f"{type(self).__name__} learns from features, and the log has no context"
+            )
+        features = checked_features(
+            np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features)
+        )
         lists, clicks = sessions_of_log(log, None, self.n_positions)
         ranking = np.arange(self.n_positions)
-        return ((ranking, *session) for session in zip(clicks, features.reshape(len(lists), -1, self.n_features), strict=True))
+        return (
+            (ranking, *session)
+            for session in zip(
+                clicks, features.reshape(len(lists), -1, self.n_features), strict=True
+            )
+        )
 
     weights: ClassVar[str] = "theta"
     """Name of the state array with the weights of the features."""
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
-        """Return the order of candidates by the present estimates, without exploration; the agent does not change.
+        """Return the order of candidates by the present estimates, without exploration; the agent
+        does not change.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.
@@ -475,7 +580,9 @@ class ContextualAgent(CompiledAgent):
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(observation, Mapping) or "features" not in observation:
-            raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
+            raise ValueError(
+                f"{type(self).__name__} needs an observation with 'features', got {observation!r}"
+            )
         value, shape = observation["features"], (self.n_items, self.n_features)
         if type(value) is np.ndarray and value.dtype.kind in "iuf" and value.shape == shape:
             features = np.array(value, np.float64, order="C")
@@ -487,16 +594,24 @@ class ContextualAgent(CompiledAgent):
 class StateAgent(CompiledAgent):
     """A `CompiledAgent` that observes the state of users with a memory.
 
-    Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking, clicks, user)``; ``user`` is
-    a ``(3,)`` int64 array: the user's state; 1 in the first session of a user, else 0; and the number of sessions left if it is
-    fixed, else -1. An observation is a mapping with ``"state"``.
+    Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
+    clicks, user)``; ``user`` is a ``(3,)`` int64 array: the user's state; 1 in the first session of
+    a user, else 0; and the number of sessions left if it is fixed, else -1. An observation is a
+    mapping with ``"state"``.
     """
 
     flags = ("_is_first",)
     n_states: int = hyperparameter(check=count(), doc="S, the number of states.")
     _is_first = True
 
-    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed = None, **hyperparameters: Any) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_states: int,
+        seed: Seed = None,
+        **hyperparameters: Any,
+    ) -> None:
         super().__init__(n_items, n_positions, seed, n_states=n_states, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:
@@ -506,7 +621,9 @@ class StateAgent(CompiledAgent):
         self._is_first = True
 
     def best(self) -> NDArray[np.int64]:
-        raise ValueError(f"{type(self).__name__} has no best list: it has one for each state of the user")
+        raise ValueError(
+            f"{type(self).__name__} has no best list: it has one for each state of the user"
+        )
 
     def update(self, *arguments: Any, **keywords: Any) -> None:
         """As `CompiledAgent.update`."""
@@ -515,7 +632,9 @@ class StateAgent(CompiledAgent):
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(observation, Mapping) or "state" not in observation:
-            raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
+            raise ValueError(
+                f"{type(self).__name__} needs an observation with 'state', got {observation!r}"
+            )
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return (np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64),)
 
@@ -541,7 +660,9 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
 def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
-    return numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
+    return numbers(
+        "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected
+    )
 
 
 def _own(value: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Baselines: the agents that do not learn (Fixed, Oracle, Random), and EpsilonGreedy, the simplest agent that learns."""
+"""Baselines: the agents that do not learn (Fixed, Oracle, Random), and EpsilonGreedy, the simplest
+agent that learns.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,15 @@ def ignore(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class Fixed(CompiledAgent):
-    """Fixed: show the same list in every session, the production list (*Baseline* in Li et al. 2019).
+    """Fixed: show the same list in every session, the production list (*Baseline* in Li et al.
+    2019).
 
     Idea:
-        Fixed represents a system that does not learn online, such as a search engine with a fixed production ranking. It keeps
-        only this list: the initial ranking of the instance, or the list that you pass. It shows the list in every session and
-        ignores all clicks. Therefore no click can harm it. A comparison with Fixed shows after how many
-        sessions the learning of another agent has paid for its exploration. Its regret grows by the same amount in every
+        Fixed represents a system that does not learn online, such as a search engine with a fixed
+        production ranking. It keeps only this list: the initial ranking of the instance, or the
+        list that you pass. It shows the list in every session and ignores all clicks. Therefore no
+        click can harm it. A comparison with Fixed shows after how many sessions the learning of
+        another agent has paid for its exploration. Its regret grows by the same amount in every
         session, and is 0 only if the production list is optimal.
 
     Algorithm:
@@ -57,14 +61,16 @@ class Fixed(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        ranking: the list; items after the first K are cut off. ``make_agent`` fills in the initial list of the instance.
+        ranking: the list; items after the first K are cut off. ``make_agent`` fills in the initial
+        list of the instance.
         seed: unused; every agent takes one.
 
     Raises:
         ValueError: on fewer than K items, or a bad list.
 
-    Source: a baseline, the one of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning
-    to re-rank via implicit click feedback*, UAI 2019, section 5.1.
+    Source: a baseline, the one of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi,
+    *BubbleRank: safe online learning to re-rank via implicit click feedback*, UAI 2019, section
+    5.1.
 
     Example:
         >>> Fixed(4, 2, ranking=[3, 1]).rank(None)
@@ -77,10 +83,21 @@ class Fixed(CompiledAgent):
     rank_kernel = show_front
     update_kernel = ignore
 
-    def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
+    ) -> None:
         n_positions = check_positions(n_positions, n_items)
-        items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
-        super().__init__(n_items, n_positions, seed, ranking=check_ranking(items[:n_positions], n_items, n_positions))
+        items = (
+            ranking
+            if isinstance(ranking, list | tuple)
+            else np.atleast_1d(as_array("ranking", ranking))
+        )
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            ranking=check_ranking(items[:n_positions], n_items, n_positions),
+        )
 
     def best(self) -> NDArray[np.int64]:
         return self.state.items[: self.n_positions].copy()
@@ -90,14 +107,16 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` gives the list to the agent.
+    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` gives the
+    list to the agent.
 
     Idea:
-        Oracle is given the best list before the first session and shows it in every session. It keeps only this list, which the
-        environment computes from the true parameters of its click model. Its regret is 0 as long as users do not change, and it
-        learns nothing from clicks. It is useful to check an environment and to draw the best result that any agent can reach.
-        If users change, it still shows the best list of the first session, and its regret grows. No real system has this
-        knowledge.
+        Oracle is given the best list before the first session and shows it in every session. It
+        keeps only this list, which the environment computes from the true parameters of its click
+        model. Its regret is 0 as long as users do not change, and it learns nothing from clicks. It
+        is useful to check an environment and to draw the best result that any agent can reach. If
+        users change, it still shows the best list of the first session, and its regret grows. No
+        real system has this knowledge.
 
     Algorithm:
         ::
@@ -130,11 +149,12 @@ class Random(CompiledAgent):
     """Random: show a uniformly random list in every session.
 
     Idea:
-        Random assumes nothing about users and shows a list drawn uniformly from all lists of K distinct items. It keeps no
-        statistics and learns nothing from clicks. Each item appears at each position equally often, and therefore a log of its
-        clicks has no bias from a production list. Many tables of this documentation use its regret as the unit: they give the
-        regret of other agents in percent of it. Use it to collect data and as the lower end of a comparison. Its regret grows
-        linearly with the number of sessions, and it should never serve real users.
+        Random assumes nothing about users and shows a list drawn uniformly from all lists of K
+        distinct items. It keeps no statistics and learns nothing from clicks. Each item appears at
+        each position equally often, and therefore a log of its clicks has no bias from a production
+        list. Many tables of this documentation use its regret as the unit: they give the regret of
+        other agents in percent of it. Use it to collect data and as the lower end of a comparison.
+        Its regret grows linearly with the number of sessions, and it should never serve real users.
 
     Algorithm:
         ::
@@ -194,15 +214,17 @@ def learn_greedy(state, item, k, click):  # type: ignore[no-untyped-def]
 
 
 class EpsilonGreedy(CompiledAgent):
-    """EpsilonGreedy: show a random list with probability ε, else the items by clicks per display, items never shown first.
+    """EpsilonGreedy: show a random list with probability ε, else the items by clicks per display,
+    items never shown first.
 
     Idea:
-        EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the clicks and the displays of
-        each item over all positions together. In most sessions it shows the K items with the highest rates of clicks per
-        display, and items never shown come first. With probability ε it shows a uniformly random list instead, which lets a
-        good item with few early clicks recover. This exploration never stops, and therefore its regret grows linearly, by about
-        ε times the regret of random lists. Users look less often at low positions, but each display counts the same, which
-        confuses low attraction with a low position.
+        EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the
+        clicks and the displays of each item over all positions together. In most sessions it shows
+        the K items with the highest rates of clicks per display, and items never shown come first.
+        With probability ε it shows a uniformly random list instead, which lets a good item with few
+        early clicks recover. This exploration never stops, and therefore its regret grows linearly,
+        by about ε times the regret of random lists. Users look less often at low positions, but
+        each display counts the same, which confuses low attraction with a low position.
 
     Algorithm:
         ::
@@ -231,7 +253,8 @@ class EpsilonGreedy(CompiledAgent):
 
     ⚠ Ties are broken uniformly at random.
 
-    Source: a baseline; Sutton, Barto, *Reinforcement learning: an introduction*, MIT Press 2018, section 2.2, for each item.
+    Source: a baseline; Sutton, Barto, *Reinforcement learning: an introduction*, MIT Press 2018,
+        section 2.2, for each item.
 
     Example:
         >>> agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=1)
@@ -245,7 +268,9 @@ class EpsilonGreedy(CompiledAgent):
     rank_kernel = rank_greedy
     update_kernel = from_shown(learn_greedy)
 
-    epsilon: float = hyperparameter(default=0.1, check=probability, search=Range(0.001, 0.5, log=True))
+    epsilon: float = hyperparameter(
+        default=0.1, check=probability, search=Range(0.001, 0.5, log=True)
+    )
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))

@@ -30,7 +30,9 @@ class State(NamedTuple):
     # The items of batch b stand in items[offset[b] : offset[b] + size[b]], the pending ones first. Only the last batch has
     # more items than positions, so offset[b] = first[b].
     items: Annotated[Ints, "L", range]
-    filler: Annotated[Flags, "K"]  # whether the item of a position was displayed more often than others of its batch
+    filler: Annotated[
+        Flags, "K"
+    ]  # whether the item of a position was displayed more often than others of its batch
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -43,7 +45,9 @@ def stage_length(state, stage):  # type: ignore[no-untyped-def]
 
 @kernel
 def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
-    """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on its positions."""
+    """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on
+    its positions.
+    """
     first, pending = state.first[b], state.pending[b]
     length = state.first[b + 1] - first
     end = first + state.size[b]
@@ -65,7 +69,9 @@ def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_turns(state, b):  # type: ignore[no-untyped-def]
-    """Count a display of the batch: move its shown pending items, at the front of ``items``, behind the other pending ones."""
+    """Count a display of the batch: move its shown pending items, at the front of ``items``, behind
+    the other pending ones.
+    """
     first, pending = state.first[b], state.pending[b]
     counted = min(state.first[b + 1] - first, pending)
     for i in range(counted):
@@ -79,7 +85,9 @@ def take_turns(state, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def]
-    """Algorithm 3: count the first n displays of each item, without fillers; returns whether all items have n."""
+    """Algorithm 3: count the first n displays of each item, without fillers; returns whether all
+    items have n.
+    """
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
         item = ranking[k]
@@ -106,7 +114,9 @@ def restart(state, b, stage):  # type: ignore[no-untyped-def]
 
 @kernel
 def update_batch(state, b, n):  # type: ignore[no-untyped-def]
-    """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to the next stage."""
+    """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to
+    the next stage.
+    """
     first, size = state.first[b], state.size[b]
     length = state.first[b + 1] - first
     for i in range(first, first + size):
@@ -157,7 +167,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for b in range(state.n_batches[0] - 1, -1, -1):  # from below, so that a split moves only batches already done
+    for b in range(
+        state.n_batches[0] - 1, -1, -1
+    ):  # from below, so that a split moves only batches already done
         if state.size[b] > 1:  # else nothing is left to learn
             n = stage_length(state, state.stage[b])
             if collect_clicks(state, b, ranking, clicks, n):
@@ -165,16 +177,19 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class BatchRank(CompiledAgent):
-    """BatchRank: show batches of items in random order on ranges of positions, and split them into better and worse items.
+    """BatchRank: show batches of items in random order on ranges of positions, and split them into
+    better and worse items.
 
     Idea:
-        BatchRank learns in many click models, among them the cascade and the position-based model, and need not know which one
-        holds. It divides the items into batches with ranges of positions, and counts clicks and displays of each item in the
-        present stage. In each session it shows the least displayed items of a batch in random order, so all of them get the
-        same share of the positions that users examine most. After stage ℓ, with n_ℓ displays of each item, it splits the batch
-        if some items are better than all others with high confidence. Otherwise it drops items that are too bad for the batch,
-        and the next stage is four times as long. Its regret grows with log T but is large, because every stage counts from 0,
-        and it never revises a decision, even after bots or changes of users.
+        BatchRank learns in many click models, among them the cascade and the position-based model,
+        and need not know which one holds. It divides the items into batches with ranges of
+        positions, and counts clicks and displays of each item in the present stage. In each session
+        it shows the least displayed items of a batch in random order, so all of them get the same
+        share of the positions that users examine most. After stage ℓ, with n_ℓ displays of each
+        item, it splits the batch if some items are better than all others with high confidence.
+        Otherwise it drops items that are too bad for the batch, and the next stage is four times as
+        long. Its regret grows with log T but is large, because every stage counts from 0, and it
+        never revises a decision, even after bots or changes of users.
 
     Algorithm:
         ::
@@ -201,21 +216,23 @@ class BatchRank(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T ≥ 5, which sets the lengths of the stages and the level of confidence ``δ_T = log T + 3 log log T``.
+        horizon: T ≥ 5, which sets the lengths of the stages and the level of confidence ``δ_T = log
+        T + 3 log log T``.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a horizon below 5.
 
-    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
-    Algorithms 1-4.
+    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in
+    stochastic click models*, ICML 2017, Algorithms 1-4.
 
     Deviations from the paper:
-        1. ⚠ Line 16 of Algorithm 4 as printed goes to the next stage only if the batch has more items than positions. A batch
-           with exactly as many that cannot be split at its first test would then never be tested again. We go on whenever no
-           split is found, with the items that survive the elimination.
-        2. ⚠ Of several admissible splits the lowest on the page (largest s) is taken, as the loop of lines 13-15 does; both
-           halves start at stage 0 with fresh counts.
+        1. ⚠ Line 16 of Algorithm 4 as printed goes to the next stage only if the batch has more
+           items than positions. A batch with exactly as many that cannot be split at its first test
+           would then never be tested again. We go on whenever no split is found, with the items
+           that survive the elimination.
+        2. ⚠ Of several admissible splits the lowest on the page (largest s) is taken, as the loop
+           of lines 13-15 does; both halves start at stage 0 with fresh counts.
         3. A batch of one item on one position is shown and no longer counted.
 
     Example:

@@ -1,4 +1,6 @@
-"""BubbleRank (Li et al. 2019), an agent that improves a production ranking by exchanges of neighbours."""
+"""BubbleRank (Li et al. 2019), an agent that improves a production ranking by exchanges of
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,12 @@ class State(NamedTuple):
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone less clicks on j alone
     n: Annotated[Ints, "L L"]  # n(i, j): how many of both
     t: Annotated[Ints, "1"]  # sessions
-    randomised: Annotated[Flags, "K"]  # whether the pair of positions k, k + 1 is subject to exchange
-    rivals: Annotated[Ints, "2", -1]  # the last item of the base list and its challenger; -1 without
+    randomised: Annotated[
+        Flags, "K"
+    ]  # whether the pair of positions k, k + 1 is subject to exchange
+    rivals: Annotated[
+        Ints, "2", -1
+    ]  # the last item of the base list and its challenger; -1 without
     estimate: Ints  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
     log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
@@ -75,7 +81,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         for place in range(n_positions, n_items):
             if not is_better(state, last, state.base[place]):
                 eligible += 1
-                if int(rng.random() * eligible) == 0:  # each of those seen so far with equal probability
+                if (
+                    int(rng.random() * eligible) == 0
+                ):  # each of those seen so far with equal probability
                     state.rivals[1] = state.base[place]
         if eligible > 0:
             state.rivals[0] = last
@@ -85,7 +93,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
-    """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if it is -1."""
+    """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if
+    it is -1.
+    """
     state.s[i, j] += difference
     state.s[j, i] -= difference
     state.n[i, j] += 1
@@ -111,7 +121,9 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         if state.randomised[k] and clicks[k] != clicks[k + 1]:
             learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
-    if challenger >= 0 and clicks[n_positions - 1] == 1:  # one of the two was shown; the other was not clicked
+    if (
+        challenger >= 0 and clicks[n_positions - 1] == 1
+    ):  # one of the two was shown; the other was not clicked
         shown = ranking[n_positions - 1]
         learn(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
@@ -121,23 +133,28 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         enter(state, challenger, n_positions)
 
 
-def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+def check_initial(
+    name: str, initial: ArrayLike, n_items: int, n_positions: int
+) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
     length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
     return named_ranking(name, initial, n_items, length)
 
 
 class BubbleRank(CompiledAgent):
-    """BubbleRank: improve a production ranking by random exchanges of neighbours, and keep the exchanges with more clicks.
+    """BubbleRank: improve a production ranking by random exchanges of neighbours, and keep the
+    exchanges with more clicks.
 
     Idea:
-        BubbleRank is for systems that have a production ranking and must, with high probability, never show users a much worse
-        list while it learns. It needs this ranking as its first base list (argument `initial`), because without one it starts
-        from a random list, which is not safe. In each session it exchanges every second pair of neighbours, each with
-        probability 1/2, and if K < L the last item with one from below. Both neighbours of a pair get both positions equally
-        often, and it counts n, the sessions in which exactly one of them was clicked. Once the difference s of their clicks is
-        large enough for n, the pair is decided, and the better item moves up in the base list. An item rises only one position
-        at a time, so the regret is high if the production ranking is bad.
+        BubbleRank is for systems that have a production ranking and must, with high probability,
+        never show users a much worse list while it learns. It needs this ranking as its first base
+        list (argument `initial`), because without one it starts from a random list, which is not
+        safe. In each session it exchanges every second pair of neighbours, each with probability
+        1/2, and if K < L the last item with one from below. Both neighbours of a pair get both
+        positions equally often, and it counts n, the sessions in which exactly one of them was
+        clicked. Once the difference s of their clicks is large enough for n, the pair is decided,
+        and the better item moves up in the base list. An item rises only one position at a time, so
+        the regret is high if the production ranking is bad.
 
     Algorithm:
         ::
@@ -161,29 +178,32 @@ class BubbleRank(CompiledAgent):
 
     Args:
         n_items: L.
-        n_positions: K; if K < L, items from below the list are sometimes tried at the last position.
-        initial: R_0, the production ranking of K or of all L items; pass it in service. Items that it leaves out follow in
-            random order. None draws a random list, which is not safe. ``make_agent`` fills in the initial list of the instance
-            if there is one.
+        n_positions: K; if K < L, items from below the list are sometimes tried at the last
+        position.
+        initial: R_0, the production ranking of K or of all L items; pass it in service. Items that
+            it leaves out follow in random order. None draws a random list, which is not safe.
+            ``make_agent`` fills in the initial list of the instance if there is one.
         delta: δ in ``(0, 1)``, the confidence; None takes ``T^{-4}``.
-        horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused if delta is given.
+        horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused
+        if delta is given.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a bad list, delta or horizon.
 
-    Source: Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via
-    implicit click feedback*, UAI 2019, Algorithm 1 and section 4.3.
+    Source: Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online
+    learning to re-rank via implicit click feedback*, UAI 2019, Algorithm 1 and section 4.3.
 
     Deviations from the paper:
-        1. ⚠ Line 5 and the text disagree on which parity comes first; pairs begin at the first position at odd t, as in the
-           text. Section 4.3's rule for K < L fits line 5: here the last position is challenged whenever it is in no pair.
-        2. ⚠ Lines 13-19 as printed update every pair of neighbours. But a decided pair is shown in a fixed order, so its clicks
-           have position bias, and Lemma 7 of the paper needs its statistics to stay as they are. Here only pairs that can be
-           exchanged are updated.
-        3. If no horizon is given, it is estimated and doubled when it is reached. At each doubling the base list goes back to
-           R_0. The statistics are kept, so most exchanges follow again at once; but δ shrinks, so a decided pair may become
-           undecided.
+        1. ⚠ Line 5 and the text disagree on which parity comes first; pairs begin at the first
+           position at odd t, as in the text. Section 4.3's rule for K < L fits line 5: here the
+           last position is challenged whenever it is in no pair.
+        2. ⚠ Lines 13-19 as printed update every pair of neighbours. But a decided pair is shown in
+           a fixed order, so its clicks have position bias, and Lemma 7 of the paper needs its
+           statistics to stay as they are. Here only pairs that can be exchanged are updated.
+        3. If no horizon is given, it is estimated and doubled when it is reached. At each doubling
+           the base list goes back to R_0. The statistics are kept, so most exchanges follow again
+           at once; but δ shrinks, so a decided pair may become undecided.
 
     Example:
         >>> BubbleRank(4, 3, initial=[3, 1, 0], seed=0).state.base[:3]
@@ -199,14 +219,18 @@ class BubbleRank(CompiledAgent):
     initial: ArrayLike | None = hyperparameter(
         default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"
     )
-    delta: float | None = hyperparameter(default=None, check=between(0, 1), search=Range(1e-30, 0.5, log=True))
+    delta: float | None = hyperparameter(
+        default=None, check=between(0, 1), search=Range(1e-30, 0.5, log=True)
+    )
     horizon: int | None = hyperparameter(default=None, check=sessions(2))
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()
 
     def _first_values(self) -> dict[str, Any]:
-        initial, delta, horizon = (self.hyperparameters[name] for name in ("initial", "delta", "horizon"))
+        initial, delta, horizon = (
+            self.hyperparameters[name] for name in ("initial", "delta", "horizon")
+        )
         top = np.array([] if initial is None else initial, np.int64)
         rest = self.rng.permutation(np.setdiff1d(np.arange(self.n_items), top))
         base = np.concatenate([top, rest])
@@ -215,6 +239,8 @@ class BubbleRank(CompiledAgent):
             "base": base,
             "initial": base.copy(),
             "estimate": np.array([estimate]),
-            "log_delta": np.array([4.0 * math.log(estimate) if delta is None else -math.log(delta)]),
+            "log_delta": np.array(
+                [4.0 * math.log(estimate) if delta is None else -math.log(delta)]
+            ),
             "doubling": delta is None and horizon is None,
         }

@@ -17,7 +17,9 @@ from .templates import from_examined, largest
 
 
 class CascadeAgent(CompiledAgent):
-    """Base class of the cascade agents: the argument ``feedback`` says which positions count as examined."""
+    """Base class of the cascade agents: the argument ``feedback`` says which positions count as
+    examined.
+    """
 
     click_models = "CM; others by the feedback rule"
     learns_from_any_list = True
@@ -76,13 +78,15 @@ class CascadeUCB1(CascadeAgent):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
     Idea:
-        In the cascade model, a user scans the list from the top, clicks the first attractive item, and leaves. Items above the
-        click were examined and not attractive, and the session says nothing about items below it. For each item, CascadeUCB1
-        counts the examinations, N, and keeps the share ŵ of them with a click. It shows the K items with the largest upper
-        confidence bounds of UCB1: ŵ plus a bonus that shrinks as N grows. Each session tests several items at once without
-        position bias, because only examined items count, and regret in this model grows with log t only. Its intervals are too
-        wide for rare clicks (`CascadeKLUCB` explores less), and where users skip positions, unexamined items count as not
-        attractive.
+        In the cascade model, a user scans the list from the top, clicks the first attractive item,
+        and leaves. Items above the click were examined and not attractive, and the session says
+        nothing about items below it. For each item, CascadeUCB1 counts the examinations, N, and
+        keeps the share ŵ of them with a click. It shows the K items with the largest upper
+        confidence bounds of UCB1: ŵ plus a bonus that shrinks as N grows. Each session tests
+        several items at once without position bias, because only examined items count, and regret
+        in this model grows with log t only. Its intervals are too wide for rare clicks
+        (`CascadeKLUCB` explores less), and where users skip positions, unexamined items count as
+        not attractive.
 
     Algorithm:
         ::
@@ -101,21 +105,23 @@ class CascadeUCB1(CascadeAgent):
     Args:
         n_items: L.
         n_positions: K.
-        feedback: what counts as examined: ``"last_click"``, positions down to the last click, each with its own click, or
-            ``"first_click"``, positions down to the first click; all K without a click.
+        feedback: what counts as examined: ``"last_click"``, positions down to the last click, each
+            with its own click, or ``"first_click"``, positions down to the first click; all K
+            without a click.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on an unknown feedback rule.
 
-    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
-    with eq. 5.
+    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade
+    model*, ICML 2015, Algorithm 1 with eq. 5.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random, so there is no separate
-           initialisation.
-        2. ⚠ The paper knows one click per list. With several, ``last_click`` is the default: it is what implementations of the
-           authors' school do and makes the stronger baseline in a PBM; ``first_click`` is the exact rule in a DCM.
+        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
+           so there is no separate initialisation.
+        2. ⚠ The paper knows one click per list. With several, ``last_click`` is the default: it is
+           what implementations of the authors' school do and makes the stronger baseline in a PBM;
+           ``first_click`` is the exact rule in a DCM.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape
@@ -154,16 +160,19 @@ def learn_ts(state, item, click):  # type: ignore[no-untyped-def]
 
 
 class CascadeTS(CascadeAgent):
-    """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest in decreasing order.
+    """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest
+    in decreasing order.
 
     Idea:
-        CascadeTS assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves.
-        It keeps a Beta posterior of the attraction of each item, which starts as the uniform distribution. Positions down to
-        the last click count as examined, or all positions if there is no click. In each session it draws one attraction from
-        each posterior and shows the K largest draws, which explores less than upper confidence bounds do. It tries an item
-        about as often as the item is likely to be in the best list, and its regret grows with log t only. Where users skip low
-        positions, as in a position-based model, it underestimates the items there, and false clicks at the start mislead it for
-        many sessions.
+        CascadeTS assumes the cascade model: a user scans the list from the top, clicks the first
+        attractive item, and leaves. It keeps a Beta posterior of the attraction of each item, which
+        starts as the uniform distribution. Positions down to the last click count as examined, or
+        all positions if there is no click. In each session it draws one attraction from each
+        posterior and shows the K largest draws, which explores less than upper confidence bounds
+        do. It tries an item about as often as the item is likely to be in the best list, and its
+        regret grows with log t only. Where users skip low positions, as in a position-based model,
+        it underestimates the items there, and false clicks at the start mislead it for many
+        sessions.
 
     Algorithm:
         ::
@@ -188,9 +197,10 @@ class CascadeTS(CascadeAgent):
     Raises:
         ValueError: on an unknown feedback rule.
 
-    Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with probabilistically triggered
-    arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan, *Thompson sampling algorithms for cascading bandits*, JMLR 2021,
-    section 3, which bounds its regret in cascades.
+    Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with
+    probabilistically triggered arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan,
+    *Thompson sampling algorithms for cascading bandits*, JMLR 2021, section 3, which bounds its
+    regret in cascades.
 
     Deviations from the paper:
         1. ⚠ Several clicks: as in `CascadeUCB1`.

@@ -1,4 +1,6 @@
-"""Cascade agents that forget old sessions, for users who change: CascadeDUCB and CascadeSWUCB (Li and de Rijke 2019)."""
+"""Cascade agents that forget old sessions, for users who change: CascadeDUCB and CascadeSWUCB (Li
+and de Rijke 2019).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from .templates import largest
 
 @kernel
 def doubling_horizon(t):  # type: ignore[no-untyped-def]
-    """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1."""
+    """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥
+    1.
+    """
     n = 2
     while 2 * n <= t:
         n *= 2
@@ -68,7 +72,9 @@ def fade(state):  # type: ignore[no-untyped-def]
         for item in range(len(state.indices)):
             state.clicks[item] *= state.scale[0]
             state.examined[item] *= state.scale[0]
-            state.width[item] = 1.0 / math.sqrt(state.examined[item]) if state.examined[item] > 0.0 else 0.0
+            state.width[item] = (
+                1.0 / math.sqrt(state.examined[item]) if state.examined[item] > 0.0 else 0.0
+            )
             if state.examined[item] == 0.0:  # forgotten beyond the range of floats
                 state.mean[item] = np.inf
         state.scale[0] = 1.0
@@ -90,16 +96,19 @@ def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class CascadeDUCB(CascadeAgent):
-    """CascadeDUCB: a cascade UCB agent that multiplies all counts by γ in every session, for users who change.
+    """CascadeDUCB: a cascade UCB agent that multiplies all counts by γ in every session, for users
+    who change.
 
     Idea:
-        CascadeDUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
-        without notice. It keeps the examinations N and the clicks X of each item, and multiplies all of them by γ < 1 in every
-        session. It shows the K items with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
-        while the item is not examined, so the agent tries every item again and notices changes. The memory of about 1 / (1 - γ)
-        sessions is a compromise: a longer one follows changes late, a shorter one makes rough estimates. Exploration never
-        stops, so it loses much more than `CascadeKLUCB` if users do not change, and items at positions that users skip count as
-        not attractive.
+        CascadeDUCB is made for users of the cascade model (scan from the top, click one item,
+        leave) who change abruptly and without notice. It keeps the examinations N and the clicks X
+        of each item, and multiplies all of them by γ < 1 in every session. It shows the K items
+        with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
+        while the item is not examined, so the agent tries every item again and notices changes. The
+        memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows changes late, a
+        shorter one makes rough estimates. Exploration never stops, so it loses much more than
+        `CascadeKLUCB` if users do not change, and items at positions that users skip count as not
+        attractive.
 
     Algorithm:
         ::
@@ -123,20 +132,21 @@ class CascadeDUCB(CascadeAgent):
         n_positions: K.
         gamma: γ in ``(0, 1]``; None takes ``1 - 1/(4 sqrt(T))``, the paper's experiments' choice.
         epsilon: ε > 0, the weight of exploration in the bonus.
-        horizon: T, for the default of γ; None doubles an estimate of T and keeps the statistics: ``γ = 1 - 1/(4·2^{k/2})`` for
-            ``2^k ≤ t < 2^{k+1}``.
+        horizon: T, for the default of γ; None doubles an estimate of T and keeps the statistics:
+            ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a gamma outside ``(0, 1]``, an epsilon that is not positive, or a bad horizon.
+        ValueError: on a gamma outside ``(0, 1]``, an epsilon that is not positive, or a bad
+            horizon.
 
-    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
-    2019, Algorithm 1 with eq. 5 and 6.
+    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the
+    non-stationary cascade model*, IJCAI 2019, Algorithm 1 with eq. 5 and 6.
 
     Deviations from the paper:
-        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen one can exceed: here an item
-           with ``N = 0`` ranks before every other.
+        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen
+           one can exceed: here an item with ``N = 0`` ranks before every other.
         2. ⚠ Ties are broken uniformly at random; several clicks as in `CascadeUCB1`.
 
     Example:
@@ -153,7 +163,17 @@ class CascadeDUCB(CascadeAgent):
     gamma: float | None = hyperparameter(
         default=None,
         check=between(0, 1, closed=True),
-        search=(None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
+        search=(
+            None,
+            0.9,
+            0.97,
+            0.99,
+            0.997,
+            0.999,
+            0.9997,
+            0.9999,
+            1.0,
+        ),  # by 1 - γ, on a logarithmic scale
     )
     epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
     horizon: int | None = hyperparameter(default=None, check=sessions())
@@ -172,7 +192,9 @@ class CascadeDUCB(CascadeAgent):
 # ---------------------------------------------------------------------------------------------------------- CascadeSWUCB
 
 LONGEST_WINDOW_HORIZON = 2**26
-"""With an unknown horizon the window grows no longer from this step on; its memory has to be set aside at the start."""
+"""With an unknown horizon the window grows no longer from this step on; its memory has to be set
+aside at the start.
+"""
 
 
 class Window(NamedTuple):
@@ -215,7 +237,9 @@ def bound_window(state, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def move_window(state):  # type: ignore[no-untyped-def]
-    """Remove the sessions that leave the window of the last τ, and add an empty row for the present one."""
+    """Remove the sessions that leave the window of the last τ, and add an empty row for the present
+    one.
+    """
     t, capacity = state.t[0], state.window.shape[0]
     while state.oldest[0] <= t - state.tau[0]:
         row = state.oldest[0] % capacity
@@ -251,12 +275,13 @@ class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
 
     Idea:
-        CascadeSWUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
-        without notice. It counts the examinations N and the clicks X of each item over the last τ sessions only, its window. It
-        shows the K items with the largest mean X / N plus a bonus, and items that were not examined in the window come first.
-        All old clicks have left the window τ sessions after a change, so it finds the new order sooner than `CascadeDUCB`,
-        whose old clicks fade slowly. It tries every item again in each window, so it loses much more than `CascadeKLUCB` if
-        users do not change.
+        CascadeSWUCB is made for users of the cascade model (scan from the top, click one item,
+        leave) who change abruptly and without notice. It counts the examinations N and the clicks X
+        of each item over the last τ sessions only, its window. It shows the K items with the
+        largest mean X / N plus a bonus, and items that were not examined in the window come first.
+        All old clicks have left the window τ sessions after a change, so it finds the new order
+        sooner than `CascadeDUCB`, whose old clicks fade slowly. It tries every item again in each
+        window, so it loses much more than `CascadeKLUCB` if users do not change.
 
     Algorithm:
         ::
@@ -278,8 +303,9 @@ class CascadeSWUCB(CascadeAgent):
         n_positions: K.
         tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
         epsilon: ε > 0, the weight of exploration in the bonus.
-        horizon: T, for the default of τ; None doubles an estimate of T: ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``.
-            The growing window keeps its old sessions; τ stays constant from t = 2²⁶ on.
+        horizon: T, for the default of τ; None doubles an estimate of T: ``τ = ⌈2 sqrt(2^k ln
+            2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The growing window keeps its old sessions; τ stays
+            constant from t = 2²⁶ on.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
@@ -289,9 +315,11 @@ class CascadeSWUCB(CascadeAgent):
     Source: as for `CascadeDUCB`, Algorithm 1 with eq. 7 and 8.
 
     Deviations from the paper:
-        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A shown item that nobody looked
-           at would count as unattractive; examined ones are counted throughout.
-        2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random (see `CascadeDUCB`).
+        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A
+           shown item that nobody looked at would count as unattractive; examined ones are counted
+           throughout.
+        2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random
+           (see `CascadeDUCB`).
 
     A session costs O(K), not O(τ).
 
@@ -306,7 +334,9 @@ class CascadeSWUCB(CascadeAgent):
     rank_kernel = largest(bound_window)
     update_kernel = update_window
 
-    tau: int | None = hyperparameter(default=None, check=check_window, search=Range(50, 100_000, log=True))
+    tau: int | None = hyperparameter(
+        default=None, check=check_window, search=Range(50, 100_000, log=True)
+    )
     epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
     horizon: int | None = hyperparameter(default=None, check=sessions())
 

@@ -1,13 +1,16 @@
 """Cascade agents that detect changes of users and restart: GLR-CascadeKLUCB (Wang et al. 2019).
 
-The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the largest value over s of
+The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the
+largest value over s of
 
     s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}).
 
-It is computed exactly, at the cost of a few operations per session. For given n and sum it is a convex function of the point
-``(s, x_1 + .. + x_s)``, and therefore it is largest at a vertex of the convex hull of these points. The hull is kept: a new
-point removes the vertices before it that are no longer on the hull. The ratio is computed only if it may reach the threshold:
-one more observation raises it by at most the amount by which the log-likelihood of all n observations under their mean falls.
+It is computed exactly, at the cost of a few operations per session. For given n and sum it is a
+convex function of the point ``(s, x_1 + .. + x_s)``, and therefore it is largest at a vertex of the
+convex hull of these points. The hull is kept: a new point removes the vertices before it that are
+no longer on the hull. The ratio is computed only if it may reach the threshold: one more
+observation raises it by at most the amount by which the log-likelihood of all n observations under
+their mean falls.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ class Detection(NamedTuple):
     hull_s: Annotated[Ints, "L 2 H"]
     hull_sum: Annotated[Ints, "L 2 H"]
     n_vertices: Annotated[Ints, "L 2"]
-    likelihood: Annotated[Floats, "L"]  # the largest log-likelihood of all observations under one mean
+    likelihood: Annotated[
+        Floats, "L"
+    ]  # the largest log-likelihood of all observations under one mean
     at_most: Annotated[Floats, "L"]  # the statistic is not larger
     threshold: Annotated[Floats, "L"]  # nor is the threshold smaller than this
     drawn_order: Ints  # (L,) in which items are forced to the top
@@ -74,12 +79,16 @@ def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
-    """The generalised likelihood ratio of an item's n observations, ``total`` of which are clicks."""
+    """The generalised likelihood ratio of an item's n observations, ``total`` of which are
+    clicks.
+    """
     largest = -np.inf
     for side in range(2):
         for i in range(state.n_vertices[item, side]):
             s, before = state.hull_s[item, side, i], state.hull_sum[item, side, i]
-            largest = max(largest, log_likelihood(before, s) + log_likelihood(total - before, n - s))
+            largest = max(
+                largest, log_likelihood(before, s) + log_likelihood(total - before, n - s)
+            )
     return max(largest - log_likelihood(total, n), 0.0)
 
 
@@ -103,7 +112,9 @@ def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Add the observations of a session to the tests, after the index has learned them; returns whether some item changed."""
+    """Add the observations of a session to the tests, after the index has learned them; returns
+    whether some item changed.
+    """
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
@@ -125,7 +136,9 @@ def restart(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def force(state, ranking):  # type: ignore[no-untyped-def]
-    """In the first L sessions of each period, put one item at the top of the list, each item once."""
+    """In the first L sessions of each period, put one item at the top of the list, each item
+    once.
+    """
     if state.period == 0:
         return
     turn = state.t[0] % state.period
@@ -160,16 +173,19 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class GLRCascadeKLUCB(CascadeAgent):
-    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
+    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an
+    item show that users changed.
 
     Idea:
-        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is `CascadeKLUCB` with a change
-        detector. It keeps the clicks on each item since the last restart and shows the K items with the largest KL-UCB indices,
-        their upper confidence bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
-        different click rates before and after some session. If this statistic reaches a threshold for one item, the agent
-        forgets the clicks on all items and learns again. To notice changes of items outside the list, it shows each item at the
-        top once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. It detects abrupt changes, such as the end of
-        a bot attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
+        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is
+        `CascadeKLUCB` with a change detector. It keeps the clicks on each item since the last
+        restart and shows the K items with the largest KL-UCB indices, their upper confidence
+        bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
+        different click rates before and after some session. If this statistic reaches a threshold
+        for one item, the agent forgets the clicks on all items and learns again. To notice changes
+        of items outside the list, it shows each item at the top once in ⌊L/p⌋ sessions, where p is
+        the share of these forced sessions. It detects abrupt changes, such as the end of a bot
+        attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
 
     Algorithm:
         ::
@@ -199,29 +215,35 @@ class GLRCascadeKLUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the defaults of δ and p.
-        n_segments: M, the expected number of stretches without changes; it only sets the default of p.
+        n_segments: M, the expected number of stretches without changes; it only sets the default of
+        p.
         delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
         exploration: p in ``[0, 1]``, the share of forced sessions; None takes
             ``min(1, sqrt(M L log T / T))``; 0 forces none.
-        n_vertices: the largest number of vertices of each of the 2 L hulls; they need about 30 after 10⁵ observations. If a
-            hull would have more, every second vertex is removed, which may delay a restart.
+        n_vertices: the largest number of vertices of each of the 2 L hulls; they need about 30
+            after 10⁵ observations. If a hull would have more, every second vertex is removed, which
+            may delay a restart.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: ``n_restarts``, and ``restart_steps``, the sessions after which it restarted (a ring of the last 1000).
+        state: ``n_restarts``, and ``restart_steps``, the sessions after which it restarted (a ring
+            of the last 1000).
 
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.
 
-    Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary cascading bandits*, arXiv 2019,
-    Algorithm 1.
+    Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary
+    cascading bandits*, arXiv 2019, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Below a forced item the others follow by index, not at random, which would double the regret of these sessions.
+        1. ⚠ Below a forced item the others follow by index, not at random, which would double the
+           regret of these sessions.
         2. ⚠ The items take their turns in an order drawn once, not by id.
-        3. ⚠ All items are tested once all observations of a session are added, and restart together, at most once a session.
-        4. ⚠ Ties, items not examined yet, several clicks and the exploration term: as in `CascadeKLUCB`.
+        3. ⚠ All items are tested once all observations of a session are added, and restart
+           together, at most once a session.
+        4. ⚠ Ties, items not examined yet, several clicks and the exploration term: as in
+           `CascadeKLUCB`.
 
     Memory: 32 L ``n_vertices`` bytes, whatever the horizon.
 
@@ -237,9 +259,15 @@ class GLRCascadeKLUCB(CascadeAgent):
     update_kernel = update
 
     horizon: int = hyperparameter(check=sessions(2))
-    n_segments: int = hyperparameter(default=1, check=count())  # it only makes the default of exploration
-    delta: float | None = hyperparameter(default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
-    exploration: float | None = hyperparameter(default=None, check=probability, search=Range(0.0003, 0.3, log=True))
+    n_segments: int = hyperparameter(
+        default=1, check=count()
+    )  # it only makes the default of exploration
+    delta: float | None = hyperparameter(
+        default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True)
+    )
+    exploration: float | None = hyperparameter(
+        default=None, check=probability, search=Range(0.0003, 0.3, log=True)
+    )
     n_vertices: int = hyperparameter(default=1000, check=count(4))
 
     def _state_sizes(self) -> dict[str, int]:
@@ -257,5 +285,6 @@ class GLRCascadeKLUCB(CascadeAgent):
             "restart_steps": np.zeros(REMEMBERED, np.int64),
             "drawn_order": self.rng.permutation(n),
             "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
-            "log_three_by_delta": math.log(3.0) - math.log(hyperparameters["delta"] or 1.0 / horizon),
+            "log_three_by_delta": math.log(3.0)
+            - math.log(hyperparameters["delta"] or 1.0 / horizon),
         }

@@ -1,4 +1,6 @@
-"""CascadeVI: an optimistic planning agent for users with a memory, after CascadingVI (Du, Srikant and Chen, ICLR 2024)."""
+"""CascadeVI: an optimistic planning agent for users with a memory, after CascadingVI (Du, Srikant
+and Chen, ICLR 2024).
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ TOLERANCE = 1e-4
 class State(NamedTuple):
     examined: Annotated[Ints, "S L"]  # N
     clicks: Annotated[Ints, "S L"]
-    moves: Annotated[Ints, "S L+1 S"]  # the next states seen after a click on each item, and after none
-    last: Annotated[Ints, "2", -1]  # state and outcome of the last session; -1 where what follows is counted
+    moves: Annotated[
+        Ints, "S L+1 S"
+    ]  # the next states seen after a click on each item, and after none
+    last: Annotated[
+        Ints, "2", -1
+    ]  # state and outcome of the last session; -1 where what follows is counted
     t: Annotated[Ints, "1", 1]  # the session, counted from 1
     next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
     lists: Annotated[Ints, "S K"]  # what the plan shows
@@ -51,7 +57,9 @@ class State(NamedTuple):
 
 @kernel
 def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
-    """The optimistic expected value of the next state after an outcome: a share of the weight goes to the best state."""
+    """The optimistic expected value of the next state after an outcome: a share of the weight goes
+    to the best state.
+    """
     n, total = 0, 0.0
     for state in range(len(values)):
         n += moves[state]
@@ -75,7 +83,15 @@ def improve(state, s, best, level):  # type: ignore[no-untyped-def]
         q = state.upper[s, item]
         state.gain[i] = q * state.worth[item]
         state.continuation[i] = 1.0 - q
-    value = scan(state.gain, state.continuation, state.worth[n_items], state.ratio, state.order, state.table, state.found)
+    value = scan(
+        state.gain,
+        state.continuation,
+        state.worth[n_items],
+        state.ratio,
+        state.order,
+        state.table,
+        state.found,
+    )
     for k in range(len(state.found)):
         state.lists[s, k] = state.labels[state.found[k]]
     return value
@@ -129,22 +145,28 @@ def update(state, ranking, clicks, user):  # type: ignore[no-untyped-def]
     state.t[0] += 1
 
 
-def check_rewards(name: str, click_rewards: Any, n_states: int, n_items: int) -> NDArray[np.float64]:
+def check_rewards(
+    name: str, click_rewards: Any, n_states: int, n_items: int
+) -> NDArray[np.float64]:
     """Return the checked rewards of clicks, by state and item."""
     return numbers(name, click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
 
 
 class CascadeVI(StateAgent):
-    """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of each state optimistically.
+    """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of
+    each state optimistically.
 
     Idea:
-        A list can do more than earn a click: it can move the user to a state in which later lists earn more, or less. For each
-        state of the user, CascadeVI counts the clicks on each item and the next states after each click or after no click. It
-        plans optimistically: attractions are upper confidence bounds, and a part of each transition probability, larger with
-        fewer observations, goes to the best state. Value iteration then finds for each state the list, including its order,
-        that earns most over the user's whole life, not only in this session. This optimism makes the agent try items and
-        transitions that it does not know, and fades as data arrive. It must observe the state, needs the mean stay of users and
-        the click rewards, and with S states its S² (L + 1) transition counts fill slowly.
+        A list can do more than earn a click: it can move the user to a state in which later lists
+        earn more, or less. For each state of the user, CascadeVI counts the clicks on each item and
+        the next states after each click or after no click. It
+        plans optimistically: attractions are upper confidence bounds, and a part of each transition
+        probability, larger with fewer observations, goes to the best state. Value iteration then
+        finds for each state the list, including its order, that earns most over the user's whole
+        life, not only in this session. This optimism makes the agent try items and transitions that
+        it does not know, and fades as data arrive. It must observe the state, needs the mean stay
+        of users and the click rewards, and with S states its S² (L + 1) transition counts fill
+        slowly.
 
     Algorithm:
         ::
@@ -173,14 +195,18 @@ class CascadeVI(StateAgent):
     Args:
         n_items: L.
         n_positions: K.
-        n_states: S, the number of states; ``make_agent`` fills it in, and also the next two arguments.
-        mean_sessions: H, the mean number of sessions of a user; if the number is fixed, that number.
+        n_states: S, the number of states; ``make_agent`` fills it in, and also the next two
+        arguments.
+        mean_sessions: H, the mean number of sessions of a user; if the number is fixed, that
+        number.
         click_rewards: ``(S, L)`` r, the reward of a click on each item in each state.
-        bonus: at least 0, the weight of optimism in transitions; with 0, one observation is enough to believe the counts.
+        bonus: at least 0, the weight of optimism in transitions; with 0, one observation is enough
+        to believe the counts.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: contains ``values``, V of the present plan, and ``lists``, the list that it shows in each state.
+        state: contains ``values``, V of the present plan, and ``lists``, the list that it shows in
+            each state.
 
     Raises:
         ValueError: on a bad argument, naming it.
@@ -188,10 +214,12 @@ class CascadeVI(StateAgent):
     Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Deviations from the paper:
-        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, instead of Bernstein's inequality; and the optimism of
-           transitions is a share of the weight, instead of a bonus. All constants are ours: the level, ``bonus``, and that a
-           new plan is made after 1.01 times as many sessions.
-        2. ⚠ Exactly K items are shown, and users leave at random, and therefore one plan serves all sessions.
+        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, instead of Bernstein's
+           inequality; and the optimism of transitions is a share of the weight, instead of a bonus.
+           All constants are ours: the level, ``bonus``, and that a new plan is made after 1.01
+           times as many sessions.
+        2. ⚠ Exactly K items are shown, and users leave at random, and therefore one plan serves all
+           sessions.
         3. ⚠ Ties are broken by a random order drawn for each plan.
 
     Example:
@@ -207,11 +235,16 @@ class CascadeVI(StateAgent):
     update_kernel = update
 
     mean_sessions: float = hyperparameter(check=at_least(1), told="mean_sessions")
-    click_rewards: ArrayLike = hyperparameter(check=check_rewards, sizes=("n_states", "n_items"), told="click_rewards")
+    click_rewards: ArrayLike = hyperparameter(
+        check=check_rewards, sizes=("n_states", "n_items"), told="click_rewards"
+    )
     bonus: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.0, 2.0))
 
     def _first_values(self) -> dict[str, Any]:
-        rewards, sessions = self.hyperparameters["click_rewards"], self.hyperparameters["mean_sessions"]
+        rewards, sessions = (
+            self.hyperparameters["click_rewards"],
+            self.hyperparameters["mean_sessions"],
+        )
         return {
             "discount": 1.0 - 1.0 / sessions,
             "least_change": TOLERANCE * max(float(rewards.max()), 1e-300) * sessions,

@@ -23,7 +23,9 @@ def checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArra
     """
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
     values = array.tolist()
-    if array.shape != (n_positions,) or not (set(values) <= {0, 1} or (cut_off and _are_of_prefix(values))):
+    if array.shape != (n_positions,) or not (
+        set(values) <= {0, 1} or (cut_off and _are_of_prefix(values))
+    ):
         raise ValueError(
             f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions"
             + (", or -1 from the first one that was not shown to the last" if cut_off else "")
@@ -36,8 +38,11 @@ def _are_of_prefix(clicks: list[int]) -> bool:
     return set(clicks[: len(clicks) - clicks.count(-1)]) <= {0, 1}
 
 
-def sessions_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return the lists and clicks ``(n, K)`` of a log; a list has a 0 without meaning where nothing was shown.
+def sessions_of_log(
+    log: Any, n_items: int | None, n_positions: int
+) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Return the lists and clicks ``(n, K)`` of a log; a list has a 0 without meaning where nothing
+    was shown.
 
     Args:
         log: as for `CompiledAgent.learn`.
@@ -49,7 +54,9 @@ def sessions_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[ND
         ValueError: on an impossible session; the message names the first one.
     """
     if not (hasattr(log, "rankings") and hasattr(log, "clicks")):
-        raise TypeError(f"log is {short(log)}; expected an object with rankings and clicks, as a ClickLog")
+        raise TypeError(
+            f"log is {short(log)}; expected an object with rankings and clicks, as a ClickLog"
+        )
     rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
     if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > n_positions:
         raise ValueError(
@@ -58,7 +65,9 @@ def sessions_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[ND
         )
     mask = (clicks >= 0) & (rankings >= 0)
     most = np.inf if n_items is None else n_items - 1
-    ids = np.sort(np.where(mask, rankings, -1 - np.arange(rankings.shape[1])), axis=1)  # those below the end are distinct
+    ids = np.sort(
+        np.where(mask, rankings, -1 - np.arange(rankings.shape[1])), axis=1
+    )  # those below the end are distinct
     for faults, why in (
         (~np.isin(clicks, (-1, 0, 1)), "has clicks other than 0, 1 and -1"),
         (mask[:, 1:] > mask[:, :-1], "has a position shown below one that was not"),
@@ -67,7 +76,9 @@ def sessions_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[ND
     ):
         rows = np.flatnonzero(faults.any(axis=1))
         if len(rows):
-            raise ValueError(f"session {rows[0]} of the log {why}: {rankings[rows[0]]}, clicks {clicks[rows[0]]}")
+            raise ValueError(
+                f"session {rows[0]} of the log {why}: {rankings[rows[0]]}, clicks {clicks[rows[0]]}"
+            )
     lists = np.zeros((len(rankings), n_positions), np.int64)
     seen = np.full(lists.shape, -1, np.int8)
     columns = rankings.shape[1]

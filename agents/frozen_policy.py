@@ -10,7 +10,15 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_count, check_flag, check_positions, generator, short, unknown
+from ..core.checks import (
+    as_call,
+    check_count,
+    check_flag,
+    check_positions,
+    generator,
+    short,
+    unknown,
+)
 from ..envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
 from ..envs.spaces import RankedList, check_ranking
 from .agent import Agent, Seed
@@ -18,33 +26,37 @@ from .stable_baselines import Actions
 
 
 class FrozenPolicy(Agent):
-    """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or sb3-contrib, or any function.
+    """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or
+    sb3-contrib, or any function.
 
-    The policy observes what the environment returns. A policy that chooses items one by one is called K times for each list. It
-    observes what `ItemByItem` returns, or, if its observation space is an array, one array, as the algorithms of this package
-    do. Where every session has other candidates, a policy that observes an array is given their features, candidate by
-    candidate, as these algorithms are. The state of a recurrent policy is kept from session to session, or from item to item if
-    an episode was one list.
+    The policy observes what the environment returns. A policy that chooses items one by one is
+    called K times for each list. It observes what `ItemByItem` returns, or, if its observation
+    space is an array, one array, as the algorithms of this package do. Where every session has
+    other candidates, a policy that observes an array is given their features, candidate by
+    candidate, as these algorithms are. The state of a recurrent policy is kept from session to
+    session, or from item to item if an episode was one list.
 
     Args:
         n_items: L.
         n_positions: K.
-        model: an object with a method ``predict``, or a function; it is called with the observation, and of ``state``,
-            ``episode_start``, ``deterministic`` and (item by item) ``action_masks`` with those that it takes. It returns the
-            action; if it takes ``state``, a tuple of the action and the next state.
-        actions: how it names lists, that is the wrapper of its training: ``"codes"`` (`LehmerAction`), ``"scores"``
-            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`), ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper:
-            actions are lists, as of `PlackettLuceActorCritic`).
-        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it in its
-            attribute ``items``.
+        model: an object with a method ``predict``, or a function; it is called with the
+            observation, and of ``state``, ``episode_start``, ``deterministic`` and (item by item)
+            ``action_masks`` with those that it takes. It returns the action; if it takes ``state``,
+            a tuple of the action and the next state.
+        actions: how it names lists, that is the wrapper of its training: ``"codes"``
+            (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"lists"`` (`EnumeratedAction`),
+            ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper: actions are lists, as of
+            `PlackettLuceActorCritic`).
+        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained
+            `Learner` has it in its attribute ``items``.
         deterministic: whether to take the most probable action; False draws an action.
-        seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list. The libraries draw from the
-            global generators of the process.
+        seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list.
+            The libraries draw from the global generators of the process.
 
     Raises:
         TypeError: ``model`` cannot predict.
-        ValueError: on a bad argument; on a model whose actions are not those of ``actions``; in ``rank``, on an observation
-            that is not what the model was trained on.
+        ValueError: on a bad argument; on a model whose actions are not those of ``actions``; in
+            ``rank``, on an observation that is not what the model was trained on.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -71,7 +83,9 @@ class FrozenPolicy(Agent):
         self.n_positions = check_positions(n_positions, self.n_items)
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
-            raise TypeError(f"model is {short(model)}; expected a trained model with a method predict, or a function")
+            raise TypeError(
+                f"model is {short(model)}; expected a trained model with a method predict, or a function"
+            )
         if not isinstance(actions, str) or actions not in ("rankings", *CODECS, "items"):
             raise ValueError(unknown("actions", actions, ("rankings", *CODECS, "items")))
         self.model, self.actions = model, actions
@@ -82,7 +96,9 @@ class FrozenPolicy(Agent):
         self._items = order_of_items(items, self.n_items)
         self._codec: Draft | Codec | None = None  # None: actions are lists
         if actions != "rankings":
-            self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
+            self._codec = (
+                Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
+            )
         spaces = {"rankings": lists, "items": Discrete(self.n_items)}
         expected = self._codec.space if isinstance(self._codec, Codec) else spaces[actions]
         if getattr(model, "action_space", expected) != expected:
@@ -91,13 +107,21 @@ class FrozenPolicy(Agent):
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(self._space, Dict)  # it observes one array
+        self._flat = self._space is not None and not isinstance(
+            self._space, Dict
+        )  # it observes one array
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
-        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
+        return as_call(
+            self,
+            n_items=self.n_items,
+            n_positions=self.n_positions,
+            model=model,
+            actions=self.actions,
+        )
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         observation = self._as_in_training(observation)
@@ -115,36 +139,60 @@ class FrozenPolicy(Agent):
         return ranking
 
     def _as_in_training(self, observation: Any) -> Any:
-        """What a model that was trained on candidates observed of them, which is not all that the environment shows."""
-        if not isinstance(observation, Mapping) or "features" not in observation or self._space is None:
+        """What a model that was trained on candidates observed of them, which is not all that the
+        environment shows.
+        """
+        if (
+            not isinstance(observation, Mapping)
+            or "features" not in observation
+            or self._space is None
+        ):
             return observation
         if self._flat:
             return np.asarray(observation["features"], np.float32).ravel()
         return {name: entry for name, entry in observation.items() if name in self._space.spaces}
 
-    def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
+    def update(
+        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
+    ) -> None:
         """Do nothing, because the policy is frozen."""
 
     def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
         draft.clear()
-        last = observation if isinstance(observation, Mapping) else {"observation": np.asarray(observation)}
+        last = (
+            observation
+            if isinstance(observation, Mapping)
+            else {"observation": np.asarray(observation)}
+        )
         while not draft.complete:
             drafted = {**last, "placed": draft.placed.copy()}
             mask = draft.left
-            choice = np.asarray(self._act(flat_draft(drafted) if self._flat else drafted, draft.position == 0, mask))
+            choice = np.asarray(
+                self._act(flat_draft(drafted) if self._flat else drafted, draft.position == 0, mask)
+            )
             draft.place(next_left(choice.reshape(1), mask[None])[0] if self._flat else choice)
         return draft.rankings
 
     def _act(self, observation: Any, begins: bool, mask: NDArray[np.bool_] | None = None) -> Any:
         if not self._begun and self._space is not None and not self._space.contains(observation):
-            names = list(observation) if isinstance(observation, Mapping) else f"an array of shape {np.shape(observation)}"
+            names = (
+                list(observation)
+                if isinstance(observation, Mapping)
+                else f"an array of shape {np.shape(observation)}"
+            )
             raise ValueError(
                 f"the model was trained to observe {self._space}, and is shown {names}: wrap the environment as in training"
             )
-        arguments = {"state": self._state, "episode_start": np.array([begins]), "deterministic": self.deterministic}
+        arguments = {
+            "state": self._state,
+            "episode_start": np.array([begins]),
+            "deterministic": self.deterministic,
+        }
         if mask is not None:
             arguments["action_masks"] = mask
-        answer = self._predict(observation, **{name: arguments[name] for name in self._takes & arguments.keys()})
+        answer = self._predict(
+            observation, **{name: arguments[name] for name in self._takes & arguments.keys()}
+        )
         if "state" in self._takes and isinstance(answer, tuple):
             answer, self._state = answer
         return answer

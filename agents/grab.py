@@ -1,4 +1,6 @@
-"""GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so far."""
+"""GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so
+far.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class State(NamedTuple):
     mean: Annotated[Floats, "L K"]  # ρ̂, 0 where never shown
     upper: Annotated[Floats, "L K", 1.0]  # u as last solved for, 1 where never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    known: Annotated[NDArray[np.int8], "L K"]  # what of these belongs to the present mean: nothing, the entropy, or both
+    known: Annotated[
+        NDArray[np.int8], "L K"
+    ]  # what of these belongs to the present mean: nothing, the entropy, or both
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in it, or -1
     # What certifies the leader without solving for it: it was ahead by `ahead` when its means were `before`, and no other list
@@ -75,7 +79,9 @@ def measure_lead(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def choose_leader(state, rng):  # type: ignore[no-untyped-def]
-    """Find the list with the largest sum of means; ties are broken by a random order of the items."""
+    """Find the list with the largest sum of means; ties are broken by a random order of the
+    items.
+    """
     if state.leader[0] >= 0:
         measure_lead(state)
         if state.ahead[0] > ROUNDING:
@@ -97,9 +103,16 @@ def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
         for _ in range(4):
             if not p < q < 1.0:
                 break
-            step = (minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound) * q * (1.0 - q) / (q - p)
+            step = (
+                (minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound)
+                * q
+                * (1.0 - q)
+                / (q - p)
+            )
             q -= step
-            if abs(step) < 1e-6 * min(q - p, 1.0 - q):  # what is left is about step² / min(q - p, 1 - q)
+            if abs(step) < 1e-6 * min(
+                q - p, 1.0 - q
+            ):  # what is left is about step² / min(q - p, 1 - q)
                 return q
     return kl_upper(p, bound)
 
@@ -113,14 +126,20 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
     if n > 0 and state.known[item, k] < INDEX:
         if state.known[item, k] == NOTHING:
             state.minus_entropy[item, k] = log_likelihood(state.clicks[item, k], n) / n
-        state.upper[item, k] = kl_upper_near(state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k])
-        state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY  # else the level is another one each time
+        state.upper[item, k] = kl_upper_near(
+            state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k]
+        )
+        state.known[item, k] = (
+            INDEX if state.log_horizon >= 0.0 else ENTROPY
+        )  # else the level is another one each time
     return state.upper[item, k]
 
 
 @kernel
 def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
-    """Add the neighbour in which two positions of the leader exchange their items; returns the new number of neighbours."""
+    """Add the neighbour in which two positions of the leader exchange their items; returns the new
+    number of neighbours.
+    """
     item, moved = state.leader[k], state.leader[other]
     after = index(state, moved, k, level) + index(state, item, other, level)
     state.gain[n] = after - state.value[k] - state.value[other]
@@ -130,7 +149,9 @@ def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
-    """Add the neighbours in which position k shows an item outside the leader; returns the new number of neighbours."""
+    """Add the neighbours in which position k shows an item outside the leader; returns the new
+    number of neighbours.
+    """
     for item in range(len(state.place_of)):
         if state.place_of[item] < 0:
             state.gain[n] = index(state, item, k, level) - state.value[k]
@@ -197,16 +218,19 @@ def learn(state, item, k, click):  # type: ignore[no-untyped-def]
 
 
 class GRAB(LeaderAgent):
-    """GRAB: show the list with the largest estimated clicks, or one of its neighbours if its indices are larger.
+    """GRAB: show the list with the largest estimated clicks, or one of its neighbours if its
+    indices are larger.
 
     Idea:
-        GRAB is made for the position-based model, where users examine each position with a fixed probability, which the agent
-        does not know. It keeps the mean clicks ρ of each item at each position, and its leader is the list with the largest sum
-        of these means. Its neighbours exchange two items whose positions are adjacent in the order of the leader's means, or
-        replace the item at the position of the least mean. It shows the leader or neighbour with the largest sum of KL-UCB
-        indices (upper confidence bounds), and every γ-th time the leader itself. The expected clicks are unimodal: each list
-        except the best has a better neighbour, so L - 1 neighbours are enough to reach the best list. It learns L K separate
-        numbers, which takes longer than learning one attraction for each item.
+        GRAB is made for the position-based model, where users examine each position with a fixed
+        probability, which the agent does not know. It keeps the mean clicks ρ of each item at each
+        position, and its leader is the list with the largest sum of these means. Its neighbours
+        exchange two items whose positions are adjacent in the order of the leader's means, or
+        replace the item at the position of the least mean. It shows the leader or neighbour with
+        the largest sum of KL-UCB indices (upper confidence bounds), and every γ-th time the leader
+        itself. The expected clicks are unimodal: each list except the best has a better neighbour,
+        so L - 1 neighbours are enough to reach the best list. It learns L K separate numbers, which
+        takes longer than learning one attraction for each item.
 
     Algorithm:
         ::
@@ -232,25 +256,28 @@ class GRAB(LeaderAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T, whose log is the level of the indices; None takes ``log s + 3 log log s`` instead, where s counts the
-            sessions of this leader.
-        gamma: γ ≥ 1, how often the leader itself is shown; None takes L - 1. The authors also ran 10 and L - K.
+        horizon: T, whose log is the level of the indices; None takes ``log s + 3 log log s``
+            instead, where s counts the sessions of this leader.
+        gamma: γ ≥ 1, how often the leader itself is shown; None takes L - 1. The authors also ran
+        10 and L - K.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Gauthier, Gaudel, Fromont, Lompo, *Parametric graph for unimodal ranking bandit*, ICML 2021, Algorithm 1.
+    Source: Gauthier, Gaudel, Fromont, Lompo, *Parametric graph for unimodal ranking bandit*, ICML
+        2021, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Ties between leaders (sums of means within 1e-12) are broken by an order of the items that is drawn while there are
-           any; an item that two positions want by exactly the same amount goes to the first. Ties between lists (sums of
-           indices within 1e-10) and positions are broken uniformly at random; the leader stays a candidate.
+        1. ⚠ Ties between leaders (sums of means within 1e-12) are broken by an order of the items
+           that is drawn while there are any; an item that two positions want by exactly the same
+           amount goes to the first. Ties between lists (sums of indices within 1e-10) and positions
+           are broken uniformly at random; the leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
 
-    Memory: 9 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of sessions might bring, at most
-        doubled.
+    Memory: 9 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of
+        sessions might bring, at most doubled.
 
     Example:
         >>> GRAB(4, 2, horizon=1000, seed=0).rank(None).shape
@@ -269,7 +296,9 @@ class GRAB(LeaderAgent):
 
     def best(self) -> NDArray[np.int64]:
         state, ranking = self.state, np.empty(self.n_positions, np.int64)
-        entry(assign)(state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy())
+        entry(assign)(
+            state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy()
+        )
         return ranking
 
     def _state_sizes(self) -> dict[str, int]:

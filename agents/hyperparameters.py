@@ -1,4 +1,5 @@
-"""Hyper-parameters of compiled agents, each declared once in the body of its class: default, check, search range.
+"""Hyper-parameters of compiled agents, each declared once in the body of its class: default, check,
+search range.
 
 ::
 
@@ -6,8 +7,8 @@
         c: float = hyperparameter(default=3.0, check=at_least(0), search=Range(0.0, 6.0))
         horizon: int = hyperparameter(check=sessions())  # without a default: required
 
-`CompiledAgent` makes the constructor, ``search_space`` and ``told`` of the class from its own declarations and those of its
-bases. What a hyper-parameter means is in the docstring of the class.
+`CompiledAgent` makes the constructor, ``search_space`` and ``told`` of the class from its own
+declarations and those of its bases. What a hyper-parameter means is in the docstring of the class.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Check = Callable[..., Any]
 
 @dataclass(frozen=True, repr=False)
 class Hyperparameter:
-    """A declared hyper-parameter, as `hyperparameter`; its ``repr`` says what can change an agent: default and check."""
+    """A declared hyper-parameter, as `hyperparameter`; its ``repr`` says what can change an agent:
+    default and check.
+    """
 
     default: Any
     check: Check | None
@@ -58,16 +61,19 @@ def hyperparameter(
     told: str | None = None,
     doc: str | None = None,
 ) -> Any:
-    """Declare a hyper-parameter: ``name: type = hyperparameter(...)`` in the body of a `CompiledAgent`.
+    """Declare a hyper-parameter: ``name: type = hyperparameter(...)`` in the body of a
+    `CompiledAgent`.
 
     Args:
         default: without one, the hyper-parameter is required. If it is None, None is not checked.
-        check: ``(name, value, *sizes)``, returns the value as the agent keeps it, or raises an error that names it; None takes
-            every value.
-        sizes: what else the check needs, names of attributes of the agent: ``"n_items"``, ``"n_positions"``, ``"n_states"``.
+        check: ``(name, value, *sizes)``, returns the value as the agent keeps it, or raises an
+            error that names it; None takes every value.
+        sizes: what else the check needs, names of attributes of the agent: ``"n_items"``,
+        ``"n_positions"``, ``"n_states"``.
         search: a `Range` or the values that `clickgym.tune` may search.
         told: the source from which ``make_agent`` fills it in, as in `CompiledAgent.told`.
-        doc: of a property of the same name; None: agents have no such property, and the value is in ``hyperparameters``.
+        doc: of a property of the same name; None: agents have no such property, and the value is in
+            ``hyperparameters``.
     """
     return Hyperparameter(default, check, tuple(sizes), search, told, doc)
 
@@ -87,28 +93,50 @@ def _value(name: str, agent: Any) -> Any:
     return agent.hyperparameters[name]
 
 
-def replaced_by(own: Mapping[str, Hyperparameter], inherited: Mapping[str, Any], field: str) -> dict[str, Any]:
-    """Return what is inherited of other hyper-parameters, and what a field of the own ones says unless it is None."""
-    others = {name: value for name, value in inherited.items() if name not in own}
-    return others | {name: value for name, each in own.items() if (value := getattr(each, field)) is not None}
-
-
-def constructor(cls: type, declared: Mapping[str, Hyperparameter], begin: Callable[..., None]) -> Any:
-    """Return ``__init__(self, n_items, n_positions, *, ..., seed=None)``, which hands the hyper-parameters on to ``begin``.
-
-    It is compiled, as the methods of a named tuple are, so that Python itself refuses unknown and missing arguments.
+def replaced_by(
+    own: Mapping[str, Hyperparameter], inherited: Mapping[str, Any], field: str
+) -> dict[str, Any]:
+    """Return what is inherited of other hyper-parameters, and what a field of the own ones says
+    unless it is None.
     """
-    names = sorted(declared, key=lambda name: declared[name].default is not REQUIRED)  # required ones first
+    others = {name: value for name, value in inherited.items() if name not in own}
+    return others | {
+        name: value for name, each in own.items() if (value := getattr(each, field)) is not None
+    }
+
+
+def constructor(
+    cls: type, declared: Mapping[str, Hyperparameter], begin: Callable[..., None]
+) -> Any:
+    """Return ``__init__(self, n_items, n_positions, *, ..., seed=None)``, which hands the
+    hyper-parameters on to ``begin``.
+
+    It is compiled, as the methods of a named tuple are, so that Python itself refuses unknown and
+    missing arguments.
+    """
+    names = sorted(
+        declared, key=lambda name: declared[name].default is not REQUIRED
+    )  # required ones first
     given = "".join(f", {name}={name}" for name in declared)
     source = f"def __init__(self, n_items, n_positions, *, {', '.join([*names, 'seed'])}): "
     namespace = {"begin": begin, "__name__": f"constructor_of_{cls.__name__}"}
     exec(f"{source}begin(self, n_items, n_positions, seed{given})", namespace)
     function: Any = namespace["__init__"]
     function.__qualname__ = f"{cls.__qualname__}.__init__"
-    function.__kwdefaults__ = {name: declared[name].default for name in names if declared[name].default is not REQUIRED}
+    function.__kwdefaults__ = {
+        name: declared[name].default for name in names if declared[name].default is not REQUIRED
+    }
     function.__kwdefaults__["seed"] = None
-    annotations = {name: each.annotation for name, each in declared.items() if each.annotation is not REQUIRED}
-    function.__annotations__ = {"n_items": "int", "n_positions": "int", **annotations, "seed": "Seed", "return": "None"}
+    annotations = {
+        name: each.annotation for name, each in declared.items() if each.annotation is not REQUIRED
+    }
+    function.__annotations__ = {
+        "n_items": "int",
+        "n_positions": "int",
+        **annotations,
+        "seed": "Seed",
+        "return": "None",
+    }
     function.is_declared = True
     return function
 

@@ -1,4 +1,6 @@
-"""Compiled pieces that agents share: random choices, rankings with random ties, KL bounds, the best list where users scan."""
+"""Compiled pieces that agents share: random choices, rankings with random ties, KL bounds, the best
+list where users scan.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ FEEDBACK = Choices(("first_click", "last_click"))
 
 @kernel
 def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-def]
-    """Move a uniformly random ordered choice of ``count`` from ``items[start:stop]`` to its front (Fisher-Yates)."""
+    """Move a uniformly random ordered choice of ``count`` from ``items[start:stop]`` to its front
+    (Fisher-Yates).
+    """
     for i in range(start, min(start + count, stop - 1)):
         j = i + int(rng.random() * (stop - i))
         items[i], items[j] = items[j], items[i]
@@ -24,12 +28,16 @@ def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-de
 
 @kernel
 def sort_by_index(index, order):  # type: ignore[no-untyped-def]
-    """Sort ``order`` by decreasing index, ties by id: insertion sort, for little moves between two sessions."""
+    """Sort ``order`` by decreasing index, ties by id: insertion sort, for little moves between two
+    sessions.
+    """
     for i in range(1, len(order)):
         item = order[i]
         j = i - 1
         value = index[item]
-        while j >= 0 and (index[order[j]] < value or (index[order[j]] == value and order[j] > item)):
+        while j >= 0 and (
+            index[order[j]] < value or (index[order[j]] == value and order[j] > item)
+        ):
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = item
@@ -62,10 +70,11 @@ def shuffle_ties(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
-    """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties in random order.
+    """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties
+    in random order.
 
-    The result is a function of the indices and of the generator alone: ties are first put in the order of their ids, then
-    shuffled, so the permutation found in ``order`` does not matter.
+    The result is a function of the indices and of the generator alone: ties are first put in the
+    order of their ids, then shuffled, so the permutation found in ``order`` does not matter.
 
     Args:
         index: ``(L,)`` the index of each item; no NaN.
@@ -79,7 +88,8 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
-    """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order, ties by id.
+    """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order,
+    ties by id.
 
     Returns:
         Whether an item left out equals the last one chosen.
@@ -102,7 +112,8 @@ def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
-    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same choice without a full sort.
+    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same
+    choice without a full sort.
 
     Args:
         index, rng, count: as for `rank_by_index`.
@@ -145,7 +156,8 @@ def kl(p, q):  # type: ignore[no-untyped-def]
 def kl_upper(p, bound):  # type: ignore[no-untyped-def]
     """The largest q ≥ p with KL(p, q) ≤ bound, to rounding; a function of its arguments alone.
 
-    Newton's method from above: KL(p, ·) is convex and increasing beyond p, so the iterates decrease to the root.
+    Newton's method from above: KL(p, ·) is convex and increasing beyond p, so the iterates decrease
+    to the root.
     """
     if p >= 1.0 or bound <= 0.0:
         return min(p, 1.0)
@@ -192,7 +204,9 @@ def exploration(t, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
-    """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click."""
+    """How many positions a cascade agent takes as examined: up to the first or last click, all
+    shown ones without a click.
+    """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
             if clicks[k] == 1:
@@ -220,7 +234,8 @@ def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
 
 @kernel
 def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
-    """Divide the items into parts: those that no other item beats, then those that none of the rest beats, and so on.
+    """Divide the items into parts: those that no other item beats, then those that none of the rest
+    beats, and so on.
 
     Where there is only a circle left, it is one part.
 
@@ -256,9 +271,11 @@ def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
-    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are ``ridge`` or more.
+    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are
+    ``ridge`` or more.
 
-    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that is taken.
+    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that
+    is taken.
     """
     for i in range(len(matrix)):
         for j in range(i + 1):

@@ -1,9 +1,10 @@
 """KL-UCB for lists: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al. 2016).
 
-The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) = b``. It moves little from
-session to session, so Newton's method starts from the last one, and one step is enough in most sessions. Two of its results may
-differ by rounding though the counts are equal. Therefore indices closer than `CLOSE` are solved again by `kl_upper`, a function
-of the counts and of b alone: the lists and the ties are those of the definition.
+The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) =
+b``. It moves little from session to session, so Newton's method starts from the last one, and one
+step is enough in most sessions. Two of its results may differ by rounding though the counts are
+equal. Therefore indices closer than `CLOSE` are solved again by `kl_upper`, a function of the
+counts and of b alone: the lists and the ties are those of the definition.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def solve_index(state, item, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
-    """The index by Newton's method from its last value; by `solve_index` where that does not converge.
+    """The index by Newton's method from its last value; by `solve_index` where that does not
+    converge.
 
     f(q)  = N KL(ŵ, q) - b = peak - c log q - (N - c) log(1 - q) - b
     f'(q) = N (q - ŵ) / (q (1 - q))
@@ -79,7 +81,9 @@ def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def solve_close(state, bound, count):  # type: ignore[no-untyped-def]
-    """Solve for the indices in runs of close ones that reach into the first ``count``; for equal counts once."""
+    """Solve for the indices in runs of close ones that reach into the first ``count``; for equal
+    counts once.
+    """
     is_solved = False  # the index of the item above
     for k in range(1, len(state.order)):
         above, item = state.order[k - 1], state.order[k]
@@ -91,7 +95,10 @@ def solve_close(state, bound, count):  # type: ignore[no-untyped-def]
         if not is_solved:
             state.indices[above] = solve_index(state, above, bound)
             is_solved = True
-        if state.clicks[item] == state.clicks[above] and state.examined[item] == state.examined[above]:
+        if (
+            state.clicks[item] == state.clicks[above]
+            and state.examined[item] == state.examined[above]
+        ):
             state.indices[item] = state.indices[above]
         else:
             state.indices[item] = solve_index(state, item, bound)
@@ -133,15 +140,18 @@ def forget_klucb(state, item):  # type: ignore[no-untyped-def]
 
 
 class CascadeKLUCB(CascadeAgent):
-    """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in decreasing order.
+    """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in
+    decreasing order.
 
     Idea:
-        In the cascade model, a user scans the list from the top, clicks the first attractive item, and leaves. Items above the
-        click were examined and not attractive, and so were all items of a session without a click. For each item, CascadeKL-UCB
-        counts the examinations, N, and keeps the share ŵ of them with a click. It shows the K items with the largest index: the
-        highest attraction that N and ŵ do not rule out, measured by the Kullback-Leibler divergence. For rare clicks this
-        interval is much narrower than that of `CascadeUCB1`, and the paper's regret bound nearly matches the lower bound of the
-        cascade model. If users skip positions, as in the position-based model, items at low positions look less attractive than
+        In the cascade model, a user scans the list from the top, clicks the first attractive item,
+        and leaves. Items above the click were examined and not attractive, and so were all items of
+        a session without a click. For each item, CascadeKL-UCB counts the examinations, N, and
+        keeps the share ŵ of them with a click. It shows the K items with the largest index: the
+        highest attraction that N and ŵ do not rule out, measured by the Kullback-Leibler
+        divergence. For rare clicks this interval is much narrower than that of `CascadeUCB1`, and
+        the paper's regret bound nearly matches the lower bound of the cascade model. If users skip
+        positions, as in the position-based model, items at low positions look less attractive than
         they are, and the list may stay wrong for ever.
 
     Algorithm:
@@ -164,14 +174,15 @@ class CascadeKLUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which the BatchRank paper compares.
+        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which
+        the BatchRank paper compares.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on an unknown feedback rule, or a bad c.
 
-    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
-    with eq. 6.
+    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade
+    model*, ICML 2015, Algorithm 1 with eq. 6.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
@@ -200,17 +211,20 @@ def check_position_order(name: str, position_order: Any, n_positions: int) -> ND
 
 
 class DCMKLUCB(CompiledAgent):
-    """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely ends a session.
+    """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely
+    ends a session.
 
     Idea:
-        In the dependent click model, users scan from the top, may click several items, and after a click stop with a
-        probability that depends on the position. Nobody can see whether a user looked below the last click, so dcmKL-UCB counts
-        positions down to it, or all if there is no click. It keeps the number N of these observations of each item and its
-        share of clicks ŵ, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if the user ends satisfied,
-        so the best items belong to the positions where a click most likely ends the session. The item of the k-th largest index
-        takes the position of the k-th largest termination probability, of which only the order must be known. It loses
-        observations below the last click, its estimates are slightly biased because that position was always clicked, and under
-        other click models it fails like cascade agents.
+        In the dependent click model, users scan from the top, may click several items, and after a
+        click stop with a probability that depends on the position. Nobody can see whether a user
+        looked below the last click, so dcmKL-UCB counts positions down to it, or all if there is no
+        click. It keeps the number N of these observations of each item and its share of clicks ŵ,
+        and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if the user ends
+        satisfied, so the best items belong to the positions where a click most likely ends the
+        session. The item of the k-th largest index takes the position of the k-th largest
+        termination probability, of which only the order must be known. It loses observations below
+        the last click, its estimates are slightly biased because that position was always clicked,
+        and under other click models it fails like cascade agents.
 
     Algorithm:
         ::
@@ -232,13 +246,15 @@ class DCMKLUCB(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        position_order: ``(K,)`` positions, the most likely to end a session after a click first; None: top to bottom.
+        position_order: ``(K,)`` positions, the most likely to end a session after a click first;
+        None: top to bottom.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: if position_order is not a permutation of the positions.
 
-    Source: Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*, ICML 2016, Algorithm 1.
+    Source: Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*,
+        ICML 2016, Algorithm 1.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not observed yet (which rank first), are ordered uniformly at random.
@@ -256,7 +272,9 @@ class DCMKLUCB(CompiledAgent):
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
-    position_order: ArrayLike | None = hyperparameter(default=None, check=check_position_order, sizes=("n_positions",))
+    position_order: ArrayLike | None = hyperparameter(
+        default=None, check=check_position_order, sizes=("n_positions",)
+    )
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))

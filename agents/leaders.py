@@ -19,7 +19,9 @@ def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
     """The slot of a leader in the hash table, or the free slot where it belongs."""
     mixed = np.int64(1)
     for element in leader:
-        mixed = (mixed ^ (mixed >> np.int64(29))) * np.int64(6364136223846793005) + np.int64(element)
+        mixed = (mixed ^ (mixed >> np.int64(29))) * np.int64(6364136223846793005) + np.int64(
+            element
+        )
     mixed ^= mixed >> np.int64(32)
     slot = mixed & np.int64(len(slots) - 1)
     while slots[slot] >= 0:
@@ -36,7 +38,9 @@ def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_leader(state, leader):  # type: ignore[no-untyped-def]
-    """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the hash table."""
+    """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the
+    hash table.
+    """
     slot = place_in(state.slots, state.leaders, state.n_leaders[0], leader)
     if state.slots[slot] < 0:
         number = state.n_leaders[0]
@@ -49,7 +53,9 @@ def find_leader(state, leader):  # type: ignore[no-untyped-def]
 
 @kernel
 def level_of(state, s):  # type: ignore[no-untyped-def]
-    """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s`` without a horizon."""
+    """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s``
+    without a horizon.
+    """
     if state.log_horizon >= 0.0:
         return state.log_horizon
     return exploration(s, 3.0) if s >= 3 else np.inf
@@ -65,9 +71,10 @@ def enter_all(slots, leaders, n_leaders):  # type: ignore[no-untyped-def]
 class LeaderAgent(CompiledAgent):
     """Base class of the agents that count how often each leader was chosen.
 
-    Its state has the fields ``leaders (C, n)``, of n integers each, ``led (C,)`` (how often each was chosen), the hash table
-    ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of two. It grows before a chunk of sessions until each of them could
-    bring a new leader. C affects only the memory: 4 n + 16 bytes for each of C leaders.
+    Its state has the fields ``leaders (C, n)``, of n integers each, ``led (C,)`` (how often each
+    was chosen), the hash table ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of two. It
+    grows before a chunk of sessions until each of them could bring a new leader. C affects only the
+    memory: 4 n + 16 bytes for each of C leaders.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
@@ -76,13 +83,21 @@ class LeaderAgent(CompiledAgent):
         return super()._state_sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""
+        """Enlarge the table, if necessary, until each of the next sessions could bring a new
+        leader.
+        """
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return
         room = doubled(room, n_leaders + n_sessions)
-        leaders, led = np.zeros((room, self.state.leaders.shape[1]), np.int32), np.zeros(room, np.int64)
-        leaders[:n_leaders], led[:n_leaders] = self.state.leaders[:n_leaders], self.state.led[:n_leaders]
+        leaders, led = (
+            np.zeros((room, self.state.leaders.shape[1]), np.int32),
+            np.zeros(room, np.int64),
+        )
+        leaders[:n_leaders], led[:n_leaders] = (
+            self.state.leaders[:n_leaders],
+            self.state.led[:n_leaders],
+        )
         slots = np.full(2 * room, -1, np.int32)
         entry(enter_all)(slots, leaders, n_leaders)
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)

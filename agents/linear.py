@@ -1,9 +1,10 @@
-"""Agents that learn a linear attraction from features by the same ridge regression (He et al. 2020 and their baselines).
+"""Agents that learn a linear attraction from features by the same ridge regression (He et al. 2020
+and their baselines).
 
-All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown candidate times the weight w
-of its position, with its click c; ``θ = A⁻¹b`` estimates the attraction ``θᵀx``. The LinUCB agents show the candidates of
-largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the k-th largest at position k, and differ only in which positions are samples and with
-which weight:
+All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown
+candidate times the weight w of its position, with its click c; ``θ = A⁻¹b`` estimates the
+attraction ``θᵀx``. The LinUCB agents show the candidates of largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the
+k-th largest at position k, and differ only in which positions are samples and with which weight:
 
 | agent | samples | weight |
 |---|---|---|
@@ -37,7 +38,9 @@ from .search_space import Range
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
-LEAST_RIDGE = 1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
+LEAST_RIDGE = (
+    1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
+)
 STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
 REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
@@ -56,7 +59,9 @@ class LinearState(NamedTuple):
     order: Annotated[Ints, "L", range]
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
-    weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    weights: (
+        Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    )
     phi: float  # φ', the most that the squared weights of one session add up to
     exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
 
@@ -143,7 +148,9 @@ def refresh(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
-    """Write the candidates of largest index in decreasing order; each position draws among those within `TIE` of the best."""
+    """Write the candidates of largest index in decreasing order; each position draws among those
+    within `TIE` of the best.
+    """
     n_items = len(index)
     for a in range(n_items):
         order[a] = a
@@ -205,11 +212,17 @@ def rank_by_posterior(state, rng, ranking, features):  # type: ignore[no-untyped
 
 @kernel
 def update_ridge(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
-    n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
+    n_samples = (
+        len(ranking)
+        if state.feedback == ALL_POSITIONS
+        else examined_positions(clicks, state.feedback)
+    )
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
     for k in range(n_samples):
         if clicks[k] >= 0:
-            safe = add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
+            safe = (
+                add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
+            )
         if clicks[k] == 1:
             last = k + 1
     state.t[0] += 1
@@ -224,7 +237,9 @@ def squares_of(weights: NDArray[np.float64]) -> float:
 
 
 class _RidgeAgent(ContextualAgent):
-    """Base class of the agents: the ridge regression, over all positions with weight 1 unless a subclass changes that."""
+    """Base class of the agents: the ridge regression, over all positions with weight 1 unless a
+    subclass changes that.
+    """
 
     click_models = "any, with linear attraction"
     learns_from_any_list = True
@@ -233,7 +248,9 @@ class _RidgeAgent(ContextualAgent):
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
 
-    ridge: float | None = hyperparameter(default=None, check=at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True))
+    ridge: float | None = hyperparameter(
+        default=None, check=at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True)
+    )
 
     def _weights(self) -> NDArray[np.float64]:
         """``(K, K)`` the weight of a sample by its position and the last click above it."""
@@ -258,11 +275,15 @@ class _RidgeAgent(ContextualAgent):
 class _LinUCB(_RidgeAgent):
     """Base class of the LinUCB agents."""
 
-    alpha: float | None = hyperparameter(default=None, check=at_least(0), search=Range(0.01, 30.0, log=True))
+    alpha: float | None = hyperparameter(
+        default=None, check=at_least(0), search=Range(0.01, 30.0, log=True)
+    )
 
 
 class _WeightedLinUCB(_LinUCB):
-    """Base class of the LinUCB agents that are given examination probabilities, by which they weight their samples."""
+    """Base class of the LinUCB agents that are given examination probabilities, by which they
+    weight their samples.
+    """
 
     def _initial_state(self) -> Any:
         examination = self.hyperparameters["examination"]
@@ -279,16 +300,20 @@ class _WeightedLinUCB(_LinUCB):
 
 
 class UBMLinUCB(_WeightedLinUCB):
-    """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user browsing model.
+    """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user
+    browsing model.
 
     Idea:
-        Users do not examine every position, so a candidate without a click may be unattractive or may not have been examined.
-        In the user browsing model the probability of examination ``w_{k,k'}`` depends on the position k and on the position k'
-        of the last click above it. UBM-LinUCB is given these probabilities, and its ridge regression explains the click at
-        position k by ``w_{k,k'}`` times a linear function of the candidate's features. It shows the candidates with the largest
-        upper confidence bounds, the largest on top. A missing click at a rarely examined position changes the estimate little,
-        and the features let each click teach about candidates that were never shown. It fails if the probabilities are wrong or
-        if attraction is not linear in the features, and its default confidence bound explores for very long.
+        Users do not examine every position, so a candidate without a click may be unattractive or
+        may not have been examined. In the user browsing model the probability of examination
+        ``w_{k,k'}`` depends on the position k and on the position k' of the last click above it.
+        UBM-LinUCB is given these probabilities, and its ridge regression explains the click at
+        position k by ``w_{k,k'}`` times a linear function of the candidate's features. It shows the
+        candidates with the largest upper confidence bounds, the largest on top. A missing click at
+        a rarely examined position changes the estimate little, and the features let each click
+        teach about candidates that were never shown. It fails if the probabilities are wrong or if
+        attraction is not linear in the features, and its default confidence bound explores for very
+        long.
 
     Algorithm:
         ::
@@ -312,27 +337,30 @@ class UBMLinUCB(_WeightedLinUCB):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k (from 0) is the position,
-            column 0: no click yet, column j: the last click was at the j-th position counted from 1. ``make_agent`` fills
-            them in.
-        alpha: replaces ``α_t``; None takes the theory's
-            ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) + sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
+        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k
+            (from 0) is the position, column 0: no click yet, column j: the last click was at the
+            j-th position counted from 1. ``make_agent`` fills them in.
+        alpha: replaces ``α_t``; None takes the theory's ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) +
+            sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
         ridge: λ ≥ 1e-6; None takes ``max(1, φ'_w)``.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge below 1e-6.
+        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge
+            below 1e-6.
 
-    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*,
-    RecSys 2020, Algorithm 1.
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
+    online mobile recommendation*, RecSys 2020, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments take ``φ'_w``.
-        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold start all of one norm are
-           equal.
-        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with k, as the paper assumes;
-           other weights are warned of. For the number of clicks sorting by attraction may be suboptimal in any UBM, so that
-           regret for ``reward="clicks"`` may stay linear.
+        1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments
+           take ``φ'_w``.
+        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold
+           start all of one norm are equal.
+        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with
+           k, as the paper assumes; other weights are warned of. For the number of clicks sorting by
+           attraction may be suboptimal in any UBM, so that regret for ``reward="clicks"`` may stay
+           linear.
         4. The inverse is kept by rank-one updates and computed anew every 100 sessions.
 
     Example:
@@ -344,7 +372,9 @@ class UBMLinUCB(_WeightedLinUCB):
     paper = "He et al. 2020, Algorithm 1"
     click_models = "UBM, with linear attraction"
 
-    examination: ArrayLike = hyperparameter(check=browsing_probabilities, sizes=("n_positions",), told="browsing")
+    examination: ArrayLike = hyperparameter(
+        check=browsing_probabilities, sizes=("n_positions",), told="browsing"
+    )
 
     def _weights(self) -> NDArray[np.float64]:
         return self.hyperparameters["examination"].copy()
@@ -354,11 +384,13 @@ class C2UCB(_LinUCB):
     """C²UCB: LinUCB for lists, which takes every shown candidate as examined.
 
     Idea:
-        C²UCB assumes that users examine the whole list, so a shown candidate without a click counts as rejected. It keeps one
-        ridge regression of clicks on the features of candidates. All K positions of every list are samples of this regression,
-        with equal weight. It shows the K candidates with the largest upper confidence bounds of attraction, the largest on top.
-        It uses everything that a session shows, and its estimates are correct if users do read whole lists. If users examine
-        lower positions less often, candidates there look less attractive than they are, and therefore stay at lower positions.
+        C²UCB assumes that users examine the whole list, so a shown candidate without a click counts
+        as rejected. It keeps one ridge regression of clicks on the features of candidates. All K
+        positions of every list are samples of this regression, with equal weight. It shows the K
+        candidates with the largest upper confidence bounds of attraction, the largest on top. It
+        uses everything that a session shows, and its estimates are correct if users do read whole
+        lists. If users examine lower positions less often, candidates there look less attractive
+        than they are, and therefore stay at lower positions.
 
     Algorithm:
         ::
@@ -388,12 +420,13 @@ class C2UCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM
-    2014; compared with in He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile
-    recommendation*, RecSys 2020, section 6.2.
+    Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified
+    online recommendation*, SDM 2014; compared with in He, An, Li, Chen, Guo, Li, Wang, *Contextual
+    user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
-        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing but their samples.
+        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing
+           but their samples.
         2. ⚠ Ties as in `UBMLinUCB`.
 
     Example:
@@ -405,15 +438,18 @@ class C2UCB(_LinUCB):
 
 
 class CMLinUCB(_LinUCB):
-    """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions without a click).
+    """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions
+    without a click).
 
     Idea:
-        In the cascade model a user reads from the top and leaves at the first click, so nothing below this click was examined.
-        CM-LinUCB keeps one ridge regression of clicks on features, and shows the candidates with the largest upper confidence
-        bounds. Its samples are the candidates that the user examined: all down to the first click, or all K if there is no
-        click. In the cascade model these samples are unbiased, and the features let each of them teach about all candidates. If
-        users click more than once, the clicks below the first one are lost. If users leave before the end of the list without a
-        click, candidates that they did not examine count as rejected.
+        In the cascade model a user reads from the top and leaves at the first click, so nothing
+        below this click was examined. CM-LinUCB keeps one ridge regression of clicks on features,
+        and shows the candidates with the largest upper confidence bounds. Its samples are the
+        candidates that the user examined: all down to the first click, or all K if there is no
+        click. In the cascade model these samples are unbiased, and the features let each of them
+        teach about all candidates. If users click more than once, the clicks below the first one
+        are lost. If users leave before the end of the list without a click, candidates that they
+        did not examine count as rejected.
 
     Algorithm:
         ::
@@ -444,9 +480,9 @@ class CMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He, An, Li,
-    Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section
-    6.2.
+    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation
+    problems*, UAI 2016; He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for
+    large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.
@@ -463,15 +499,18 @@ class CMLinUCB(_LinUCB):
 
 
 class DCMLinUCB(_LinUCB):
-    """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all positions without a click).
+    """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all
+    positions without a click).
 
     Idea:
-        In the dependent click model a user reads from the top, and after each click either leaves or reads on. Everything down
-        to the last click was examined, but below it nobody knows whether the user left or read on without a click. DCM-LinUCB
-        keeps one ridge regression of clicks on features, and shows the candidates with the largest upper confidence bounds. Its
-        samples are the candidates down to the last click, or all K without a click, because such a user does not leave. It uses
-        several clicks of a session, which `CMLinUCB` cannot. If users often read on after their last click, their rejections
-        there are not counted, so candidates at low positions are overestimated.
+        In the dependent click model a user reads from the top, and after each click either leaves
+        or reads on. Everything down to the last click was examined, but below it nobody knows
+        whether the user left or read on without a click. DCM-LinUCB keeps one ridge regression of
+        clicks on features, and shows the candidates with the largest upper confidence bounds. Its
+        samples are the candidates down to the last click, or all K without a click, because such a
+        user does not leave. It uses several clicks of a session, which `CMLinUCB` cannot. If users
+        often read on after their last click, their rejections there are not counted, so candidates
+        at low positions are overestimated.
 
     Algorithm:
         ::
@@ -502,8 +541,9 @@ class DCMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He, An, Li, Chen,
-    Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.2.
+    Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*,
+    COCOON 2018; He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
+    online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.
@@ -520,15 +560,18 @@ class DCMLinUCB(_LinUCB):
 
 
 class PBMLinUCB(_WeightedLinUCB):
-    """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the position-based model.
+    """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the
+    position-based model.
 
     Idea:
-        In the position-based model users examine position k with a fixed probability κ_k, whatever was clicked above.
-        PBM-LinUCB is given these probabilities, and its ridge regression explains the click at position k by κ_k times a linear
-        function of the candidate's features. It shows the candidates with the largest upper confidence bounds, the largest on
-        top. A sample from a rarely examined position gets a small weight, and nothing is divided by κ_k, so the estimate stays
-        stable. It fails if κ is wrong or if examination depends on clicks (`UBMLinUCB` is for such users). It also fails if κ_k
-        increases with k, because the best candidate then does not belong on top.
+        In the position-based model users examine position k with a fixed probability κ_k, whatever
+        was clicked above. PBM-LinUCB is given these probabilities, and its ridge regression
+        explains the click at position k by κ_k times a linear function of the candidate's features.
+        It shows the candidates with the largest upper confidence bounds, the largest on top. A
+        sample from a rarely examined position gets a small weight, and nothing is divided by κ_k,
+        so the estimate stays stable. It fails if κ is wrong or if examination depends on clicks
+        (`UBMLinUCB` is for such users). It also fails if κ_k increases with k, because the best
+        candidate then does not belong on top.
 
     Algorithm:
         ::
@@ -551,13 +594,15 @@ class PBMLinUCB(_WeightedLinUCB):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
+        fills them in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = Σ κ²``.
         ridge: λ ≥ 1e-6; None takes ``max(1, φ')``.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge below 1e-6.
+        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge below
+            1e-6.
 
     Source: as for `UBMLinUCB`, with weights of the position alone.
 
@@ -574,22 +619,27 @@ class PBMLinUCB(_WeightedLinUCB):
     paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
     click_models = "PBM, with linear attraction"
 
-    examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
+    examination: ArrayLike = hyperparameter(
+        check=check_examination, sizes=("n_positions",), told="examination"
+    )
 
     def _weights(self) -> NDArray[np.float64]:
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
 
 
 class LinearTS(_RidgeAgent):
-    """Linear Thompson sampling: the best candidates for weights of the features that are drawn from a normal posterior.
+    """Linear Thompson sampling: the best candidates for weights of the features that are drawn from
+    a normal posterior.
 
     Idea:
-        This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
-        keeps the ridge regression of `C2UCB`, and takes its result as a normal posterior of the weights of the features. In
-        every session it draws one vector of weights from the posterior, and shows the candidates that are best for these
-        weights. The draws vary less in directions of the features with many samples, so the agent explores less and less. With
-        the default ``alpha`` it explores far less than LinUCB with the confidence bound of the theory. Position bias misleads
-        it, as it misleads `C2UCB`, because it takes every shown candidate as examined.
+        This agent assumes that users examine the whole list and that attraction is linear in the
+        features of a candidate. It keeps the ridge regression of `C2UCB`, and takes its result as a
+        normal posterior of the weights of the features. In every session it draws one vector of
+        weights from the posterior, and shows the candidates that are best for these weights. The
+        draws vary less in directions of the features with many samples, so the agent explores less
+        and less. With the default ``alpha`` it explores far less than LinUCB with the confidence
+        bound of the theory. Position bias misleads it, as it misleads `C2UCB`, because it takes
+        every shown candidate as examined.
 
     Algorithm:
         ::
@@ -609,14 +659,16 @@ class LinearTS(_RidgeAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        alpha: scales the standard deviations of the posterior. The default is the largest standard deviation of a click.
+        alpha: scales the standard deviations of the posterior. The default is the largest standard
+        deviation of a click.
         ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML 2013, Algorithm 1.
+    Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML
+        2013, Algorithm 1.
 
     Deviations from the paper:
         1. The paper's scale ``sqrt(9 d ln(t/δ))``, made for its proof, is replaced by a constant.

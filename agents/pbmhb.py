@@ -1,4 +1,6 @@
-"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling for the position-based model with unknown examination."""
+"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling for the position-based model with
+unknown examination.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # 
 
 @kernel
 def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
-    """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for x and y."""
+    """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for
+    x and y.
+    """
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
 
@@ -93,7 +97,13 @@ def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
             clicks += state.clicks[item, k]
         y = step_within(rng, x, sigma)
         change = log_likelihood_change(
-            clicks, state.misses[item], x, y, state.kappa, state.log_miss[item], state.proposed[:n_positions]
+            clicks,
+            state.misses[item],
+            x,
+            y,
+            state.kappa,
+            state.log_miss[item],
+            state.proposed[:n_positions],
         )
         if is_accepted(rng, change, x, y, sigma):
             state.theta[item] = y
@@ -105,7 +115,13 @@ def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
             clicks += state.clicks[item, k]
         y = step_within(rng, x, sigma)
         change = log_likelihood_change(
-            clicks, state.misses[:, k], x, y, state.theta, state.log_miss[:, k], state.proposed[:n_items]
+            clicks,
+            state.misses[:, k],
+            x,
+            y,
+            state.theta,
+            state.log_miss[:, k],
+            state.proposed[:n_items],
         )
         if is_accepted(rng, change, x, y, sigma):
             state.kappa[k] = y
@@ -139,17 +155,21 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMHB(CompiledAgent):
-    """PB-MHB: Thompson sampling of attractions and examination probabilities together, by Metropolis-Hastings.
+    """PB-MHB: Thompson sampling of attractions and examination probabilities together, by
+    Metropolis-Hastings.
 
     Idea:
-        In the position-based model users click item i at position k with probability θ_i κ_k, the attraction of the item times
-        the examination probability. PB-MHB (position-based, Metropolis-Hastings bandit) is given neither, and learns both from
-        the numbers of clicks and skips of each item at each position. In each session a Markov chain (Metropolis-Hastings)
-        proposes a random new value for each parameter, and accepts or refuses it by the posterior given all counts. It shows
-        the item with the j-th largest θ at the position with the j-th largest κ, and learns about an item from all positions.
-        The chain starts at random values and refuses most proposals when the counts are large, so first lists can be bad even
-        after a log. It forgets nothing, so it hardly recovers from misleading first sessions, and its regret is high if the
-        first position is not the one examined most, unless ``fix_first=False``.
+        In the position-based model users click item i at position k with probability θ_i κ_k, the
+        attraction of the item times the examination probability. PB-MHB (position-based,
+        Metropolis-Hastings bandit) is given neither, and learns both from the numbers of clicks and
+        skips of each item at each position. In each session a Markov chain (Metropolis-Hastings)
+        proposes a random new value for each parameter, and accepts or refuses it by the posterior
+        given all counts. It shows the item with the j-th largest θ at the position with the j-th
+        largest κ, and learns about an item from all positions. The chain starts at random values
+        and refuses most proposals when the counts are large, so first lists can be bad even after a
+        log. It forgets nothing, so it hardly recovers from misleading first sessions, and its
+        regret is high if the first position is not the one examined most, unless
+        ``fix_first=False``.
 
     Algorithm:
         ::
@@ -173,24 +193,25 @@ class PBMHB(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        c: > 0; proposals of session t have the width ``c / sqrt(t)``. With the default they are nearly uniform on [0, 1] in
-            the first 100,000 sessions.
+        c: > 0; proposals of session t have the width ``c / sqrt(t)``. With the default they are
+            nearly uniform on [0, 1] in the first 100,000 sessions.
         n_sweeps: how many proposals each parameter gets in a session.
-        fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined most. If it is not, regret
-            is linear; False draws κ_1, too.
+        fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
+            most. If it is not, regret is linear; False draws κ_1, too.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a bad c, number of sweeps or flag.
 
-    Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best item display on web pages*, IDA
-    2021, Algorithms 1 and 2.
+    Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best
+    item display on web pages*, IDA 2021, Algorithms 1 and 2.
 
     Deviations from the paper:
-        1. ⚠ The prior is uniform; the authors' code begins with half a click and half a miss for each pair.
+        1. ⚠ The prior is uniform; the authors' code begins with half a click and half a miss for
+           each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is done by rejection sampling
-           from the uniform distribution.
+        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
+           done by rejection sampling from the uniform distribution.
 
     Memory: 3 L K + 3 (L + K) numbers. Time: a session takes ``O(n_sweeps L K)``.
 
@@ -206,23 +227,36 @@ class PBMHB(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    c: float = hyperparameter(default=1000.0, check=above(0), search=Range(10.0, 10_000.0, log=True))
+    c: float = hyperparameter(
+        default=1000.0, check=above(0), search=Range(10.0, 10_000.0, log=True)
+    )
     n_sweeps: int = hyperparameter(default=1, check=count(), search=(1, 2, 4))
     fix_first: bool = hyperparameter(default=True, check=check_flag)  # it is about the users
 
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the last draw."""
+        """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the
+        last draw.
+        """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)
-        for _ in range(100):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks
+        for _ in range(
+            100
+        ):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks
             theta = rates(clicks.sum(axis=1), displays @ kappa)
             kappa = rates(clicks.sum(axis=0), theta @ displays)
         ranking = np.empty(self.n_positions, np.int64)
-        ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[: self.n_positions]
+        ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[
+            : self.n_positions
+        ]
         return ranking
 
     def _first_values(self) -> dict[str, Any]:
         fixed = int(self.hyperparameters["fix_first"])
         theta, kappa = self.rng.random(self.n_items), self.rng.random(self.n_positions)
         kappa[:fixed] = 1.0
-        return {"theta": theta, "kappa": kappa, "log_miss": np.log1p(-np.outer(theta, kappa)), "fixed": fixed}
+        return {
+            "theta": theta,
+            "kappa": kappa,
+            "log_miss": np.log1p(-np.outer(theta, kappa)),
+            "fixed": fixed,
+        }

@@ -1,4 +1,6 @@
-"""PDGD (Oosterhuis and de Rijke 2018): pairwise differentiable gradient descent on a linear score."""
+"""PDGD (Oosterhuis and de Rijke 2018): pairwise differentiable gradient descent on a linear
+score.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ class State(NamedTuple):
     scores: Annotated[Floats, "L"]  # f = wᵀx
     draws: Annotated[Floats, "L"]  # a draw from the Gumbel law around each score
     order: Annotated[Ints, "L", range]  # working memory
-    log_rest: Annotated[Floats, "K+1"]  # log of the sum of e^f over the candidates not placed above each place
-    share: Annotated[Floats, "K"]  # the part of the gradient that is a multiple of each shown candidate's features
+    log_rest: Annotated[
+        Floats, "K+1"
+    ]  # log of the sum of e^f over the candidates not placed above each place
+    share: Annotated[
+        Floats, "K"
+    ]  # the part of the gradient that is a multiple of each shown candidate's features
     learning_rate: float  # η
 
 
@@ -53,10 +59,11 @@ def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
-    """ω of two places: the probability of the list with them exchanged, relative to both lists, ``P(R') / (P(R) + P(R'))``.
+    """ω of two places: the probability of the list with them exchanged, relative to both lists,
+    ``P(R') / (P(R) + P(R'))``.
 
-    Of the Plackett-Luce probabilities only the sums between the two places differ: there the upper candidate is among those
-    that are left, and the lower one is not.
+    Of the Plackett-Luce probabilities only the sums between the two places differ: there the upper
+    candidate is among those that are left, and the lower one is not.
     """
     upper, lower = min(place, other), max(place, other)
     log_ratio = 0.0  # log P(R')/P(R)
@@ -101,16 +108,19 @@ def update(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
 
 
 class PDGD(ContextualAgent):
-    """PDGD: draws lists at random by a linear score, and learns the score from pairs of a clicked and an unclicked candidate.
+    """PDGD: draws lists at random by a linear score, and learns the score from pairs of a clicked
+    and an unclicked candidate.
 
     Idea:
-        Users click candidates at high positions more often, also because they look there more often. PDGD (pairwise
-        differentiable gradient descent) learns a linear score, and draws every list at random: candidates with higher scores
-        are more likely on top (Plackett-Luce). It looks at the positions down to one below the last click, and takes each
-        clicked candidate as preferred to each unclicked one there. For each such pair it changes the weights of the features a
-        little, and raises the score of the preferred candidate relative to the other. A step is weighted by how likely the list
-        with both candidates exchanged is, relative to both lists, so preferences that positions explain count little. It needs
-        no click model, but its lists stay random, and no bound of its regret is known.
+        Users click candidates at high positions more often, also because they look there more
+        often. PDGD (pairwise differentiable gradient descent) learns a linear score, and draws
+        every list at random: candidates with higher scores are more likely on top (Plackett-Luce).
+        It looks at the positions down to one below the last click, and takes each clicked candidate
+        as preferred to each unclicked one there. For each such pair it changes the weights of the
+        features a little, and raises the score of the preferred candidate relative to the other. A
+        step is weighted by how likely the list with both candidates exchanged is, relative to both
+        lists, so preferences that positions explain count little. It needs no click model, but its
+        lists stay random, and no bound of its regret is known.
 
     Algorithm:
         ::
@@ -139,12 +149,14 @@ class PDGD(ContextualAgent):
     Raises:
         ValueError: on a learning rate that is not positive.
 
-    Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018, Algorithm 1.
+    Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
+        Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The probability of a list is that of its first K candidates in a draw from all L candidates.
-        2. The list is that of the largest ``f + g``, g drawn from the Gumbel distribution; this gives the same distribution of
-           lists.
+        1. ⚠ The probability of a list is that of its first K candidates in a draw from all L
+           candidates.
+        2. The list is that of the largest ``f + g``, g drawn from the Gumbel distribution; this
+           gives the same distribution of lists.
 
     Example:
         >>> PDGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
@@ -157,4 +169,6 @@ class PDGD(ContextualAgent):
     update_kernel = update
     weights = "weights"
 
-    learning_rate: float = hyperparameter(default=0.1, check=above(0), search=Range(0.003, 10.0, log=True))
+    learning_rate: float = hyperparameter(
+        default=0.1, check=above(0), search=Range(0.003, 10.0, log=True)
+    )

@@ -1,4 +1,6 @@
-"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. Imports torch."""
+"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. Imports
+torch.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ except ImportError as error:
 
 
 class PlackettLuceDistribution(MultiCategoricalDistribution):
-    """The law of a list whose items are drawn one after the other, each in proportion to exp(score) among those that are left.
+    """The law of a list whose items are drawn one after the other, each in proportion to exp(score)
+    among those that are left.
 
     Args:
         n_positions: K.
-        n_outputs: how many outputs the layer of the scores has: L, or 1 if one network scores each candidate.
+        n_outputs: how many outputs the layer of the scores has: L, or 1 if one network scores each
+            candidate.
     """
 
     def __init__(self, n_positions: int, n_outputs: int) -> None:
@@ -44,7 +48,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and remember the lists for `entropy`.
+        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and remember the lists for
+        `entropy`.
 
         Raises:
             ValueError: a list shows an item twice; or scores are nan.
@@ -59,23 +64,31 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         if bad.any():
             row = int(bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
-                raise ValueError("scores of items are nan: learning has diverged; a smaller learning rate may help")
+                raise ValueError(
+                    "scores of items are nan: learning has diverged; a smaller learning rate may help"
+                )
             raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
         return chosen.sum(dim=1)
 
     def entropy(self) -> Tensor:
-        """Return ``(B,)`` the sum over positions of the entropy of the choice there, given the items above, in nats.
+        """Return ``(B,)`` the sum over positions of the entropy of the choice there, given the
+        items above, in nats.
 
-        It is along the lists that `log_prob` was last given. Its mean over drawn lists is the entropy of the law of lists.
+        It is along the lists that `log_prob` was last given. Its mean over drawn lists is the
+        entropy of the law of lists.
         """
         if self._choices is None:
             raise ValueError("entropy is computed along lists: call log_prob with them first")
-        return -(self._choices.exp() * self._choices.masked_fill(self._choices.isneginf(), 0)).sum(dim=(1, 2))
+        return -(self._choices.exp() * self._choices.masked_fill(self._choices.isneginf(), 0)).sum(
+            dim=(1, 2)
+        )
 
     def sample(self) -> Tensor:
         """Draw lists ``(B, K)``: the K largest sums of a score and Gumbel noise."""
         # torch draws exponentials above 0; the logarithm of a uniform number could be that of 0.
-        return self._first(self.scores.detach() - torch.empty_like(self.scores).exponential_().log())
+        return self._first(
+            self.scores.detach() - torch.empty_like(self.scores).exponential_().log()
+        )
 
     def mode(self) -> Tensor:
         """Return the most probable lists ``(B, K)``: the K largest scores, in decreasing order."""
@@ -88,10 +101,16 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
 
 class _Observation(BaseFeaturesExtractor):
-    """What the networks read: the features of the candidates ``(B, L, d)``, or without features all entries as one array."""
+    """What the networks read: the features of the candidates ``(B, L, d)``, or without features all
+    entries as one array.
+    """
 
     def __init__(self, observation_space: Any) -> None:
-        entries: dict[str, Any] = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+        entries: dict[str, Any] = (
+            observation_space.spaces
+            if isinstance(observation_space, Dict)
+            else {"": observation_space}
+        )
         sizes = {name: get_flattened_obs_dim(space) for name, space in entries.items()}
         size = entries["features"].shape[1] if "features" in entries else sum(sizes.values())
         super().__init__(observation_space, size)
@@ -106,7 +125,9 @@ class _Observation(BaseFeaturesExtractor):
 
 
 class _Networks(MlpExtractor):
-    """The hidden layers of policy and value; where candidates have features, they are applied to each candidate."""
+    """The hidden layers of policy and value; where candidates have features, they are applied to
+    each candidate.
+    """
 
     def forward_critic(self, features: Tensor) -> Tensor:
         latent = super().forward_critic(features)
@@ -114,16 +135,18 @@ class _Networks(MlpExtractor):
 
 
 class PlackettLuceActorCritic(ActorCriticPolicy):
-    """A policy that draws ranked lists by the Plackett–Luce law, for PPO and A2C of stable-baselines3.
+    """A policy that draws ranked lists by the Plackett–Luce law, for PPO and A2C of
+    stable-baselines3.
 
-    Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a `RankedList`; no wrapper is needed.
-    Set the discount to 0, because sessions are independent.
+    Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a
+    `RankedList`; no wrapper is needed. Set the discount to 0, because sessions are independent.
 
     Idea:
-        A network gives each item a score. The first item of the list is drawn with probability proportional to exp(score), the
-        second in the same way among the items that are left, and so on. The probability of a list is known, so algorithms that
-        follow its gradient need nothing else. The choice at each position depends on the items above, one pass through the
-        network gives the whole list, and a higher score makes an item more probable at the top of the list.
+        A network gives each item a score. The first item of the list is drawn with probability
+        proportional to exp(score), the second in the same way among the items that are left, and so
+        on. The probability of a list is known, so algorithms that follow its gradient need nothing
+        else. The choice at each position depends on the items above, one pass through the network
+        gives the whole list, and a higher score makes an item more probable at the top of the list.
 
     Algorithm:
         ::
@@ -138,32 +161,38 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
                 with features x_i of each candidate i:
                     s_i = score(f(x_i)), one network for all candidates;  value(mean over candidates of g(x_i))
 
-    The observation decides about the networks. Without features, all its entries are read, and the hidden layers are those of
-    the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``, only these are read, by hidden layers with ReLU. Another
-    order of candidates then gives the same scores in that order and the same value, for any number of candidates.
+    The observation decides about the networks. Without features, all its entries are read, and the
+    hidden layers are those of the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``,
+    only these are read, by hidden layers with ReLU. Another order of candidates then gives the same
+    scores in that order and the same value, for any number of candidates.
 
     These rules hold:
 
-    1. The log-sums are computed by masking. If the weights of chosen items were subtracted from the total, nothing would be
-       left in float32 where the policy is sure, and the gradient would be wrong there.
-    2. The entropy of the law of lists has no closed form. The sum above has exactly this mean over drawn lists, a small
-       deviation, and nearly the right gradient: it lacks the derivative of the law of the items above. (Without a value the
-       library takes -log π of the list, whose gradient is 0 in the mean.) It is at most log L + … + log (L - K + 1).
-    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as the library does.
-    4. Ids of items carry no information: outputs have exchangeable initial weights, and ties are broken at random.
+    1. The log-sums are computed by masking. If the weights of chosen items were subtracted from the
+       total, nothing would be left in float32 where the policy is sure, and the gradient would be
+       wrong there.
+    2. The entropy of the law of lists has no closed form. The sum above has exactly this mean over
+       drawn lists, a small deviation, and nearly the right gradient: it lacks the derivative of the
+       law of the items above. (Without a value the library takes -log π of the list, whose gradient
+       is 0 in the mean.) It is at most log L + … + log (L - K + 1).
+    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as
+       the library does.
+    4. Ids of items carry no information: outputs have exchangeable initial weights, and ties are
+       broken at random.
 
     Args:
         observation_space: an array or a `Dict`, as above.
         action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
         lr_schedule: as for the library's policies.
         activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
-        **others: as for ``ActorCriticPolicy``, but no extractor of features; ``net_arch`` are the sizes of the hidden layers,
-            (64, 64) if it is not given.
+        **others: as for ``ActorCriticPolicy``, but no extractor of features; ``net_arch`` are the
+            sizes of the hidden layers, (64, 64) if it is not given.
 
     Raises:
         ValueError: on spaces that it cannot serve.
 
-    Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is of this package.
+    Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
+        of this package.
 
     Example:
         >>> import gymnasium as gym
@@ -189,9 +218,13 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         **others: Any,
     ) -> None:
         if features_extractor_class is not _Observation:
-            raise ValueError(f"{type(self).__name__} has an extractor of its own, and takes no features_extractor_class")
+            raise ValueError(
+                f"{type(self).__name__} has an extractor of its own, and takes no features_extractor_class"
+            )
         _check_spaces(type(self).__name__, observation_space, action_space)
-        self.sees_features = isinstance(observation_space, Dict) and "features" in observation_space.spaces
+        self.sees_features = (
+            isinstance(observation_space, Dict) and "features" in observation_space.spaces
+        )
         super().__init__(
             observation_space,
             action_space,
@@ -202,11 +235,15 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         )
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _Networks(self.features_dim, self.net_arch, self.activation_fn, self.device)
+        self.mlp_extractor = _Networks(
+            self.features_dim, self.net_arch, self.activation_fn, self.device
+        )
 
     def _build(self, lr_schedule: Any) -> None:
         sizes = self.action_space.nvec  # type: ignore[attr-defined]
-        self.action_dist = PlackettLuceDistribution(len(sizes), 1 if self.sees_features else int(sizes[0]))
+        self.action_dist = PlackettLuceDistribution(
+            len(sizes), 1 if self.sees_features else int(sizes[0])
+        )
         super()._build(lr_schedule)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> PlackettLuceDistribution:
@@ -223,10 +260,14 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
             f"actions; got {action_space!r}"
         )
     n_items = int(sizes[0])
-    entries = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+    entries = (
+        observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+    )
     for entry, space in entries.items():
         if fault := _fault_of(entry, space, n_items):
-            raise ValueError(f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: {fault}")
+            raise ValueError(
+                f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: {fault}"
+            )
 
 
 def _fault_of(entry: str, space: Space, n_items: int) -> str:

@@ -1,4 +1,6 @@
-"""Optimistic agents for the position-based model with known examination: PBM-UCB and PBM-PIE (Lagrée et al. 2016)."""
+"""Optimistic agents for the position-based model with known examination: PBM-UCB and PBM-PIE
+(Lagrée et al. 2016).
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,23 @@ LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
 
 def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ = 0 teaches nothing."""
+    """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ =
+    0 teaches nothing.
+    """
     return probabilities(name, examination, (n_positions,), least=LEAST)
 
 
 class ExaminationAgent(CompiledAgent):
-    """Base class of the agents for the position-based model: they are given the examination probabilities κ."""
+    """Base class of the agents for the position-based model: they are given the examination
+    probabilities κ.
+    """
 
     click_models = "PBM"
     learns_from_any_list = True
 
-    examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
+    examination: ArrayLike = hyperparameter(
+        check=check_examination, sizes=("n_positions",), told="examination"
+    )
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.weight))
@@ -85,16 +93,19 @@ def update_ucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMUCB(ExaminationAgent):
-    """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known examination probabilities.
+    """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known
+    examination probabilities.
 
     Idea:
-        Users look at some positions of a list more often than at others, whatever items are there. PBM-UCB is given the
-        probability κ_l that position l is examined, and learns the attraction of each item, its click probability once
-        examined. It estimates attraction by S / Ñ: S counts the clicks on an item, and Ñ counts its displays, each weighted by
-        κ_l. This estimate has no position bias, and it uses all positions, so PBM-UCB learns faster than agents that must also
-        estimate κ. It shows the K items with the largest upper confidence bounds (Hoeffding's inequality), the largest at the
-        position with the largest κ_l. Its bounds are wide where clicks are rare, and it may settle on a wrong list if κ or the
-        click model is wrong.
+        Users look at some positions of a list more often than at others, whatever items are there.
+        PBM-UCB is given the probability κ_l that position l is examined, and learns the attraction
+        of each item, its click probability once examined. It estimates attraction by S / Ñ: S
+        counts the clicks on an item, and Ñ counts its displays, each weighted by κ_l. This estimate
+        has no position bias, and it uses all positions, so PBM-UCB learns faster than agents that
+        must also estimate κ. It shows the K items with the largest upper confidence bounds
+        (Hoeffding's inequality), the largest at the position with the largest κ_l. Its bounds are
+        wide where clicks are rare, and it may settle on a wrong list if κ or the click model is
+        wrong.
 
     Algorithm:
         ::
@@ -117,14 +128,16 @@ class PBMUCB(ExaminationAgent):
     Args:
         n_items: L.
         n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
+        fills them in.
         epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a wrong shape, a κ outside ``(0, 1]``, or a negative epsilon.
 
-    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, section 4 (PBM-UCB).
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
+        section 4 (PBM-UCB).
 
     Deviations from the paper:
         1. ⚠ Ties, and items never shown (which rank first), are ordered uniformly at random.
@@ -153,7 +166,9 @@ class PBMPIEState(NamedTuple):
     mean: Annotated[Floats, "L", -1.0]  # θ̂ = S/Ñ, -1 where Ñ = 0
     order: Annotated[Ints, "L", range]  # items by θ̂, the leaders first
     peak: Annotated[Floats, "L"]  # Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
-    stale: Annotated[Flags, "L", True]  # whether `peak` is out of date: it is needed for items outside the leaders only
+    stale: Annotated[
+        Flags, "L", True
+    ]  # whether `peak` is out of date: it is needed for items outside the leaders only
     t: Annotated[Ints, "1"]  # sessions
     start: Ints  # (L,) the order of the items in the cyclic start
     examination: Floats  # (K,) κ
@@ -166,7 +181,8 @@ class PBMPIEState(NamedTuple):
 def is_promising(state, item, x):  # type: ignore[no-untyped-def]
     """Whether U_i ≥ x, where U_i is the largest q from the minimiser of Φ_i on with Φ_i(q) ≤ bound.
 
-    Φ_i(q) = Σ_l N_{i,l} KL(S_{i,l}/N_{i,l}, κ_l q) is convex: x is at most the minimiser if Φ_i'(x) ≤ 0.
+    Φ_i(q) = Σ_l N_{i,l} KL(S_{i,l}/N_{i,l}, κ_l q) is convex: x is at most the minimiser if Φ_i'(x)
+    ≤ 0.
     """
     if x <= 0.0:
         return True
@@ -198,7 +214,9 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
     if x > 1.0:
         return  # no index exceeds 1
     for k in range(n_positions):
-        state.log_miss[k] = math.log1p(-state.examination[k] * x) if state.examination[k] * x < 1.0 else -np.inf
+        state.log_miss[k] = (
+            math.log1p(-state.examination[k] * x) if state.examination[k] * x < 1.0 else -np.inf
+        )
     chosen, promising = -1, 0
     for i in range(n_positions, n_items):
         item = state.order[i]
@@ -209,7 +227,9 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
                 state.peak[item] += log_likelihood(state.clicks[item, k], state.displays[item, k])
         if is_promising(state, item, x):
             promising += 1
-            if int(rng.random() * promising) == 0:  # each of those seen so far with equal probability
+            if (
+                int(rng.random() * promising) == 0
+            ):  # each of those seen so far with equal probability
                 chosen = item
     if promising > 0 and rng.random() < 0.5:
         ranking[state.positions[n_positions - 1]] = chosen
@@ -237,16 +257,19 @@ def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMPIE(ExaminationAgent):
-    """PBM-PIE: the K best items so far, with experiments only on the position that is examined least.
+    """PBM-PIE: the K best items so far, with experiments only on the position that is examined
+    least.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, whatever item is there. PBM-PIE
-        counts the clicks and displays of each item at each position, and estimates attraction by clicks divided by displays
-        weighted by κ_l. It shows the leaders, the K items with the largest estimates, the better ones at positions with larger
-        κ_l. With probability 1/2 it replaces the last leader by a random item whose upper confidence bound (KL-UCB) reaches the
-        estimate of this leader. Such experiments cost little, because few users examine the position of the last leader, and
-        the paper proves regret close to the lower bound. However, clicks are also rare there, so a good item is found late, and
-        the agent needs the horizon and the true κ.
+        In the position-based model users examine position l with a known probability κ_l, whatever
+        item is there. PBM-PIE counts the clicks and displays of each item at each position, and
+        estimates attraction by clicks divided by displays weighted by κ_l. It shows the leaders,
+        the K items with the largest estimates, the better ones at positions with larger κ_l. With
+        probability 1/2 it replaces the last leader by a random item whose upper confidence bound
+        (KL-UCB) reaches the estimate of this leader. Such experiments cost little, because few
+        users examine the position of the last leader, and the paper proves regret close to the
+        lower bound. However, clicks are also rare there, so a good item is found late, and the
+        agent needs the horizon and the true κ.
 
     Algorithm:
         ::
@@ -272,7 +295,8 @@ class PBMPIE(ExaminationAgent):
     Args:
         n_items: L.
         n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
+        fills them in.
         horizon: T.
         epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
         seed: seeds the agent's own generator.
@@ -280,12 +304,14 @@ class PBMPIE(ExaminationAgent):
     Raises:
         ValueError: on a wrong shape, a κ outside ``(0, 1]``, a bad horizon, or a negative epsilon.
 
-    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, Algorithm 1.
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
+        Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a random order of the items.
-        2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no index exceeds 1. An item of which
-           nothing is known stands behind all others.
+        1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a
+           random order of the items.
+        2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no
+           index exceeds 1. An item of which nothing is known stands behind all others.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
 
     Example:
@@ -306,4 +332,7 @@ class PBMPIE(ExaminationAgent):
 
     def _first_values(self) -> dict[str, Any]:
         bound = (1.0 + self.hyperparameters["epsilon"]) * math.log(self.hyperparameters["horizon"])
-        return super()._first_values() | {"start": self.rng.permutation(self.n_items), "bound": bound}
+        return super()._first_values() | {
+            "start": self.rng.permutation(self.n_items),
+            "bound": bound,
+        }

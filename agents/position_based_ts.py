@@ -1,4 +1,6 @@
-"""Thompson sampling for the position-based model with known examination: PBM-TS and BC-MPTS (Lagrée et al. 2016)."""
+"""Thompson sampling for the position-based model with known examination: PBM-TS and BC-MPTS (Lagrée
+et al. 2016).
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,16 @@ class PBMTSState(NamedTuple):
     left: Annotated[Floats, "L"]  # where the flat part of the hat begins
     right: Annotated[Floats, "L", 1.0]  # where it ends
     rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, 0 if there is no such part
-    fall: Annotated[Floats, "L"]  # minus the slope of the log hat after `right`, 0 if there is no such part
+    fall: Annotated[
+        Floats, "L"
+    ]  # minus the slope of the log hat after `right`, 0 if there is no such part
     before: Annotated[Floats, "L"]  # the area of the hat before `left`, in units of its top
     after: Annotated[Floats, "L"]  # that after `right`
     # Chords of the log density, below which a proposal is accepted without a look at the density itself.
     low: Annotated[Floats, "L"]  # where the chord up to the mode begins, the mode if there is none
-    high: Annotated[Floats, "L"]  # where the chord down from the mode ends, the mode if there is none
+    high: Annotated[
+        Floats, "L"
+    ]  # where the chord down from the mode ends, the mode if there is none
     ascent: Annotated[Floats, "L"]  # slope of the first chord
     descent: Annotated[Floats, "L"]  # minus the slope of the second
 
@@ -60,7 +66,9 @@ def slope(state, item, x):  # type: ignore[no-untyped-def]
     result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
-            result -= state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k] * x)
+            result -= (
+                state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k] * x)
+            )
     return result
 
 
@@ -80,13 +88,17 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
     """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:
         return 0.0
-    steepest = 0.0  # the slope at 1: where a fully examined position has misses it is minus infinity
+    steepest = (
+        0.0  # the slope at 1: where a fully examined position has misses it is minus infinity
+    )
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
             if state.examination[k] >= 1.0:
                 steepest = np.inf
             else:
-                steepest += state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k])
+                steepest += (
+                    state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k])
+                )
     if state.clicks[item] >= steepest:
         return 1.0
     low, high, x = 0.0, 1.0, state.mode[item]
@@ -113,11 +125,13 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
 
 @kernel
 def build_hat(state, item):  # type: ignore[no-untyped-def]
-    """A hat over the density: flat at its top around the mode, exponential beyond, along tangents to its logarithm.
+    """A hat over the density: flat at its top around the mode, exponential beyond, along tangents
+    to its logarithm.
 
-    The log density is concave, so every tangent lies above it and every chord below. Tangents about √2 standard deviations from
-    the mode touch where the density has fallen by a factor near e, which accepts most proposals. A tangent along which the
-    density would not fall visibly is left out, for the hat may as well be flat there.
+    The log density is concave, so every tangent lies above it and every chord below. Tangents about
+    √2 standard deviations from the mode touch where the density has fallen by a factor near e,
+    which accepts most proposals. A tangent along which the density would not fall visibly is left
+    out, for the hat may as well be flat there.
     """
     mode = find_mode(state, item)
     top = log_density(state, item, mode)
@@ -127,14 +141,20 @@ def build_hat(state, item):  # type: ignore[no-untyped-def]
     state.low[item], state.ascent[item] = mode, 0.0
     state.high[item], state.descent[item] = mode, 0.0
     falling = -slope(state, item, mode) if mode == 0.0 else 0.0
-    spread = 1.0 / max(falling, 1.0) if mode == 0.0 else math.sqrt(2.0 / curvature(state, item, mode))
+    spread = (
+        1.0 / max(falling, 1.0) if mode == 0.0 else math.sqrt(2.0 / curvature(state, item, mode))
+    )
     if mode > 0.0:
         x = mode - spread if spread < mode else 0.5 * mode
         rise = slope(state, item, x)
         if rise * mode > INVISIBLE and x < mode:
             drop = top - log_density(state, item, x)
             left = min(x + drop / rise, mode)
-            state.left[item], state.rise[item], state.before[item] = left, rise, -math.expm1(-rise * left) / rise
+            state.left[item], state.rise[item], state.before[item] = (
+                left,
+                rise,
+                -math.expm1(-rise * left) / rise,
+            )
             state.low[item], state.ascent[item] = x, drop / (mode - x)
     has_misses = False
     for k in range(len(state.examination)):
@@ -145,7 +165,11 @@ def build_hat(state, item):  # type: ignore[no-untyped-def]
         if fall * (1.0 - mode) > INVISIBLE:
             drop = top - log_density(state, item, x)
             right = min(max(x - drop / fall, mode), 1.0)
-            state.right[item], state.fall[item], state.after[item] = right, fall, -math.expm1(-fall * (1.0 - right)) / fall
+            state.right[item], state.fall[item], state.after[item] = (
+                right,
+                fall,
+                -math.expm1(-fall * (1.0 - right)) / fall,
+            )
             state.high[item], state.descent[item] = x, drop / (x - mode)
 
 
@@ -155,7 +179,12 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
     if state.stale[item]:
         state.stale[item] = False
         build_hat(state, item)
-    left, right, rise, fall = state.left[item], state.right[item], state.rise[item], state.fall[item]
+    left, right, rise, fall = (
+        state.left[item],
+        state.right[item],
+        state.rise[item],
+        state.fall[item],
+    )
     mode, before, after = state.mode[item], state.before[item], state.after[item]
     while True:
         u = rng.random() * (before + right - left + after)
@@ -171,7 +200,11 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
         if 0.0 < x < 1.0:
             height = math.log1p(-rng.random()) + log_hat  # in units of the top
             if state.low[item] <= x <= state.high[item]:
-                chord = state.ascent[item] * (x - mode) if x < mode else state.descent[item] * (mode - x)
+                chord = (
+                    state.ascent[item] * (x - mode)
+                    if x < mode
+                    else state.descent[item] * (mode - x)
+                )
                 if height < chord - ROUNDING:
                     return x
             if height + state.top[item] <= log_density(state, item, x):
@@ -193,16 +226,18 @@ def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
 
 
 class PBMTS(ExaminationAgent):
-    """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination probabilities κ.
+    """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination
+    probabilities κ.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, and click an examined item with
-        probability θ, its attraction. PBM-TS counts for each item its clicks S, and for each position l its displays without a
-        click F_l. In each session it draws θ for each item from the exact posterior, by rejection sampling, which is efficient
-        because the log density is concave. It shows the K items with the largest draws, the largest at the position with the
-        largest κ_l. The posterior has no position bias: a missing click at a position where few users look changes it little.
-        The paper proves no regret bound, a draw takes more time than one from a Beta distribution, and a wrong κ misleads the
-        agent.
+        In the position-based model users examine position l with a known probability κ_l, and click
+        an examined item with probability θ, its attraction. PBM-TS counts for each item its clicks
+        S, and for each position l its displays without a click F_l. In each session it draws θ for
+        each item from the exact posterior, by rejection sampling, which is efficient because the
+        log density is concave. It shows the K items with the largest draws, the largest at the
+        position with the largest κ_l. The posterior has no position bias: a missing click at a
+        position where few users look changes it little. The paper proves no regret bound, a draw
+        takes more time than one from a Beta distribution, and a wrong κ misleads the agent.
 
     Algorithm:
         ::
@@ -223,13 +258,15 @@ class PBMTS(ExaminationAgent):
     Args:
         n_items: L.
         n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
+        fills them in.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
 
-    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, section 5 (PBM-TS).
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
+        section 5 (PBM-TS).
 
     Example:
         >>> PBMTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
@@ -242,7 +279,9 @@ class PBMTS(ExaminationAgent):
     update_kernel = from_shown(learn_ts)
 
     def best(self) -> NDArray[np.int64]:
-        copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
+        copies = self.state._replace(
+            **{name: array.copy() for name, array in self._arrays().items()}
+        )
         for item in np.flatnonzero(copies.stale):
             entry(build_hat)(copies, item)
         return self._best_by(copies.mode)
@@ -275,16 +314,19 @@ def learn_bc(state, item, k, click):  # type: ignore[no-untyped-def]
 
 
 class BCMPTS(ExaminationAgent):
-    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts; the paper compares PBM-TS with it.
+    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts; the paper compares
+    PBM-TS with it.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, so an item gets fewer clicks where
-        few users look. BC-MPTS (bias-corrected multiple-play Thompson sampling) counts for each item its clicks S and its
-        displays Ñ, each display weighted by κ_l. In each session it draws one number for each item from the Beta distribution
-        with parameters 1 + S and 1 + max(0, Ñ - S). It shows the K items with the largest draws, the largest at the position
-        with the largest κ_l. The Beta distribution is not the exact posterior, but it is a good approximation for small
-        attractions, and draws take less time than in `PBMTS`. The approximation is poor for large attractions, and a wrong κ
-        misleads the agent, as it misleads `PBMTS`.
+        In the position-based model users examine position l with a known probability κ_l, so an
+        item gets fewer clicks where few users look. BC-MPTS (bias-corrected multiple-play Thompson
+        sampling) counts for each item its clicks S and its displays Ñ, each display weighted by
+        κ_l. In each session it draws one number for each item from the Beta distribution with
+        parameters 1 + S and 1 + max(0, Ñ - S). It shows the K items with the largest draws, the
+        largest at the position with the largest κ_l. The Beta distribution is not the exact
+        posterior, but it is a good approximation for small attractions, and draws take less time
+        than in `PBMTS`. The approximation is poor for large attractions, and a wrong κ misleads the
+        agent, as it misleads `PBMTS`.
 
     Algorithm:
         ::
@@ -308,8 +350,9 @@ class BCMPTS(ExaminationAgent):
     Raises:
         ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
 
-    Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal regret analysis of Thompson
-    sampling in stochastic multi-armed bandit problem with multiple plays*, ICML 2015.
+    Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal
+    regret analysis of Thompson sampling in stochastic multi-armed bandit problem with multiple
+    plays*, ICML 2015.
 
     Example:
         >>> BCMPTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape

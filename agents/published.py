@@ -74,4 +74,6 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         PDGD,
     )
 }
-"""The published algorithms that rank by features, by their names; they need a contextual environment."""
+"""The published algorithms that rank by features, by their names; they need a contextual
+environment.
+"""

@@ -21,7 +21,9 @@ from .search_space import Range
 
 
 def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
-    """Return the `rank_kernel` of bandits whose choice at position k is ``choose(state, k, rng)``."""
+    """Return the `rank_kernel` of bandits whose choice at position k is ``choose(state, k,
+    rng)``.
+    """
 
     @kernel
     def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
@@ -44,20 +46,25 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
 
 
 def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets what the choice at position k earned."""
+    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets what the choice
+    at position k earned.
+    """
 
     @kernel
     def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.t[0] += 1
         for k in range(len(ranking)):
             item = state.choice[k]
-            learn(state, k, item, clicks[k] if ranking[k] == item else 0)  # a click on a replacement is not the bandit's merit
+            learn(
+                state, k, item, clicks[k] if ranking[k] == item else 0
+            )  # a click on a replacement is not the bandit's merit
 
     return update
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The list of the bandits' best choices, from the top; an item that is already above is passed over for the next best.
+    """The list of the bandits' best choices, from the top; an item that is already above is passed
+    over for the next best.
 
     Args:
         estimates: ``(K, L)`` of each item by the bandit of each position.
@@ -101,7 +108,9 @@ def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 @kernel
 def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     item = draw_exp3(state, k, rng)
-    state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / state.weight.shape[1]
+    state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[
+        k
+    ] + state.gamma / state.weight.shape[1]
     return item
 
 
@@ -128,16 +137,19 @@ def sum_weights(state, k):  # type: ignore[no-untyped-def]
 
 
 class RankedExp3(CompiledAgent):
-    """RankedExp3: an Exp3 bandit over all items for each position, rewarded if its own choice was shown and clicked.
+    """RankedExp3: an Exp3 bandit over all items for each position, rewarded if its own choice was
+    shown and clicked.
 
     Idea:
-        Ranked bandits assume no click model: each position has its own bandit, which chooses one of all L items and is rewarded
-        if the user clicks it. RankedExp3 uses Exp3 bandits, which do not even assume that users stay the same. Each bandit
-        keeps a weight for each item and draws items in proportion to the weights, except for a share γ of uniform draws. If the
-        drawn item is already at a higher position, a random item replaces it, and the bandit earns nothing. The first bandit
-        learns what most users click, the second what users click besides that, and so on, which makes the lists diverse.
-        Learning is slow: each position learns L numbers from its own clicks alone, and lower positions only after the upper
-        ones have settled.
+        Ranked bandits assume no click model: each position has its own bandit, which chooses one of
+        all L items and is rewarded if the user clicks it. RankedExp3 uses Exp3 bandits, which do
+        not even assume that users stay the same. Each bandit keeps a weight for each item and draws
+        items in proportion to the weights, except for a share γ of uniform draws. If the drawn item
+        is already at a higher position, a random item replaces it, and the bandit earns nothing.
+        The first bandit learns what most users click, the second what users click besides that, and
+        so on, which makes the lists diverse.
+        Learning is slow: each position learns L numbers from its own clicks alone, and lower
+        positions only after the upper ones have settled.
 
     Algorithm:
         ::
@@ -158,18 +170,20 @@ class RankedExp3(CompiledAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the default of γ.
-        gamma: γ in ``(0, 1]``, the share of uniform exploration; None takes ``min(1, sqrt(L log L / ((e-1) T)))``.
+        gamma: γ in ``(0, 1]``, the share of uniform exploration; None takes ``min(1, sqrt(L log L /
+        ((e-1) T)))``.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
-    Exp3 of Auer, Cesa-Bianchi, Freund, Schapire, *Gambling in a rigged casino: the adversarial multi-armed bandit problem*,
-    FOCS 1995.
+    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*,
+    ICML 2008, Algorithm 2; with Exp3 of Auer, Cesa-Bianchi, Freund, Schapire, *Gambling in a rigged
+    casino: the adversarial multi-armed bandit problem*, FOCS 1995.
 
     Deviations from the paper:
-        1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
+        1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the
+           replacement earned.
         2. Weights are kept in log space, and therefore they do not overflow at any horizon.
 
     Example:
@@ -183,7 +197,9 @@ class RankedExp3(CompiledAgent):
     update_kernel = learn_choices(learn_exp3)
 
     horizon: int = hyperparameter(check=sessions())
-    gamma: float | None = hyperparameter(default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
+    gamma: float | None = hyperparameter(
+        default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True)
+    )
 
     def best(self) -> NDArray[np.int64]:
         return best_choices(self.state.log_weight)
@@ -191,7 +207,12 @@ class RankedExp3(CompiledAgent):
     def _first_values(self) -> dict[str, Any]:
         n, gamma = self.n_items, self.hyperparameters["gamma"]
         if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
-            gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])))
+            gamma = min(
+                1.0,
+                math.sqrt(
+                    n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])
+                ),
+            )
         return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
 
 
@@ -215,7 +236,9 @@ class RankedKLUCBState(NamedTuple):
 def bandit_of(state, k):  # type: ignore[no-untyped-def]
     """The state of the bandit of position k; its feedback rule is never asked."""
     counts = state.clicks[k], state.examined[k], state.peak[k]
-    return KLUCBState(*counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C)
+    return KLUCBState(
+        *counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C
+    )
 
 
 @kernel
@@ -230,16 +253,18 @@ def learn_choice(state, k, item, reward):  # type: ignore[no-untyped-def]
 
 
 class RankedKLUCB(CompiledAgent):
-    """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log log t) / pulls)``.
+    """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log
+    log t) / pulls)``.
 
     Idea:
-        RankedKL-UCB assumes no click model: as in `RankedExp3`, each position has its own bandit, here KL-UCB. The bandit of
-        position k keeps, for each item, how often it chose this item, N_k, and the share of these choices with a click. It
-        chooses the item with the highest click rate that these counts do not rule out, measured by the Kullback-Leibler
-        divergence. If the chosen item is already at a higher position, a random item replaces it, and the choice counts as a
-        failure. It needs no examination probabilities, which made it a benchmark for
-        the position-based model. Each position learns L numbers from its own clicks alone, which takes about K times as many
-        sessions as sharing the clicks between positions.
+        RankedKL-UCB assumes no click model: as in `RankedExp3`, each position has its own bandit,
+        here KL-UCB. The bandit of position k keeps, for each item, how often it chose this item,
+        N_k, and the share of these choices with a click. It chooses the item with the highest click
+        rate that these counts do not rule out, measured by the Kullback-Leibler divergence. If the
+        chosen item is already at a higher position, a random item replaces it, and the choice
+        counts as a failure. It needs no examination probabilities, which made it a benchmark for
+        the position-based model. Each position learns L numbers from its own clicks alone, which
+        takes about K times as many sessions as sharing the clicks between positions.
 
     Algorithm:
         ::
@@ -263,8 +288,9 @@ class RankedKLUCB(CompiledAgent):
         n_positions: K.
         seed: seeds the agent's own generator.
 
-    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
-    KL-UCB of Garivier, Cappé, *The KL-UCB algorithm for bounded stochastic bandits and beyond*, COLT 2011.
+    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*,
+    ICML 2008, Algorithm 2; with KL-UCB of Garivier, Cappé, *The KL-UCB algorithm for bounded
+    stochastic bandits and beyond*, COLT 2011.
 
     Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.

@@ -1,4 +1,6 @@
-"""Search spaces for tuning: the ranges and sets of values of hyper-parameters in an agent's attribute ``search_space``."""
+"""Search spaces for tuning: the ranges and sets of values of hyper-parameters in an agent's
+attribute ``search_space``.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,14 @@ class Range:
     """All numbers from ``low`` to ``high``, both included.
 
     Args:
-        low, high: two integers for a hyper-parameter that takes only integers; otherwise two numbers, at least one a float.
-        log: whether to search on a logarithmic scale, as for learning rates; ``low`` must be above 0.
+        low, high: two integers for a hyper-parameter that takes only integers; otherwise two
+        numbers, at least one a float.
+        log: whether to search on a logarithmic scale, as for learning rates; ``low`` must be above
+            0.
 
     Raises:
-        ValueError: on a value that is not a finite number, an empty range, or a logarithmic one with ``low`` ≤ 0.
+        ValueError: on a value that is not a finite number, an empty range, or a logarithmic one
+            with ``low`` ≤ 0.
 
     Example:
         >>> Range(0.01, 10.0, log=True)
@@ -40,7 +45,9 @@ class Range:
     def __post_init__(self) -> None:
         low, high = _number("low", self.low), _number("high", self.high)
         if check_flag("log", self.log) and low <= 0:
-            raise ValueError(f"low is {low}; expected a number above 0, for the range is logarithmic")
+            raise ValueError(
+                f"low is {low}; expected a number above 0, for the range is logarithmic"
+            )
         if high <= low:
             raise ValueError(f"high is {high}; expected a number above low = {low}")
         kind = int if isinstance(low, int) and isinstance(high, int) else float
@@ -53,7 +60,11 @@ class Range:
         return isinstance(self.low, int)
 
     def __contains__(self, value: object) -> bool:
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+        fits = (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+        )
         return fits and (not self.whole or isinstance(value, int))
 
     def __repr__(self) -> str:
@@ -63,13 +74,19 @@ class Range:
 def _number(name: str, value: Any) -> Any:
     """Return a finite number as a Python int or float."""
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= LARGEST:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | float)
+        or not abs(number) <= LARGEST
+    ):
         raise ValueError(f"{name} is {short(value)}; expected a finite number")
     return number
 
 
 SearchSpace = Mapping[str, Range | Sequence[Any]]
-"""A mapping from the name of each hyper-parameter to a `Range`, or to the values that it may have."""
+"""A mapping from the name of each hyper-parameter to a `Range`, or to the values that it may
+have.
+"""
 
 
 def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ...]]:
@@ -80,7 +97,8 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
         space: a `SearchSpace`.
 
     Raises:
-        ValueError: on anything else; the message names the hyper-parameter, its value, and what was expected.
+        ValueError: on anything else; the message names the hyper-parameter, its value, and what was
+            expected.
 
     Example:
         >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "feedback": ["first_click", "last_click"]})
@@ -91,15 +109,21 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
         ValueError: the search space of Mine has 0.5 for alpha; expected a Range, or a list of values
     """
     if not isinstance(space, Mapping):
-        raise ValueError(f"the search space of {what} is {short(space)}; expected a mapping from hyper-parameters to ranges")
+        raise ValueError(
+            f"the search space of {what} is {short(space)}; expected a mapping from hyper-parameters to ranges"
+        )
     checked: dict[str, Range | tuple[Any, ...]] = {}
     for name, values in space.items():
         if not isinstance(name, str):
-            raise ValueError(f"the search space of {what} has the key {short(name)}; expected the name of a hyper-parameter")
+            raise ValueError(
+                f"the search space of {what} has the key {short(name)}; expected the name of a hyper-parameter"
+            )
         if isinstance(values, Range):
             checked[name] = values
         elif is_sequence(values) and len(values):
-            checked[name] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+            checked[name] = tuple(
+                value.item() if isinstance(value, np.generic) else value for value in values
+            )
         else:
             raise ValueError(
                 f"the search space of {what} has {short(values)} for {name}; expected a Range, or a list of values"

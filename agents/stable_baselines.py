@@ -1,6 +1,8 @@
-"""Generic reinforcement learning: algorithms of stable-baselines3 and sb3-contrib, and any class in their style.
+"""Generic reinforcement learning: algorithms of stable-baselines3 and sb3-contrib, and any class in
+their style.
 
-Nothing here imports stable-baselines3 or torch before an algorithm learns; both come with ``pip install "clickgym[rl]"``.
+Nothing here imports stable-baselines3 or torch before an algorithm learns; both come with ``pip
+install "clickgym[rl]"``.
 """
 
 from __future__ import annotations
@@ -39,40 +41,76 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 """
 
 _PPO = {
-    "n_envs": 64, "n_steps": 4, "batch_size": 128, "n_epochs": 4, "learning_rate": 1e-3, "ent_coef": 0.0, "clip_range": 0.2,
+    "n_envs": 64,
+    "n_steps": 4,
+    "batch_size": 128,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.0,
+    "clip_range": 0.2,
     "net_arch": (64, 64),
-}  # fmt: skip
-_SCORES = {"n_envs": 64, "batch_size": 256, "learning_starts": 1000, "buffer_size": 100_000, "net_arch": (64, 64)}
+}
+_SCORES = {
+    "n_envs": 64,
+    "batch_size": 256,
+    "learning_starts": 1000,
+    "buffer_size": 100_000,
+    "net_arch": (64, 64),
+}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "PPO": _PPO,
-    "A2C": {"n_envs": 64, "n_steps": 1, "learning_rate": 1e-3, "ent_coef": 0.0, "net_arch": (64, 64)},
+    "A2C": {
+        "n_envs": 64,
+        "n_steps": 1,
+        "learning_rate": 1e-3,
+        "ent_coef": 0.0,
+        "net_arch": (64, 64),
+    },
     "RecurrentPPO": _PPO | {"lstm_hidden_size": 32},
     "MaskablePPO": _PPO | {"n_steps": 20, "batch_size": 320},
     "DQN": {
-        "n_envs": 64, "n_steps": 5, "train_freq": 5, "gradient_steps": 5, "batch_size": 256, "learning_rate": 1e-3,
-        "learning_starts": 1000, "buffer_size": 100_000, "target_update_interval": 640, "exploration_fraction": 0.1,
-        "exploration_final_eps": 0.01, "net_arch": (64, 64),
+        "n_envs": 64,
+        "n_steps": 5,
+        "train_freq": 5,
+        "gradient_steps": 5,
+        "batch_size": 256,
+        "learning_rate": 1e-3,
+        "learning_starts": 1000,
+        "buffer_size": 100_000,
+        "target_update_interval": 640,
+        "exploration_fraction": 0.1,
+        "exploration_final_eps": 0.01,
+        "net_arch": (64, 64),
     },
     "SAC": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "ent_coef": 0.01},
     "TD3": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "noise": 0.2},
-}  # fmt: skip
-"""The hyper-parameters of the learners known by name where they are not the library's. ``n_envs`` streams are stepped at once,
-because one pass through the network serves all of them, and an update follows after few sessions."""
+}
+"""The hyper-parameters of the learners known by name where they are not the library's. ``n_envs``
+streams are stepped at once, because one pass through the network serves all of them, and an update
+follows after few sessions.
+"""
 
 _SEARCHED: dict[str, Any] = {
     "n_envs": (32, 64, 128, 256),
     "learning_rate": Range(1e-4, 1e-2, log=True),
     "net_arch": ((32,), (64, 64)),
 }
-"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times as much as the defaults."""
+"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times
+as much as the defaults.
+"""
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters that the library's policies take, not its algorithms."""
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:
-    """A value of the kind of its default: sizes of layers, a positive whole number, or a number that is not negative."""
+    """A value of the kind of its default: sizes of layers, a positive whole number, or a number
+    that is not negative.
+    """
     if isinstance(default, tuple):
-        return tuple(check_count(name, size) for size in (value if isinstance(value, list | tuple) else [value]))
+        return tuple(
+            check_count(name, size)
+            for size in (value if isinstance(value, list | tuple) else [value])
+        )
     return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
 
 
@@ -94,53 +132,58 @@ def one_thread() -> Iterator[None]:
 
 
 class Learner:
-    """An algorithm of stable-baselines3, or one in its style, on the stream of sessions; `clickgym.run` runs it like an agent.
+    """An algorithm of stable-baselines3, or one in its style, on the stream of sessions;
+    `clickgym.run` runs it like an agent.
 
-    An `Agent` is asked for one list at a time, but a learner is given the environment, and runs its own training loop over
-    parallel streams of sessions.
+    An `Agent` is asked for one list at a time, but a learner is given the environment, and runs its
+    own training loop over parallel streams of sessions.
 
-    A subclass defines the class of the library, how its actions name lists, and its defaults. Other hyper-parameters are passed
-    to the class unchanged. These rules hold for all subclasses:
+    A subclass defines the class of the library, how its actions name lists, and its defaults. Other
+    hyper-parameters are passed to the class unchanged. These rules hold for all subclasses:
 
-    1. The discount is 0. Sessions are independent of one another: a list changes the reward of its own session and of no
-       other, so rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
-       discount is 1: an episode is one list, whose reward comes at its end. For users with a memory an episode is the
-       life of a user, whose state is observed, and the discount γ is the probability that a session is followed by another.
-       An episode also continues with that probability, so the future counts by γ²: learning is faster than with a discount of 1
-       (``PPO:gamma=1.0``), and what is learned looks half as far ahead (docs/environments.md has what
-       that costs users with a memory).
-    2. Regret is counted online, over all training sessions: the first of each stream, then the second of each, and so on.
-       There is no evaluation phase, and exploration is paid for.
-    3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
-       counted.
+    1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
+       own session and of no other, so rewards of later sessions would only add noise to its value.
+       Where a list is chosen item by item, the discount is 1: an episode is one list, whose reward
+       comes at its end. For users with a memory an episode is the life of a user, whose state is
+       observed, and the discount γ is the probability that a session is followed by another. An
+       episode also continues with that probability, so the future counts by γ²: learning is faster
+       than with a discount of 1 (``PPO:gamma=1.0``), and what is learned looks half as far ahead
+       (docs/environments.md has what that costs users with a memory).
+    2. Regret is counted online, over all training sessions: the first of each stream, then the
+       second of each, and so on. There is no evaluation phase, and exploration is paid for.
+    3. The last step plays all streams, though the horizon may end within it; those sessions (fewer
+       than ``n_envs``) are not counted.
     4. torch runs in one thread: the networks are too small for more.
-    5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
+    5. Where every session has other candidates, their features are observed, and not the last
+       clicks, which were on others.
 
-    The library draws from the global generators of Python, NumPy and torch, which `learn` therefore seeds: one seed gives one
-    run, as long as nothing else in the process draws from them meanwhile.
+    The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
+    seeds: one seed gives one run, as long as nothing else in the process draws from them meanwhile.
 
     Args:
         n_items: L.
         n_positions: K.
         seed: seeds the network's weights, the actions, and the order of items.
-        **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the hidden layers.
+        **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the
+            hidden layers.
 
     Attributes:
         n_envs: the number of parallel streams.
-        items: ``(L,)`` a random order of the items, in which its actions number them. The ids of items therefore contain no
-            information, even if an instance is stored in order of attraction. Rankings hold the ids themselves (``0..L-1``):
-            that policy treats all ids alike, because the initial weights of its outputs are exchangeable.
+        items: ``(L,)`` a random order of the items, in which its actions number them. The ids of
+            items therefore contain no information, even if an instance is stored in order of
+            attraction. Rankings hold the ids themselves (``0..L-1``): that policy treats all ids
+            alike, because the initial weights of its outputs are exchangeable.
         model: the library's object; None before it has learned.
-        discount: None if sessions are independent; otherwise the probability that a session is followed by another of the same
-            user, set by the code that runs the learner.
+        discount: None if sessions are independent; otherwise the probability that a session is
+            followed by another of the same user, set by the code that runs the learner.
 
     Raises:
         ImportError: the library is not installed.
         TypeError: on a hyper-parameter that the class does not take.
         ValueError: on a bad argument.
 
-    Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable reinforcement learning
-    implementations*, JMLR 2021.
+    Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
+    reinforcement learning implementations*, JMLR 2021.
     """
 
     engine: ClassVar[str] = "stable-baselines3"
@@ -160,7 +203,9 @@ class Learner:
 
     discount: float | None = None
 
-    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
+    ) -> None:
         for module in ("stable_baselines3", self.package):
             if find_spec(module) is None:
                 raise ImportError(
@@ -172,7 +217,9 @@ class Learner:
         self.hyperparameters = {**self.defaults, **hyperparameters}
         for name, default in self.defaults.items():
             self.hyperparameters[name] = _checked(name, self.hyperparameters[name], default)
-        self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
+        self._of_features = {
+            name: value for name, value in self.with_features.items() if name not in hyperparameters
+        }
         self.n_envs = self.hyperparameters["n_envs"]
         self.rng = generator(seed)
         order = self.rng.permutation(self.n_items)
@@ -189,15 +236,21 @@ class Learner:
         taken = self._taken() if names else None
         if taken is not None:
             set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
-            choices = dict.fromkeys([*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)])
+            choices = dict.fromkeys(
+                [*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)]
+            )
             for name in names:
                 if name not in choices:
-                    raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices))
+                    raise TypeError(
+                        f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices)
+                    )
 
     def _taken(self) -> list[str] | None:
         """Return the names of the arguments of the library's class; None if it takes any."""
         parameters = inspect.signature(self.algorithm().__init__).parameters
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+        )
         return None if takes_any else list(parameters)
 
     def algorithm(self) -> Any:
@@ -221,15 +274,19 @@ class Learner:
         if self.discount is not None:  # of a session; each of its choices has its share
             gamma = self.discount ** (1 / self.choices)
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
-        return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
+        return {
+            name: value for name, value in always.items() if taken is None or name in taken
+        } | arguments
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
         """Learn from sessions, and continue from what was learned before.
 
         Args:
-            envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter`` measures regret.
+            envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter``
+            measures regret.
             sessions: the number of sessions over all streams together.
-            on_step: the function to call after each step of the streams; learning ends when it returns False.
+            on_step: the function to call after each step of the streams; learning ends when it
+                returns False.
         """
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
@@ -244,7 +301,9 @@ class Learner:
             return going_on
 
         seed = int(self.rng.integers(2**31))
-        set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
+        set_random_seed(
+            seed
+        )  # here, for given a seed the library would also reseed the streams with it
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
@@ -253,28 +312,38 @@ class Learner:
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
-            self.model.set_logger(Logger(None, []))  # without one it makes a folder for each run in that of temporary files
-            last = self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
-            self.model.learn(sessions * choices, after_step, log_interval=None, reset_num_timesteps=False)
+            self.model.set_logger(
+                Logger(None, [])
+            )  # without one it makes a folder for each run in that of temporary files
+            last = (
+                self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
+            )
+            self.model.learn(
+                sessions * choices, after_step, log_interval=None, reset_num_timesteps=False
+            )
             short = last - self.model.num_timesteps
             if going_on and short > 0:  # it ended in the middle of the last lists
                 self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
 
     def __repr__(self) -> str:
-        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
+        return as_call(
+            self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters
+        )
 
 
 class PPO(Learner):
     """Proximal policy optimisation (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives a score of each item, and another output of it estimates the reward to expect. A list is
-        drawn from the top down: each item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
-        After every few sessions of many parallel streams, gradient steps make lists more likely that earned more than expected.
-        The change is clipped, so the same sessions can serve for several gradient steps before they are out of date. It works
-        with any reward and click model, and with masks, but needs many more sessions than a bandit algorithm, and may settle on
-        a suboptimal list.
+        Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an
+        action, and the clicks are its reward. A neural network gives a score of each item, and
+        another output of it estimates the reward to expect. A list is drawn from the top down: each
+        item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
+        After every few sessions of many parallel streams, gradient steps make lists more likely
+        that earned more than expected. The change is clipped, so the same sessions can serve for
+        several gradient steps before they are out of date. It works with any reward and click
+        model, and with masks, but needs many more sessions than a bandit algorithm, and may settle
+        on a suboptimal list.
 
     Algorithm:
         ::
@@ -291,8 +360,8 @@ class PPO(Learner):
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
-    Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
-    for `Learner`.
+    Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*,
+    arXiv 2017; implemented as for `Learner`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
@@ -312,12 +381,14 @@ class A2C(Learner):
     """Advantage actor-critic (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives scores, by which lists are drawn as for `PPO`, and another output of it estimates the
-        reward to expect. After every step of many parallel streams, one gradient step makes lists more likely that earned more
-        than expected. The gradient is right on average and needs no clipping, because the policy that is changed has drawn the
-        lists itself. Each session is used only once and gradients are noisy, so it needs many sessions. It may settle on a
-        suboptimal list, because a probability that has gone to 0 does not come back.
+        Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action,
+        and the clicks are its reward. A neural network gives scores, by which lists are drawn as
+        for `PPO`, and another output of it estimates the reward to expect. After every step of many
+        parallel streams, one gradient step makes lists more likely that earned more than expected.
+        The gradient is right on average and needs no clipping, because the policy that is changed
+        has drawn the lists itself. Each session is used only once and gradients are noisy, so it
+        needs many sessions. It may settle on a suboptimal list, because a probability that has gone
+        to 0 does not come back.
 
     Algorithm:
         ::
@@ -332,26 +403,32 @@ class A2C(Learner):
                 one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
                 forget the sessions
 
-    Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous methods for deep reinforcement
-    learning*, ICML 2016, in its synchronous form; implemented as for `Learner`.
+    Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous
+    methods for deep reinforcement learning*, ICML 2016, in its synchronous form; implemented as for
+    `Learner`.
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
     actions = "rankings"
     defaults = DEFAULTS["A2C"]
-    search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
+    search_space: ClassVar = _SEARCHED | {
+        "n_steps": (1, 2, 4, 8),
+        "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
+    }
 
 
 class RecurrentPPO(Learner):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
     Idea:
-        RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation. The policy and the value each
-        read the stream of sessions through a recurrent network (an LSTM), whose state remembers clicks of earlier sessions.
-        Lists are coded as K numbers (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
-        back through the sessions since the last change. Here there is little to remember: sessions of different users are
-        independent, and the state of users with a memory is observed. RecurrentPPO therefore shows what a memory costs where
-        none is needed: more time per session, and more weights to learn.
+        RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation.
+        The policy and the value each read the stream of sessions through a recurrent network (an
+        LSTM), whose state remembers clicks of earlier sessions. Lists are coded as K numbers
+        (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
+        back through the sessions since the last change. Here there is little to remember: sessions
+        of different users are independent, and the state of users with a memory is observed.
+        RecurrentPPO therefore shows what a memory costs where none is needed: more time per
+        session, and more weights to learn.
 
     Algorithm:
         ::
@@ -381,15 +458,17 @@ class RecurrentPPO(Learner):
 
 
 class MaskablePPO(Learner):
-    """`PPO` over one item per step (sb3-contrib), with the items that are on the list already masked.
+    """`PPO` over one item per step (sb3-contrib), with the items that are on the list already
+    masked.
 
     Idea:
-        A list can be chosen item by item from the top down, and each choice can then depend on the items above. MaskablePPO is
-        `PPO` with such choices: an episode is one list, and the policy observes the items placed so far. Items that are on the
-        list already get probability 0 (the mask), so every sequence of choices is a valid list. The reward comes with the last
-        item, and counts fully for all choices of the list. Because each position depends on those above, it settles less easily
-        than `PPO` on a suboptimal list. A session takes K passes through the network, and it still needs many more sessions
-        than a bandit algorithm.
+        A list can be chosen item by item from the top down, and each choice can then depend on the
+        items above. MaskablePPO is `PPO` with such choices: an episode is one list, and the policy
+        observes the items placed so far. Items that are on the list already get probability 0 (the
+        mask), so every sequence of choices is a valid list. The reward comes with the last item,
+        and counts fully for all choices of the list. Because each position depends on those above,
+        it settles less easily than `PPO` on a suboptimal list. A session takes K passes through the
+        network, and it still needs many more sessions than a bandit algorithm.
 
     Algorithm:
         ::
@@ -408,27 +487,32 @@ class MaskablePPO(Learner):
                     ρ = π(i|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
 
-    Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*, FLAIRS 2022; implemented as
-    for `Learner`.
+    Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*,
+    FLAIRS 2022; implemented as for `Learner`.
     """
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
     actions = "items"
     defaults = DEFAULTS["MaskablePPO"]
-    search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
+    search_space: ClassVar = PPO.search_space | {
+        "n_steps": (5, 10, 20, 40),
+        "batch_size": (160, 320, 640, 1280),
+    }
 
 
 class DQN(Learner):
     """Deep Q-learning (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Deep Q-learning (DQN) knows nothing about users and positions, and chooses each list item by item. A neural network Q
-        estimates, for each item, the reward of the list if this item comes next, and the best item is placed. In a share ε of
-        the choices, which falls over time, a random item is placed instead. All choices go into a memory, and random batches of
-        them fit the network again and again to targets from an older copy, which stabilises the fit. The library has no masks,
-        so an item that is on the list already is replaced by the next one, in a random order, that is not. It learns values of
-        choices and not a ranking, and its random choices cost regret for as long as it runs.
+        Deep Q-learning (DQN) knows nothing about users and positions, and chooses each list item by
+        item. A neural network Q estimates, for each item, the reward of the list if this item comes
+        next, and the best item is placed. In a share ε of the choices, which falls over time, a
+        random item is placed instead. All choices go into a memory, and random batches of them fit
+        the network again and again to targets from an older copy, which stabilises the fit. The
+        library has no masks, so an item that is on the list already is replaced by the next one, in
+        a random order, that is not. It learns values of choices and not a ranking, and its random
+        choices cost regret for as long as it runs.
 
     Algorithm:
         ::
@@ -447,8 +531,8 @@ class DQN(Learner):
                 every target_update_interval choices: Q' = Q
                 ε falls to exploration_final_eps in the first exploration_fraction of the choices
 
-    Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015; implemented as for
-    `Learner`.
+    Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015;
+    implemented as for `Learner`.
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
@@ -468,12 +552,14 @@ class SAC(Learner):
     """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
 
     Idea:
-        Soft actor-critic (SAC) is made for actions that are real numbers, and knows nothing about users and positions. Its
-        action is one score for each item, and the list has the items by decreasing score. Two neural networks, the critics,
-        estimate the reward of scores from a memory of past sessions. A third network, the actor, draws scores that the more
-        pessimistic critic rates highly, and explores because it is also rewarded for randomness. Similar scores make similar
-        lists, but the reward jumps where two scores cross, and the critics must smooth these jumps. One gradient step per
-        session would take hours for 10⁵ sessions, and the few steps for all streams together, as here, cost regret.
+        Soft actor-critic (SAC) is made for actions that are real numbers, and knows nothing about
+        users and positions. Its action is one score for each item, and the list has the items by
+        decreasing score. Two neural networks, the critics, estimate the reward of scores from a
+        memory of past sessions. A third network, the actor, draws scores that the more pessimistic
+        critic rates highly, and explores because it is also rewarded for randomness. Similar scores
+        make similar lists, but the reward jumps where two scores cross, and the critics must smooth
+        these jumps. One gradient step per session would take hours for 10⁵ sessions, and the few
+        steps for all streams together, as here, cost regret.
 
     Algorithm:
         ::
@@ -491,8 +577,8 @@ class SAC(Learner):
                     draw fresh scores ã from π(·|o)
                     ascend min(Q_1(o, ã), Q_2(o, ã)) − ent_coef log π(ã|o) in the weights of π
 
-    Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep reinforcement learning with a
-    stochastic actor*, ICML 2018; implemented as for `Learner`.
+    Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep
+    reinforcement learning with a stochastic actor*, ICML 2018; implemented as for `Learner`.
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
@@ -506,16 +592,19 @@ class SAC(Learner):
 
 
 class TD3(Learner):
-    """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item.
+    """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a
+    score for each item.
 
     Idea:
-        Twin delayed deterministic policy gradient (TD3) is made for actions that are real numbers, and knows nothing about
-        users and positions. Its action is one score for each item, and the list has the items by decreasing score. A neural
-        network, the actor, gives one vector of scores without randomness, and explores by Gaussian noise on the scores. Two
-        critics estimate the reward of scores from a memory of past sessions, and the actor follows the gradient of the first in
-        every second step. The paper's remedies against overestimated later values have little to do here, because sessions are
-        independent and the discount is 0. The noise never stops and costs regret, and noise that changes no order of scores
-        explores nothing.
+        Twin delayed deterministic policy gradient (TD3) is made for actions that are real numbers,
+        and knows nothing about users and positions. Its action is one score for each item, and the
+        list has the items by decreasing score. A neural network, the actor, gives one vector of
+        scores without randomness, and explores by Gaussian noise on the scores. Two critics
+        estimate the reward of scores from a memory of past sessions, and the actor follows the
+        gradient of the first in every second step. The paper's remedies against overestimated later
+        values have little to do here, because sessions are independent and the discount is 0. The
+        noise never stops and costs regret, and noise that changes no order of scores explores
+        nothing.
 
     Algorithm:
         ::
@@ -532,8 +621,8 @@ class TD3(Learner):
                     descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
                     every second time: ascend Q_1(o, μ(o)) in the weights of μ
 
-    Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic methods*, ICML 2018; implemented
-    as for `Learner`.
+    Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic
+    methods*, ICML 2018; implemented as for `Learner`.
     """
 
     paper = "Fujimoto et al. 2018; stable-baselines3"
@@ -567,7 +656,9 @@ class _Adopted(Learner):
     defaults: ClassVar = {"n_envs": 8}
     adopted: ClassVar[Any]
 
-    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
+    ) -> None:
         super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
         self.actions = self._accepted()
 
@@ -589,7 +680,9 @@ class _Adopted(Learner):
             env.action_space, env.observation_space = space, MultiBinary(self.n_positions)
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a batch may be too large for the one stream of this trial
+                    warnings.simplefilter(
+                        "ignore"
+                    )  # a batch may be too large for the one stream of this trial
                     self.adopted(env=env, **self.arguments())
             except AssertionError as error:
                 if "only supports" not in str(error):
@@ -603,7 +696,9 @@ class _Adopted(Learner):
 
 
 def _adopted_space(algorithm: Any) -> SearchSpace:
-    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default is a number."""
+    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default
+    is a number.
+    """
     space: dict[str, Any] = {"n_envs": (8, 16, 32, 64)}
     parameters = inspect.signature(algorithm.__init__).parameters
     learning_rate = Range(1e-5, 1e-1, log=True)
@@ -616,10 +711,11 @@ def _adopted_space(algorithm: Any) -> SearchSpace:
 def adopt(algorithm: type) -> type[Learner]:
     """Return a learner class for an algorithm class in the style of stable-baselines3.
 
-    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and ``n_envs``. Only the
-    discount is chosen as for the algorithms known by name, and the device is the processor. Lists are named in the first way
-    whose action space the class accepts: codes, then scores, then items. A class that can mask actions names items, and so
-    does one that learns from whole episodes (ARS).
+    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
+    ``n_envs``. Only the discount is chosen as for the algorithms known by name, and the device is
+    the processor. Lists are named in the first way whose action space the class accepts: codes,
+    then scores, then items. A class that can mask actions names items, and so does one that learns
+    from whole episodes (ARS).
 
     Args:
         algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.

@@ -1,4 +1,6 @@
-"""Kernels made of the piece that is an agent's own: how it scores the items of a session, and what it learns of one of them."""
+"""Kernels made of the piece that is an agent's own: how it scores the items of a session, and what
+it learns of one of them.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,23 @@ def put_in_order(state, order, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_by_position(state, order, ranking):  # type: ignore[no-untyped-def]
-    """Write the first items of an order into the list, the k-th on the k-th of ``state.positions``."""
+    """Write the first items of an order into the list, the k-th on the k-th of
+    ``state.positions``.
+    """
     for k in range(len(ranking)):
         ranking[state.positions[k]] = order[k]
 
 
 def largest(
-    score: Callable[..., Any], rank_by: Callable[..., None] = rank_by_index, put: Callable[..., None] = put_in_order
+    score: Callable[..., Any],
+    rank_by: Callable[..., None] = rank_by_index,
+    put: Callable[..., None] = put_in_order,
 ) -> Callable[..., None]:
     """Return the `rank_kernel` of an agent that shows the items of largest score.
 
     Args:
-        score: ``(state, rng)``; writes the index or the draw of each item, and returns these ``(L,)`` and the array ``(L,)``
-            that holds the order of the items.
+        score: ``(state, rng)``; writes the index or the draw of each item, and returns these
+            ``(L,)`` and the array ``(L,)`` that holds the order of the items.
         rank_by: `rank_by_index`, or for draws `rank_by_draw`.
         put: ``(state, order, ranking)``; writes the first items of the order into the list.
     """
@@ -45,7 +51,9 @@ def largest(
 
 
 def from_examined(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` that calls ``learn(state, item, click)`` for each sample among the examined positions."""
+    """Return the `update_kernel` that calls ``learn(state, item, click)`` for each sample among the
+    examined positions.
+    """
 
     @kernel
     def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
@@ -56,7 +64,9 @@ def from_examined(learn: Callable[..., None]) -> Callable[..., None]:
 
 
 def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` that calls ``learn(state, item, k, click)`` for each sample, whatever its position k."""
+    """Return the `update_kernel` that calls ``learn(state, item, k, click)`` for each sample,
+    whatever its position k.
+    """
 
     @kernel
     def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
@@ -68,10 +78,12 @@ def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
 
 
 def of_clicked(compare: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a kernel that compares each clicked item with the others of its part that were not clicked.
+    """Return a kernel that compares each clicked item with the others of its part that were not
+    clicked.
 
     Args:
-        compare: ``(state, i, j, level)``; learns that i was clicked and j not, and returns whether this changes an order.
+        compare: ``(state, i, j, level)``; learns that i was clicked and j not, and returns whether
+            this changes an order.
     """
 
     @kernel

@@ -22,7 +22,9 @@ LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats
 
 
 class State(NamedTuple):
-    wins: Annotated[Ints, "L L"]  # sessions in which i was clicked and j was not, while in one block
+    wins: Annotated[
+        Ints, "L L"
+    ]  # sessions in which i was clicked and j was not, while in one block
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
     block: Annotated[Ints, "L"]  # the block of each item
@@ -67,21 +69,25 @@ compare_clicked = of_clicked(compare)
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    if compare_clicked(state, state.block, state.order, state.start, ranking, clicks, state.log_c_delta):
+    if compare_clicked(
+        state, state.block, state.order, state.start, ranking, clicks, state.log_c_delta
+    ):
         partition(state)
 
 
 class TopRank(CompiledAgent):
-    """TopRank: show blocks of items in random order, and divide a block once pairs of items differ clearly in clicks.
+    """TopRank: show blocks of items in random order, and divide a block once pairs of items differ
+    clearly in clicks.
 
     Idea:
-        TopRank learns an order of the items in many click models, among them the cascade and the position-based model. For each
-        pair of items in one block, it counts the sessions N with a click on exactly one, and the difference S of their clicks.
-        Once S is large enough for the present N, the item with more clicks beats the other for ever. The first block contains
-        the items that no other item beats, the second those that only items of the first block beat, and so on. It shows the
-        blocks in this order and shuffles each of them, so both items of a pair appear equally often at well-examined positions.
-        It compares items only within a block and never revises a relation, so its list stays wrong if users change or bots come
-        early.
+        TopRank learns an order of the items in many click models, among them the cascade and the
+        position-based model. For each pair of items in one block, it counts the sessions N with a
+        click on exactly one, and the difference S of their clicks. Once S is large enough for the
+        present N, the item with more clicks beats the other for ever. The first block contains the
+        items that no other item beats, the second those that only items of the first block beat,
+        and so on. It shows the blocks in this order and shuffles each of them, so both items of a
+        pair appear equally often at well-examined positions. It compares items only within a block
+        and never revises a relation, so its list stays wrong if users change or bots come early.
 
     Algorithm:
         ::
@@ -112,13 +118,13 @@ class TopRank(CompiledAgent):
     Raises:
         ValueError: on a bad horizon, or a delta outside ``(1e-300, 1)``.
 
-    Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic ranking*, NeurIPS 2018,
-    Algorithm 1.
+    Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic
+    ranking*, NeurIPS 2018, Algorithm 1.
 
     Deviations from the paper:
         1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the 3.43 in circulation is a slip.
-        2. ⚠ Pairs of one block count whether or not both were shown: a block may reach below the list, and what is not
-           shown is not clicked.
+        2. ⚠ Pairs of one block count whether or not both were shown: a block may reach below the
+           list, and what is not shown is not clicked.
         3. A cycle in the relation (rare) leaves no first block: all remaining items then form one.
 
     Example:
@@ -133,7 +139,9 @@ class TopRank(CompiledAgent):
     update_kernel = update
 
     horizon: int = hyperparameter(check=sessions(2))
-    delta: float | None = hyperparameter(default=None, check=between(LEAST, 1), search=Range(1e-10, 0.5, log=True))
+    delta: float | None = hyperparameter(
+        default=None, check=between(LEAST, 1), search=Range(1e-10, 0.5, log=True)
+    )
 
     def best(self) -> NDArray[np.int64]:
         state = self.state
@@ -141,5 +149,11 @@ class TopRank(CompiledAgent):
         return np.lexsort((-net_wins, state.block))[: self.n_positions]
 
     def _first_values(self) -> dict[str, Any]:
-        n, delta = self.n_items, self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]
-        return {"start": np.array([0, n] + [n] * (n - 1), np.int64), "log_c_delta": math.log(C / delta)}
+        n, delta = (
+            self.n_items,
+            self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"],
+        )
+        return {
+            "start": np.array([0, n] + [n] * (n - 1), np.int64),
+            "log_c_delta": math.log(C / delta),
+        }

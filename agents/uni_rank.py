@@ -1,4 +1,6 @@
-"""UniRank (Gauthier, Gaudel and Fromont 2022): an ordered partition of the items, learned by comparing pairs in its parts."""
+"""UniRank (Gauthier, Gaudel and Fromont 2022): an ordered partition of the items, learned by
+comparing pairs in its parts.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,15 @@ UNKNOWN = -1.0
 class State(NamedTuple):
     difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
     compared: Annotated[Ints, "L L"]  # n, how many these are
-    evidence: Annotated[Floats, "L L", UNKNOWN]  # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
-    beats: Annotated[Flags, "L L"]  # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
-    weakest: Annotated[Floats, "1", np.inf]  # at most the least difference² / n of those that are; beyond it a relation ends
+    evidence: Annotated[
+        Floats, "L L", UNKNOWN
+    ]  # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
+    beats: Annotated[
+        Flags, "L L"
+    ]  # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
+    weakest: Annotated[
+        Floats, "1", np.inf
+    ]  # at most the least difference² / n of those that are; beyond it a relation ends
     settled: Annotated[Flags, "1"]  # whether the leader partition is that of the relation
     t: Annotated[Ints, "1"]  # sessions
     # The leader partition: its parts from the top.
@@ -80,7 +88,9 @@ def choose_leader(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
-    """Whether j may be better than i by the present data: whether kl_upper((1 + τ_ji)/2, level / n_ji) > 1/2."""
+    """Whether j may be better than i by the present data: whether kl_upper((1 + τ_ji)/2, level /
+    n_ji) > 1/2.
+    """
     n = state.compared[j, i]
     if n == 0 or level == np.inf or state.difference[j, i] > 0:
         return True
@@ -97,7 +107,11 @@ def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
 def index_above(state, j, i, level):  # type: ignore[no-untyped-def]
     """kl_upper((1 + τ_ji)/2, level / n_ji)"""
     n = state.compared[j, i]
-    return 1.0 if n == 0 or level == np.inf else kl_upper(0.5 * (1.0 + state.difference[j, i] / n), level / n)
+    return (
+        1.0
+        if n == 0 or level == np.inf
+        else kl_upper(0.5 * (1.0 + state.difference[j, i] / n), level / n)
+    )
 
 
 @kernel
@@ -112,7 +126,9 @@ def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def
 
 @kernel
 def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-untyped-def]
-    """The place of the item that may be better than one of part b, from the nearest part below; -1 if there is none."""
+    """The place of the item that may be better than one of part b, from the nearest part below; -1
+    if there is none.
+    """
     for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
         for place in range(start[below], start[below + 1]):
@@ -133,7 +149,9 @@ def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-
 
 @kernel
 def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
-    """Write the parts to be shown, from the top: those of the leader, some of them merged; returns how many."""
+    """Write the parts to be shown, from the top: those of the leader, some of them merged; returns
+    how many.
+    """
     order, start, n_parts = state.order, state.start, state.n_parts[0]
     for place in range(start[n_parts]):
         state.shown_order[place] = order[place]
@@ -145,7 +163,10 @@ def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
         if end >= n_positions:
             place = challenger(state, rng, order, start, n_parts, b, level)
             if place >= 0:
-                state.shown_order[end], state.shown_order[place] = state.shown_order[place], state.shown_order[end]
+                state.shown_order[end], state.shown_order[place] = (
+                    state.shown_order[place],
+                    state.shown_order[end],
+                )
                 end += 1
             b += 1
         elif b + 1 < n_parts and may_be_merged(state, order, start, b, level):
@@ -172,7 +193,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def compare(state, i, j, least):  # type: ignore[no-untyped-def]
-    """Count a click on i without one on j, and return whether this changes which of them is certainly better."""
+    """Count a click on i without one on j, and return whether this changes which of them is
+    certainly better.
+    """
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
@@ -182,7 +205,10 @@ def compare(state, i, j, least):  # type: ignore[no-untyped-def]
     certain = strength(state, i, j) > least
     if certain:
         state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-    i_beats, j_beats = certain and state.difference[i, j] > 0, certain and state.difference[i, j] < 0
+    i_beats, j_beats = (
+        certain and state.difference[i, j] > 0,
+        certain and state.difference[i, j] < 0,
+    )
     changed = i_beats != state.beats[i, j] or j_beats != state.beats[j, i]
     state.beats[i, j], state.beats[j, i] = i_beats, j_beats
     return changed
@@ -195,20 +221,25 @@ compare_clicked = of_clicked(compare)
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     state.t[0] += 1
     least = patience(state)
-    if compare_clicked(state, state.shown_part, state.shown_order, state.shown_start, ranking, clicks, least):
+    if compare_clicked(
+        state, state.shown_part, state.shown_order, state.shown_start, ranking, clicks, least
+    ):
         state.settled[0] = False
 
 
 class UniRank(LeaderAgent):
-    """UniRank: rank by an ordered partition of the items, and merge neighbouring parts while their order is uncertain.
+    """UniRank: rank by an ordered partition of the items, and merge neighbouring parts while their
+    order is uncertain.
 
     Idea:
-        UniRank learns an order of the items in cascade and position-based models alike, without knowing the examination
-        probabilities. For each pair of items in one part, it keeps n, the sessions in which exactly one was clicked, and their
-        mean click difference τ. Its leader is an ordered partition: the first part contains the items that no other item surely
-        beats, the second the same of the rest, and so on. It shows the parts in order, each shuffled, and merges neighbouring
-        parts if an item below may be better than one above, by KL-UCB. It therefore compares only neighbouring parts, and it
-        can revise a relation, because the evidence that it demands grows slowly with t. A good item that loses its first few
+        UniRank learns an order of the items in cascade and position-based models alike, without
+        knowing the examination probabilities. For each pair of items in one part, it keeps n, the
+        sessions in which exactly one was clicked, and their mean click difference τ. Its leader is
+        an ordered partition: the first part contains the items that no other item surely beats, the
+        second the same of the rest, and so on. It shows the parts in order, each shuffled, and
+        merges neighbouring parts if an item below may be better than one above, by KL-UCB. It
+        therefore compares only neighbouring parts, and it can revise a relation, because the
+        evidence that it demands grows slowly with t. A good item that loses its first few
         comparisons may rarely be shown again, and the regret of such a run is high.
 
     Algorithm:
@@ -242,22 +273,24 @@ class UniRank(LeaderAgent):
     Raises:
         ValueError: on a bad horizon.
 
-    Source: Gauthier, Gaudel, Fromont, *UniRank: unimodal bandit algorithms for online ranking*, ICML 2022, Algorithm 1.
+    Source: Gauthier, Gaudel, Fromont, *UniRank: unimodal bandit algorithms for online ranking*,
+        ICML 2022, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ All items of two parts are compared before they are merged, not the i-th with the i-th as in the authors' code, and
-           the further item is the one of the largest index, ties at random, not the first as stored.
+        1. ⚠ All items of two parts are compared before they are merged, not the i-th with the i-th
+           as in the authors' code, and the further item is the one of the largest index, ties at
+           random, not the first as stored.
         2. ⚠ Items of the last part that the list leaves out count as not clicked.
-        3. ⚠ The part that holds position K gets one further item from below, if one may be better, also where it is a single
-           item; a merged part gets none.
+        3. ⚠ The part that holds position K gets one further item from below, if one may be better,
+           also where it is a single item; a merged part gets none.
         4. ⚠ f(1) and f(2) are infinite.
 
-    In our runs, a good item that lost its first few comparisons was sometimes rarely shown again, because the additional item
-    comes from the nearest part that has one. On the default query of the PBM, 3 of 40 runs had two to three times the median
-    regret after 10⁵ sessions.
+    In our runs, a good item that lost its first few comparisons was sometimes rarely shown again,
+    because the additional item comes from the nearest part that has one. On the default query of
+    the PBM, 3 of 40 runs had two to three times the median regret after 10⁵ sessions.
 
-    Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of sessions might bring, at
-        most doubled.
+    Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of
+        sessions might bring, at most doubled.
 
     Example:
         >>> UniRank(4, 2, seed=0).rank(None).shape

@@ -1,6 +1,7 @@
 """Time of a session of every agent that ranks by features, as the number of features grows.
 
-Sessions are those of the position-based model with the same candidates in every session, in the compiled engine.
+Sessions are those of the position-based model with the same candidates in every session, in the
+compiled engine.
 """
 
 from __future__ import annotations

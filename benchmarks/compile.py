@@ -1,6 +1,8 @@
-"""Time to compile a pair, with an empty and a filled disk cache, and the start of ``clickgym run`` with a filled one.
+"""Time to compile a pair, with an empty and a filled disk cache, and the start of ``clickgym run``
+with a filled one.
 
-Each measurement is a process of its own. Pairs: processor time of the call of `clickgym.run` with a horizon of one session,
+Each measurement is a process of its own. Pairs: processor time of the call of `clickgym.run` with a
+horizon of one session,
 without imports. The command line: from start to end, by the clock, the fastest of three.
 """
 
@@ -36,7 +38,9 @@ def command_seconds(cache: str) -> float:
         command = [sys.executable, "-m", "clickgym", "run", "PBMRank-v0", "--agents", "BatchRank"]
         command += ["--horizon", "1000", "--runs", "1", "--out", f"{out}/results"]
         start = time.perf_counter()
-        subprocess.run(command, env=os.environ | {"XDG_CACHE_HOME": cache}, check=True, capture_output=True)
+        subprocess.run(
+            command, env=os.environ | {"XDG_CACHE_HOME": cache}, check=True, capture_output=True
+        )
         return time.perf_counter() - start
 
 
@@ -44,7 +48,10 @@ def main() -> None:
     rows = []
     for env_id, agent in PAIRS:
         with tempfile.TemporaryDirectory() as cache:
-            empty, filled = (f"{float(printed(CALL, env_id, agent, XDG_CACHE_HOME=cache)):.2f} s" for _ in range(2))
+            empty, filled = (
+                f"{float(printed(CALL, env_id, agent, XDG_CACHE_HOME=cache)):.2f} s"
+                for _ in range(2)
+            )
         rows.append([f"{agent} in {env_id}", empty, filled])
     with tempfile.TemporaryDirectory() as cache:
         command_seconds(cache)

@@ -1,13 +1,16 @@
-"""EM to convergence on a simulated log of 10⁶ sessions and on a real one: plain against extrapolated steps, and beside CLAX.
+"""EM to convergence on a simulated log of 10⁶ sessions and on a real one: plain against
+extrapolated steps, and beside CLAX.
 
     CLICKGYM_DATA=folder CLAX_PYTHON=other/bin/python python benchmarks/convergence.py
 
-The real log is ``yandex_sample/yandex_sample_tidy.csv.gz`` in that folder, and CLAX is run by that interpreter, which has it
-(``pip install clax-models 'jax<0.7.1' 'jaxlib<0.7.1'``); what has no variable is left out.
+The real log is ``yandex_sample/yandex_sample_tidy.csv.gz`` in that folder, and CLAX is run by that
+interpreter, which has it (``pip install clax-models 'jax<0.7.1' 'jaxlib<0.7.1'``); what has no
+variable is left out.
 
-Both sides of a ratio are the same estimator on the same sessions, in turns, on the real log the fastest of three: once with
-the number of plain steps after which a step gains less than `TOL` per session, once with that ``tol``. Seconds are of the whole
-fit, processor time of all threads and, in brackets, by the clock.
+Both sides of a ratio are the same estimator on the same sessions, in turns, on the real log the
+fastest of three: once with the number of plain steps after which a step gains less than `TOL` per
+session, once with that ``tol``. Seconds are of the whole fit, processor time of all threads and, in
+brackets, by the clock.
 """
 
 from __future__ import annotations
@@ -24,7 +27,16 @@ import numpy as np
 from estimation import HELD_OUT, SESSIONS, simulated
 from report import publish, table
 
-from clickgym_logs import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_log
+from clickgym_logs import (
+    CCMEstimator,
+    ClickLog,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    UBMEstimator,
+    hold_out,
+    read_log,
+)
 from clickgym_logs.estimation.estimator import EMEstimator
 
 TOL, CHUNK = 1e-7, 100
@@ -96,7 +108,9 @@ def plain_steps(make: Callable[..., EMEstimator], log: ClickLog) -> int:
         steps += CHUNK
 
 
-def converging(name: str, train: ClickLog, repeats: int) -> tuple[list[str], EMEstimator, float, float]:
+def converging(
+    name: str, train: ClickLog, repeats: int
+) -> tuple[list[str], EMEstimator, float, float]:
     """A row of the table; the estimator, and its seconds."""
     make = ESTIMATORS[name]
     make(1).fit(train[:1000])  # compiles
@@ -109,7 +123,10 @@ def converging(name: str, train: ClickLog, repeats: int) -> tuple[list[str], EME
     runs = [{way: timed(work) for way, work in ways.items()} for _ in range(repeats)]
     best = {way: min((run[way] for run in runs), key=lambda times: times[0]) for way in ways}
     plain, short = best["plain"], best["extrapolated"]
-    cells = [f"{done.n_iter_} in {processor:.3g} s ({clock:.3g})" for processor, clock, done in best.values()]
+    cells = [
+        f"{done.n_iter_} in {processor:.3g} s ({clock:.3g})"
+        for processor, clock, done in best.values()
+    ]
     gain = (short[2].log_posterior_[-1] - plain[2].log_posterior_[-1]) / len(train)
     ratios = f"{steps / short[2].n_iter_:.1f}× / {plain[0] / short[0]:.1f}×"
     return [name, *cells[:2], ratios, f"{gain:+.1e}", cells[2]], short[2], *short[:2]
@@ -117,11 +134,24 @@ def converging(name: str, train: ClickLog, repeats: int) -> tuple[list[str], EME
 
 def beside_clax(log: Path, name: str, size: int, epochs: int, sessions: int) -> list[str]:
     """What CLAX reaches, and how long it trains for that, with compilation."""
-    command = [os.environ["CLAX_PYTHON"], "-c", CLAX, str(log), name, *map(str, (size, epochs, sessions))]
+    command = [
+        os.environ["CLAX_PYTHON"],
+        "-c",
+        CLAX,
+        str(log),
+        name,
+        *map(str, (size, epochs, sessions)),
+    ]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     clock, processor, likelihood, perplexity, conditional = map(float, done.stdout.split())
     seconds = f"{processor:.3g} s ({clock:.3g})"
-    return [f"CLAX {name}, {epochs} epochs", f"{likelihood:.4f}", f"{conditional:.5f}", f"{perplexity:.5f}", seconds]
+    return [
+        f"CLAX {name}, {epochs} epochs",
+        f"{likelihood:.4f}",
+        f"{conditional:.5f}",
+        f"{perplexity:.5f}",
+        seconds,
+    ]
 
 
 def save(path: Path, train: ClickLog, test: ClickLog) -> None:
@@ -131,7 +161,12 @@ def save(path: Path, train: ClickLog, test: ClickLog) -> None:
     for log in (train, test):
         pairs, labels = log.pairs()
         rows.append(np.array([numbers.setdefault(label, len(numbers)) for label in labels])[pairs])
-    np.savez(path, pairs=np.concatenate(rows), clicks=np.concatenate([train.clicks, test.clicks]), n_pairs=len(numbers))
+    np.savez(
+        path,
+        pairs=np.concatenate(rows),
+        clicks=np.concatenate([train.clicks, test.clicks]),
+        n_pairs=len(numbers),
+    )
 
 
 def main() -> None:
@@ -158,9 +193,27 @@ def main() -> None:
                 if file.exists() and name in models:
                     beside.append(beside_clax(file, name, *batches, len(train)))
         title = f"{len(train):,} {which} sessions"
-        header = [title, "plain steps", "extrapolated", "ratios: steps / seconds", "gain", "from a fit to 80 %"]
+        header = [
+            title,
+            "plain steps",
+            "extrapolated",
+            "ratios: steps / seconds",
+            "gain",
+            "from a fit to 80 %",
+        ]
         parts.append(table(header, rows))
-        parts.append(table([f"{len(test):,} held out", "log-likelihood", "conditional", "perplexity", "fitted in"], beside))
+        parts.append(
+            table(
+                [
+                    f"{len(test):,} held out",
+                    "log-likelihood",
+                    "conditional",
+                    "perplexity",
+                    "fitted in",
+                ],
+                beside,
+            )
+        )
     publish("\n\n".join(parts))
 
 

@@ -1,7 +1,9 @@
 """A simulated log of 10⁶ sessions: time of estimation, beside PyClick's.
 
-An EM step: the time of 21 steps less that of one, by twenty; the whole fit: 50 steps with everything before them, by fifty;
-scoring: both log-likelihood and perplexity by rank. All by the clock, for they use all processors, and the fastest of three.
+An EM step: the time of 21 steps less that of one, by twenty; the whole fit: 50 steps with
+everything before them, by fifty;
+scoring: both log-likelihood and perplexity by rank. All by the clock, for they use all processors,
+    and the fastest of three.
 """
 
 from __future__ import annotations
@@ -29,13 +31,16 @@ ESTIMATORS = {
 
 
 def simulated() -> ClickLog:
-    """Sessions of a position-based model, some queries far more frequent than others, every query with its own items.
+    """Sessions of a position-based model, some queries far more frequent than others, every query
+    with its own items.
 
     The last `HELD_OUT` sessions are there to be predicted.
     """
     rng = np.random.default_rng(0)
     popularity = 1 / np.arange(1, QUERIES + 1)
-    queries = rng.choice(QUERIES, SESSIONS + HELD_OUT, p=popularity / popularity.sum()).astype(np.int32)
+    queries = rng.choice(QUERIES, SESSIONS + HELD_OUT, p=popularity / popularity.sum()).astype(
+        np.int32
+    )
     order = rng.random((SESSIONS + HELD_OUT, ITEMS)).argsort(axis=1)[:, :POSITIONS]
     items = (queries[:, None] * ITEMS + order).astype(np.int32)
     attraction = rng.beta(1, 2, QUERIES * ITEMS)
@@ -50,11 +55,24 @@ def fitting(log: ClickLog, name: str) -> list[str]:
     rounds = [[timeit(fit, number=1) for fit in fits] for _ in range(REPEATS)]
     one, more, most = map(min, zip(*rounds, strict=True))
     estimator = fits[-1]()
-    scoring = min(repeat(lambda: (estimator.log_likelihood(log), estimator.perplexity_by_rank(log)), number=1, repeat=REPEATS))
+    scoring = min(
+        repeat(
+            lambda: (estimator.log_likelihood(log), estimator.perplexity_by_rank(log)),
+            number=1,
+            repeat=REPEATS,
+        )
+    )
     step, whole = (more - one) / 20 / SESSIONS * 1e6, most / 50 / SESSIONS * 1e6
     cells = [name, f"{step:.3f} µs", f"{whole:.3f} µs", f"{scoring / SESSIONS * 1e6:.3f} µs"]
     theirs = PYCLICK.get(name)
-    return [*cells, *([f"{theirs:.0f} µs", f"{theirs / step:,.0f}× / {theirs / whole:,.0f}×"] if theirs else ["", ""])]
+    return [
+        *cells,
+        *(
+            [f"{theirs:.0f} µs", f"{theirs / step:,.0f}× / {theirs / whole:,.0f}×"]
+            if theirs
+            else ["", ""]
+        ),
+    ]
 
 
 def main() -> None:
@@ -63,7 +81,14 @@ def main() -> None:
         small = estimator(1).fit(log[:1000])  # compiles
         small.log_likelihood(log[:1000])
         small.perplexity(log[:1000])
-    header = ["model", "EM step, a session", "whole fit, a session and step", "scoring, a session", "PyClick", "ratios"]
+    header = [
+        "model",
+        "EM step, a session",
+        "whole fit, a session and step",
+        "scoring, a session",
+        "PyClick",
+        "ratios",
+    ]
     publish(table(header, [fitting(log, name) for name in ESTIMATORS]))
 
 

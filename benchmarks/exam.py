@@ -1,4 +1,6 @@
-"""What the exams of verdicts share: rows that are played once and kept as lines of JSON, and shares with their intervals."""
+"""What the exams of verdicts share: rows that are played once and kept as lines of JSON, and shares
+with their intervals.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,14 @@ Row = dict[str, Any]
 
 
 def examined(
-    play: Callable[..., Row], wanted: Sequence[tuple[Any, ...]], names: Sequence[str], out: Path, processes: int
+    play: Callable[..., Row],
+    wanted: Sequence[tuple[Any, ...]],
+    names: Sequence[str],
+    out: Path,
+    processes: int,
 ) -> list[Row]:
-    """The rows of a file for some arguments of a function, which is called for those that the file lacks.
+    """The rows of a file for some arguments of a function, which is called for those that the file
+    lacks.
 
     Args:
         play: makes a row, in which its arguments stand.
@@ -46,7 +53,8 @@ def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 class Laws(NamedTuple):
-    """The ranges from which the parameters of click models are drawn, but attraction and examination.
+    """The ranges from which the parameters of click models are drawn, but attraction and
+    examination.
 
     Attributes:
         browsing: the least factor of examination below a click.
@@ -63,20 +71,32 @@ class Laws(NamedTuple):
 
 
 def users(
-    kind: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], rng: np.random.Generator, laws: Laws
+    kind: str,
+    attraction: NDArray[np.float64],
+    examination: NDArray[np.float64],
+    rng: np.random.Generator,
+    laws: Laws,
 ) -> envs.ClickModel:
     """Users of a kind, whose further parameters are drawn."""
     n_items, n_positions = len(attraction), len(examination)
     if kind == "CM":
         return envs.CascadeModel(attraction, n_positions)
     if kind in ("PBM", "TPBM"):
-        return (envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel)(attraction, examination)
+        return (envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel)(
+            attraction, examination
+        )
     if kind == "DCM":
-        return envs.DependentClickModel(attraction, np.sort(rng.uniform(*laws.termination, n_positions))[::-1])
-    if kind == "UBM":  # as far below the last click as a position is below the top, times a factor up to 1
+        return envs.DependentClickModel(
+            attraction, np.sort(rng.uniform(*laws.termination, n_positions))[::-1]
+        )
+    if (
+        kind == "UBM"
+    ):  # as far below the last click as a position is below the top, times a factor up to 1
         rows = np.zeros((n_positions, n_positions))
         for k, last in zip(*np.tril_indices(n_positions), strict=True):
-            rows[k, last] = examination[k - last] * (rng.uniform(laws.browsing, 1.0) if last else 1.0)
+            rows[k, last] = examination[k - last] * (
+                rng.uniform(laws.browsing, 1.0) if last else 1.0
+            )
         return envs.UserBrowsingModel(attraction, rows)
     if kind == "DBN":
         after = rng.uniform(*laws.satisfaction, n_items), rng.uniform(*laws.perseverance)

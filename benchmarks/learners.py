@@ -1,7 +1,9 @@
-"""Where the time of a session goes for each learner: environment, our wrappers, network, gradient steps, the library's rest.
+"""Where the time of a session goes for each learner: environment, our wrappers, network, gradient
+steps, the library's rest.
 
-Each has played before it is measured, so that it learns and nothing is compiled. The parts exclude one another: what the
-environment takes is no part of the wrappers around it. Algorithms of libraries that are not installed are left out.
+Each has played before it is measured, so that it learns and nothing is compiled. The parts exclude
+one another: what the environment takes is no part of the wrappers around it. Algorithms of
+libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -62,14 +64,24 @@ def measured(spec: str) -> list[float]:
     clickgym.run(agent, env, BEFORE, seed=0)
     model, clock = agent.model, Clock()
     parts = {(model, "train"): "gradient steps", (model, "predict"): "network"}
-    parts |= {(model.policy, name): "network" for name in ("forward", "predict_values", "predict_all")}
+    parts |= {
+        (model.policy, name): "network" for name in ("forward", "predict_values", "predict_all")
+    }
     for (owner, name), part in parts.items():
         if hasattr(owner, name):
             setattr(owner, name, clock.timed(part, getattr(owner, name)))
     with (
         patch.object(ClickVectorEnv, "step", clock.timed("environment", ClickVectorEnv.step)),
-        patch.object(StableBaselinesVecEnv, "step_wait", clock.timed("wrappers", StableBaselinesVecEnv.step_wait)),
-        patch.object(StableBaselinesVecEnv, "env_method", clock.timed("wrappers", StableBaselinesVecEnv.env_method)),
+        patch.object(
+            StableBaselinesVecEnv,
+            "step_wait",
+            clock.timed("wrappers", StableBaselinesVecEnv.step_wait),
+        ),
+        patch.object(
+            StableBaselinesVecEnv,
+            "env_method",
+            clock.timed("wrappers", StableBaselinesVecEnv.env_method),
+        ),
     ):
         clickgym.run(agent, env, SESSIONS, seed=1)
         clock.turn(PARTS[-1])
@@ -79,15 +91,27 @@ def measured(spec: str) -> list[float]:
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # those of the libraries
-    specs = [*LEARNERS, *(spec for library, spec in RELATIVES.items() if find_spec(library) is not None)]
+    specs = [
+        *LEARNERS,
+        *(spec for library, spec in RELATIVES.items() if find_spec(library) is not None),
+    ]
     best = {spec: [float("inf")] for spec in specs}
     for _ in range(REPEATS):  # in turns: what else runs on the machine slows all of them alike
         best = {spec: min(parts, measured(spec), key=sum) for spec, parts in best.items()}
     rows = [
-        [spec.partition(":n_")[0], f"{sum(parts):,.0f} µs", *(f"{part / sum(parts):.0%}" for part in parts)]
+        [
+            spec.partition(":n_")[0],
+            f"{sum(parts):,.0f} µs",
+            *(f"{part / sum(parts):.0%}" for part in parts),
+        ]
         for spec, parts in best.items()
     ]
-    packages = ("stable-baselines3", "sb3-contrib", "torch", *(["sbx-rl", "jax"] if find_spec("sbx") else []))
+    packages = (
+        "stable-baselines3",
+        "sb3-contrib",
+        "torch",
+        *(["sbx-rl", "jax"] if find_spec("sbx") else []),
+    )
     publish(f"{table(['learner', 'a session takes', *PARTS], rows)}\n\nWith {versions(*packages)}.")
 
 

@@ -28,7 +28,10 @@ def peak_megabytes(agent: str, horizon: int) -> float:
 def main() -> None:
     for agent in AGENTS:  # fill the disk cache: compiling takes memory, too
         peak_megabytes(agent, HORIZONS[0])
-    rows = [[agent, *(f"{peak_megabytes(agent, horizon):.1f} MB" for horizon in HORIZONS)] for agent in AGENTS]
+    rows = [
+        [agent, *(f"{peak_megabytes(agent, horizon):.1f} MB" for horizon in HORIZONS)]
+        for agent in AGENTS
+    ]
     publish(table(["agent in PBMRank-v0", *(f"T = {horizon:,}" for horizon in HORIZONS)], rows))
 
 

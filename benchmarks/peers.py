@@ -1,10 +1,14 @@
-"""The algorithms in their authors' own code beside ours: time of a session, and regret in the same environment.
+"""The algorithms in their authors' own code beside ours: time of a session, and regret in the same
+environment.
 
-    BANDITS_TO_RANK=path/to/bandits-to-rank ONLINE_LTR=path/to/OnlineLearningToRank python benchmarks/peers.py --write
+    BANDITS_TO_RANK=path/to/bandits-to-rank ONLINE_LTR=path/to/OnlineLearningToRank python
+    benchmarks/peers.py --write
 
-The variables name checkouts of https://github.com/abhg86/bandits-to-rank (GRAB; UniRank, called OSUB_TOP_RANK there, which is
-told which position is best) and https://github.com/HarrieO/OnlineLearningToRank (PDGD); what is not named is left out. Item ids
-are permuted. The time of a peer is that of its own two methods; ours has the environment's session in it.
+The variables name checkouts of https://github.com/abhg86/bandits-to-rank (GRAB; UniRank, called
+OSUB_TOP_RANK there, which is told which position is best) and
+https://github.com/HarrieO/OnlineLearningToRank (PDGD); what is not named is left out. Item ids are
+permuted. The time of a peer is that of its own two methods; ours has the environment's session in
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +31,11 @@ from clickgym.agents import Agent
 
 HORIZON, RUNS = 20_000, 4
 
-for old, new in (("int", int), ("float", float), ("bool", bool)):  # names that NumPy had when the peers were written
+for old, new in (
+    ("int", int),
+    ("float", float),
+    ("bool", bool),
+):  # names that NumPy had when the peers were written
     if old not in vars(np):
         setattr(np, old, new)
 
@@ -35,17 +43,31 @@ for old, new in (("int", int), ("float", float), ("bool", bool)):  # names that 
 class Peer(Timed):
     """Another project's algorithm, which has numbers of its own for the items."""
 
-    def __init__(self, choose: Callable[[Any], Any], learn: Callable[[Any, Any], object], seed: int, n_items: int) -> None:
+    def __init__(
+        self,
+        choose: Callable[[Any], Any],
+        learn: Callable[[Any, Any], object],
+        seed: int,
+        n_items: int,
+    ) -> None:
         super().__init__(choose, learn)
-        self.names = np.random.default_rng(seed).permutation(n_items)  # what the peer calls each item
+        self.names = np.random.default_rng(seed).permutation(
+            n_items
+        )  # what the peer calls each item
         self.items = np.argsort(self.names)
 
     def rank(self, observation: Any) -> np.ndarray:
-        features = {"features": observation["features"][self.items]} if isinstance(observation, dict) else None
+        features = (
+            {"features": observation["features"][self.items]}
+            if isinstance(observation, dict)
+            else None
+        )
         self.chosen = super().rank(features)
         return self.items[self.chosen]
 
-    def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
+    def update(
+        self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float
+    ) -> None:
         super().update(observation, self.chosen, clicks, reward)
 
 
@@ -55,7 +77,9 @@ def of_bandits_to_rank(module: str, name: str, **arguments: Any) -> Callable[[gy
         peer = getattr(importlib.import_module(f"bandits_to_rank.opponents.{module}"), name)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 (what the peer draws from)
-        if name == "OSUB_TOP_RANK":  # which position is best, second best, ...; with a horizon it fails after some 200 sessions
+        if (
+            name == "OSUB_TOP_RANK"
+        ):  # which position is best, second best, ...; with a horizon it fails after some 200 sessions
             made = peer(model.n_items, model.n_positions, sigma=np.arange(model.n_positions))
         else:
             made = peer(model.n_items, model.n_positions, T=HORIZON, **arguments)
@@ -79,8 +103,18 @@ def of_online_ltr(env: gym.Env, seed: int) -> Peer:
 
 # Ours, its environments, the variable of the checkout, and what makes the peer.
 PEERS: list[tuple[str, tuple[str, ...], str, Callable[[gym.Env, int], Peer]]] = [
-    ("GRAB", ("PBMRank-v0", "CMRank-v0"), "BANDITS_TO_RANK", of_bandits_to_rank("grab", "GRAB", gamma=9)),
-    ("UniRank", ("PBMRank-v0", "CMRank-v0"), "BANDITS_TO_RANK", of_bandits_to_rank("uni_rank", "OSUB_TOP_RANK")),
+    (
+        "GRAB",
+        ("PBMRank-v0", "CMRank-v0"),
+        "BANDITS_TO_RANK",
+        of_bandits_to_rank("grab", "GRAB", gamma=9),
+    ),
+    (
+        "UniRank",
+        ("PBMRank-v0", "CMRank-v0"),
+        "BANDITS_TO_RANK",
+        of_bandits_to_rank("uni_rank", "OSUB_TOP_RANK"),
+    ),
     ("PDGD", ("ContextualUBMRank-v0",), "ONLINE_LTR", of_online_ltr),
 ]
 
@@ -111,11 +145,20 @@ def main() -> None:
                     peer = make(env, seed)
                     theirs.append(float(played(peer, env, seed).regret[-1]))
                 seconds.append(peer.seconds / HORIZON)
-            rows.append([
-                name, env_id, f"{min(used) * 1e6:.2f} µs", f"{min(seconds) * 1e6:.0f} µs", f"{min(seconds) / min(used):.0f}×",
-                mean_text(ours), mean_text(theirs),
-            ])  # fmt: skip
-    publish(table(["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"], rows))
+            rows.append(
+                [
+                    name,
+                    env_id,
+                    f"{min(used) * 1e6:.2f} µs",
+                    f"{min(seconds) * 1e6:.0f} µs",
+                    f"{min(seconds) / min(used):.0f}×",
+                    mean_text(ours),
+                    mean_text(theirs),
+                ]
+            )
+    publish(
+        table(["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"], rows)
+    )
 
 
 if __name__ == "__main__":

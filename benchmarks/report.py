@@ -1,9 +1,11 @@
-"""What the benchmarks share: the time of a session, tables, and how a script writes its section of README.md.
+"""What the benchmarks share: the time of a session, tables, and how a script writes its section of
+README.md.
 
 Run alone, it names the machine.
 
-Measurements that are compared are taken in turns in one process, several times, and the fastest of each counts: what else
-runs on the machine can only add time. For the same reason they are of processor time, of one thread.
+Measurements that are compared are taken in turns in one process, several times, and the fastest of
+each counts: what else runs on the machine can only add time. For the same reason they are of
+processor time, of one thread.
 """
 
 from __future__ import annotations
@@ -33,9 +35,16 @@ PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
 
 
 def seconds_per_session(
-    env: gym.Env, name: str, horizon: int, sessions: int | None = None, engine: str = "auto", seed: int = 0
+    env: gym.Env,
+    name: str,
+    horizon: int,
+    sessions: int | None = None,
+    engine: str = "auto",
+    seed: int = 0,
 ) -> float:
-    """Processor time of a session of an agent that knows the horizon, mean over a run of so many sessions; None plays all."""
+    """Processor time of a session of an agent that knows the horizon, mean over a run of so many
+    sessions; None plays all.
+    """
     agent, n = clickgym.make_agent(name, env, horizon=horizon, seed=seed), sessions or horizon
     start = time.process_time()
     clickgym.run(agent, env, n, seed=seed, checkpoints=[n], engine=engine)
@@ -43,10 +52,12 @@ def seconds_per_session(
 
 
 def fastest_sessions(runs: Mapping[Any, tuple[Any, ...]], repeats: int) -> dict[Any, float]:
-    """The least of several `seconds_per_session` of each run, taken in turns after all have compiled.
+    """The least of several `seconds_per_session` of each run, taken in turns after all have
+    compiled.
 
     Args:
-        runs: by name, the environment, the agent, the horizon, and further arguments of `seconds_per_session`.
+        runs: by name, the environment, the agent, the horizon, and further arguments of
+        `seconds_per_session`.
         repeats: how many there are of each.
     """
     for env, name, horizon, *_ in runs.values():
@@ -56,8 +67,9 @@ def fastest_sessions(runs: Mapping[Any, tuple[Any, ...]], repeats: int) -> dict[
 
 
 def taken(what: str, words: Sequence[str]) -> tuple[list[str], str]:
-    """A row of a table: what a process took by the clock, of the processors and of memory, with its imports; and what it said
-    on standard error."""
+    """A row of a table: what a process took by the clock, of the processors and of memory, with its
+    imports; and what it said on standard error.
+    """
     with tempfile.TemporaryFile("w+") as said:
         start = time.perf_counter()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
@@ -72,9 +84,13 @@ def taken(what: str, words: Sequence[str]) -> tuple[list[str], str]:
 
 
 def printed(program: str, *arguments: object, **variables: str) -> str:
-    """What a program prints that runs in a process of its own, with these variables in its environment."""
+    """What a program prints that runs in a process of its own, with these variables in its
+    environment.
+    """
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, env=os.environ | variables, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        command, env=os.environ | variables, check=True, capture_output=True, text=True
+    ).stdout
 
 
 class Timed(Agent):
@@ -89,9 +105,15 @@ class Timed(Agent):
         self.choose, self.learn, self.seconds = choose, learn, 0.0
 
     def rank(self, observation: Any) -> np.ndarray:
-        return np.asarray(self._timed(self.choose, observation["features"] if isinstance(observation, dict) else None))
+        return np.asarray(
+            self._timed(
+                self.choose, observation["features"] if isinstance(observation, dict) else None
+            )
+        )
 
-    def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
+    def update(
+        self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float
+    ) -> None:
         self._timed(self.learn, ranking, clicks)
 
     def _timed(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -128,20 +150,28 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
     aligned = [
-        [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        [row[0].ljust(widths[0])]
+        + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         for row in (header, rule, *rows)
     ]
     return "\n".join("| " + " | ".join(row) + " |" for row in aligned)
 
 
 def side_by_side(corner: str, columns: Mapping[str, Mapping[str, str]]) -> str:
-    """A `table` of columns by their headers, which have their cells by the names of the rows, in the order of the first."""
-    rows = [[name, *(cells.get(name, "–") for cells in columns.values())] for name in next(iter(columns.values()))]
+    """A `table` of columns by their headers, which have their cells by the names of the rows, in
+    the order of the first.
+    """
+    rows = [
+        [name, *(cells.get(name, "–") for cells in columns.values())]
+        for name in next(iter(columns.values()))
+    ]
     return table([corner, *columns], rows)
 
 
 def publish(text: str) -> None:
-    """Print what the running script measured; with ``--write`` replace its section of README.md by it."""
+    """Print what the running script measured; with ``--write`` replace its section of README.md by
+    it.
+    """
     script = Path(sys.argv[0])
     print(text)
     if "--write" in sys.argv:

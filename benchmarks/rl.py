@@ -1,8 +1,10 @@
-"""Frames per second of PPO: native vector environment, ``DummyVecEnv`` over scalar environments, and CartPole.
+"""Frames per second of PPO: native vector environment, ``DummyVecEnv`` over scalar environments,
+and CartPole.
 
-The same network everywhere, and the same settings of PPO in a row; a frame is a session, or a step of CartPole. Beside the
-frames stands the share of the time that goes into the environment, everything between the library's call of ``step`` and its
-return. The first row has clickgym's defaults for `PPO`, which are chosen for low regret.
+The same network everywhere, and the same settings of PPO in a row; a frame is a session, or a step
+of CartPole. Beside the frames stands the share of the time that goes into the environment,
+everything between the library's call of ``step`` and its return. The first row has clickgym's
+defaults for `PPO`, which are chosen for low regret.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def native(name: str, n_envs: int) -> VecEnv:
 
 
 def scalar(name: str, n_envs: int) -> VecEnv:
-    return DummyVecEnv([lambda: LehmerAction(gym.make(name)) if name == OURS else gym.make(name)] * n_envs)
+    return DummyVecEnv(
+        [lambda: LehmerAction(gym.make(name)) if name == OURS else gym.make(name)] * n_envs
+    )
 
 
 def speed(envs: VecEnv, settings: Settings) -> tuple[float, float]:
@@ -60,7 +64,14 @@ def speed(envs: VecEnv, settings: Settings) -> tuple[float, float]:
     chosen = {name: value for name, value in settings._asdict().items() if name != "n_envs"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = PPO("MlpPolicy", envs, **chosen, policy_kwargs={"net_arch": [64, 64]}, device="cpu", seed=None)
+        model = PPO(
+            "MlpPolicy",
+            envs,
+            **chosen,
+            policy_kwargs={"net_arch": [64, 64]},
+            device="cpu",
+            seed=None,
+        )
     model.set_logger(Logger(None, []))
     rollout = settings.n_envs * settings.n_steps
     model.learn(rollout, log_interval=None)
@@ -75,27 +86,46 @@ def speed(envs: VecEnv, settings: Settings) -> tuple[float, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    made: list[Callable[[int], VecEnv]] = [lambda n: native(OURS, n), lambda n: scalar(OURS, n), lambda n: scalar(THEIRS, n)]
+    made: list[Callable[[int], VecEnv]] = [
+        lambda n: native(OURS, n),
+        lambda n: scalar(OURS, n),
+        lambda n: scalar(THEIRS, n),
+    ]
     rows = []
     for settings in SETTINGS:
         # All are slowed alike by what else runs on the machine, for they are measured in turns; the fastest counts.
         rounds = [[speed(make(settings.n_envs), settings) for make in made] for _ in range(REPEATS)]
         best = [max(results) for results in zip(*rounds, strict=True)]
         regret = clickgym.run(
-            LEARNERS["PPO"](10, 5, seed=0, **settings._asdict()), gym.make(OURS, instance="uniform:seed=0"), 100_000, seed=0
+            LEARNERS["PPO"](10, 5, seed=0, **settings._asdict()),
+            gym.make(OURS, instance="uniform:seed=0"),
+            100_000,
+            seed=0,
         ).regret[-1]
-        rows.append([
-            f"{settings.n_envs} × {settings.n_steps}, {settings.batch_size}, {settings.n_epochs}, {settings.learning_rate}",
-            *(f"{frames:,.0f} ({share:.0%})" for frames, share in best),
-            f"{best[0][0] / best[1][0]:.2f}",
-            f"{best[0][0] / best[2][0]:.2f}",
-            f"{regret:,.0f}",
-        ])  # fmt: skip
-    publish(table(
-        ["streams × steps, batch, epochs, rate", f"{OURS}, native", f"{OURS}, DummyVecEnv", f"{THEIRS}, DummyVecEnv",
-         "native / Dummy", "native / CartPole", "regret"],
-        rows,
-    ) + f"\n\nWith {versions('stable-baselines3', 'torch')}.")  # fmt: skip
+        rows.append(
+            [
+                f"{settings.n_envs} × {settings.n_steps}, {settings.batch_size}, {settings.n_epochs}, {settings.learning_rate}",
+                *(f"{frames:,.0f} ({share:.0%})" for frames, share in best),
+                f"{best[0][0] / best[1][0]:.2f}",
+                f"{best[0][0] / best[2][0]:.2f}",
+                f"{regret:,.0f}",
+            ]
+        )
+    publish(
+        table(
+            [
+                "streams × steps, batch, epochs, rate",
+                f"{OURS}, native",
+                f"{OURS}, DummyVecEnv",
+                f"{THEIRS}, DummyVecEnv",
+                "native / Dummy",
+                "native / CartPole",
+                "regret",
+            ],
+            rows,
+        )
+        + f"\n\nWith {versions('stable-baselines3', 'torch')}."
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Steps per second of ``env.step`` and of the native vector environment, beside Gymnasium's CartPole.
+"""Steps per second of ``env.step`` and of the native vector environment, beside Gymnasium's
+CartPole.
 
-One step of a vector environment counts as many as it has environments. Actions are drawn beforehand; the resets between
-CartPole's episodes are not counted, except those within a step of its vector environment.
+One step of a vector environment counts as many as it has environments. Actions are drawn
+beforehand; the resets between CartPole's episodes are not counted, except those within a step of
+its vector environment.
 """
 
 from __future__ import annotations
@@ -55,18 +57,32 @@ def vector_speed(envs: gym.vector.VectorEnv, actions: list[Any]) -> float:
 def fastest(speed: Callable[..., float], environments: list[Any], n_actions: int) -> list[float]:
     """The best of several measurements of each environment, taken in turns."""
     actions = [[env.action_space.sample() for _ in range(n_actions)] for env in environments]
-    rounds = [[speed(env, drawn) for env, drawn in zip(environments, actions, strict=True)] for _ in range(REPEATS)]
+    rounds = [
+        [speed(env, drawn) for env, drawn in zip(environments, actions, strict=True)]
+        for _ in range(REPEATS)
+    ]
     return [max(speeds) for speeds in zip(*rounds, strict=True)]
 
 
 def main() -> None:
-    scalar = [gym.make(OURS), gym.make(THEIRS), gym.make(OURS).unwrapped, gym.make(THEIRS).unwrapped]
+    scalar = [
+        gym.make(OURS),
+        gym.make(THEIRS),
+        gym.make(OURS).unwrapped,
+        gym.make(THEIRS).unwrapped,
+    ]
     speeds = fastest(scalar_speed, scalar, 1000)
     measured = {"`gym.make`": speeds[:2], "`gym.make(...).unwrapped`": speeds[2:]}
     for size in SIZES:
-        pair = [gym.make_vec(name, size, vectorization_mode="vector_entry_point") for name in (OURS, THEIRS)]
+        pair = [
+            gym.make_vec(name, size, vectorization_mode="vector_entry_point")
+            for name in (OURS, THEIRS)
+        ]
         measured[f"`gym.make_vec`, {size} environments"] = fastest(vector_speed, pair, 4)
-    rows = [[how, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"] for how, (ours, theirs) in measured.items()]
+    rows = [
+        [how, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"]
+        for how, (ours, theirs) in measured.items()
+    ]
     publish(table(["steps per second", OURS, THEIRS, "ratio"], rows))
 
 

@@ -1,4 +1,5 @@
-"""Time that every study takes at scale 1, with as many queries as the paper has: short runs of every pair, multiplied out.
+"""Time that every study takes at scale 1, with as many queries as the paper has: short runs of
+every pair, multiplied out.
 
 Per pair the fastest of three runs of 2·10⁵ sessions, on the first query, by the clock.
 """
@@ -39,10 +40,19 @@ def main() -> None:
             for planned in plans:
                 if planned.part.name not in known:
                     known[planned.part.name] = cost(planned, Path(folder))
-            sessions, seconds = (sum(column) for column in zip(*(known[each.part.name] for each in plans), strict=True))
+            sessions, seconds = (
+                sum(column)
+                for column in zip(*(known[each.part.name] for each in plans), strict=True)
+            )
             size = math.floor(math.log10(sessions))
-            rows.append([f"`{name}`", f"{sessions / 10**size:.1f}e{size}", f"{seconds / sessions * 1e9:.0f} ns",
-                         clock(seconds / WORKERS)])  # fmt: skip
+            rows.append(
+                [
+                    f"`{name}`",
+                    f"{sessions / 10**size:.1f}e{size}",
+                    f"{seconds / sessions * 1e9:.0f} ns",
+                    clock(seconds / WORKERS),
+                ]
+            )
     publish(table(["study at scale 1", "sessions", "per session", f"on {WORKERS} cores"], rows))
 
 

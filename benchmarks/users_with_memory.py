@@ -1,4 +1,5 @@
-"""Users with a memory beside the cascade model of the same size: a session in the compiled loop, and steps of streams.
+"""Users with a memory beside the cascade model of the same size: a session in the compiled loop,
+and steps of streams.
 
 Measured in turns; the ratios are what counts.
 """
@@ -22,7 +23,12 @@ def main() -> None:
     users = load_instance("clickbait").model("CascadeMDP")
     twin = CascadeModel(users.attraction[0], users.n_positions).to_dict()
     envs = {OURS: gym.make(OURS), "CMRank-v0": gym.make("CMRank-v0", instance=twin)}
-    runs = {(env, name): (envs[env], name, HORIZON) for env in envs for name in AGENTS if env == OURS or name != "CascadeVI"}
+    runs = {
+        (env, name): (envs[env], name, HORIZON)
+        for env in envs
+        for name in AGENTS
+        if env == OURS or name != "CascadeVI"
+    }
     times = fastest_sessions(runs, REPEATS)
     rows = []
     for name in AGENTS:
@@ -32,7 +38,14 @@ def main() -> None:
     for size in SIZES:
         streams = [gym.make_vec(OURS, size), gym.make_vec("CMRank-v0", size, instance=twin)]
         ours, theirs = fastest(vector_speed, streams, 4)
-        rows.append([f"sessions a second, {size} streams", f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"])
+        rows.append(
+            [
+                f"sessions a second, {size} streams",
+                f"{ours:,.0f}",
+                f"{theirs:,.0f}",
+                f"{ours / theirs:.2f}",
+            ]
+        )
     publish(table(["", OURS, "CMRank-v0", "ratio"], rows))
 
 

@@ -1,4 +1,5 @@
-"""Write what is made from docstrings and from results that ship: overview tables, findings of studies, and how to cite.
+"""Write what is made from docstrings and from results that ship: overview tables, findings of
+studies, and how to cite.
 
 make pages
 """
@@ -33,7 +34,12 @@ def pages() -> dict[Path, str]:
     """The text of every file, by its path."""
     texts = {RESULTS / f"{name}.json": findings(name, found) for name, found in settings().items()}
     texts |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
-    tables = {"environments": _environments(), "agents": _agents(), "studies": _studies(), "scorecard": _abilities()}
+    tables = {
+        "environments": _environments(),
+        "agents": _agents(),
+        "studies": _studies(),
+        "scorecard": _abilities(),
+    }
     for name, table in tables.items():
         file = DOCS / f"{name}.md"
         texts[file] = _between(file.read_text(encoding="utf-8"), name, table)
@@ -52,14 +58,19 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _environments() -> str:
     every = ENVIRONMENTS | CONTEXTUAL | MEMORY
-    return _table(("id", "users"), [(f"`{name}`", environment.about) for name, environment in every.items()])
+    return _table(
+        ("id", "users"), [(f"`{name}`", environment.about) for name, environment in every.items()]
+    )
 
 
 def _agents() -> str:
     rows = []
     for need, group in groupby(list_agents().rows, key=lambda row: row["needs"]):
         rows.append((f"**needs {need}**", "", "", ""))
-        rows += [(f"`{row['name']}`", row["paper"], row["click_models"], row["told"] or "–") for row in group]
+        rows += [
+            (f"`{row['name']}`", row["paper"], row["click_models"], row["told"] or "–")
+            for row in group
+        ]
     return _table(("name", "source", "made for", "is given"), rows)
 
 
@@ -68,11 +79,32 @@ def _abilities() -> str:
     rows = []
     for ability, about in CURRENT.abilities.items():
         own = [task for task in CURRENT.candidates if task.ability == ability]
-        models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
+        models, [horizon] = (
+            dict.fromkeys(task.click_model for task in own),
+            {task.horizon for task in own},
+        )
         dropped = ", ".join(f"`{task.name}`" for task in own if not CURRENT.anchors[task.name].kept)
         counts = [len(own), len({task.query for task in own}), sum(task.quick for task in own)]
-        rows.append((f"`{ability}`", about, *map(str, counts), ", ".join(models), f"{horizon:,}", dropped or "–"))
-    header = ("ability", "what it is about", "tasks", "instances", "in `--quick`", "click models", "sessions", "dropped")
+        rows.append(
+            (
+                f"`{ability}`",
+                about,
+                *map(str, counts),
+                ", ".join(models),
+                f"{horizon:,}",
+                dropped or "–",
+            )
+        )
+    header = (
+        "ability",
+        "what it is about",
+        "tasks",
+        "instances",
+        "in `--quick`",
+        "click models",
+        "sessions",
+        "dropped",
+    )
     return _table(header, rows)
 
 
@@ -90,8 +122,13 @@ def _studies() -> str:
     rows = []
     for name, found in settings().items():
         verdicts = [Counter(finding.verdict for _, finding in setting.found) for setting in found]
-        counts = [", ".join(str(of[verdict]) for verdict in ("yes", "no", "cannot tell")) for of in verdicts]
-        told = "; ".join(f"{setting.name}: {count}" for setting, count in zip(found, counts, strict=True))
+        counts = [
+            ", ".join(str(of[verdict]) for verdict in ("yes", "no", "cannot tell"))
+            for of in verdicts
+        ]
+        told = "; ".join(
+            f"{setting.name}: {count}" for setting, count in zip(found, counts, strict=True)
+        )
         rows.append((f"`{name}`", STUDIES[name].paper, STUDIES[name].title, told))
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), rows)
 

@@ -45,11 +45,13 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class CascadeModel(ClickModel):
-    r"""Cascade model (CM): the user reads the list from the top, clicks the first attractive item and stops.
+    r"""Cascade model (CM): the user reads the list from the top, clicks the first attractive item
+    and stops.
 
-    A user who has clicked does not look further down. So a session has at most one click, and items at high positions hide the
-    items below them. A user who finds no attractive item reads the whole list. The expected number of clicks depends on which
-    items are shown, not on their order. The model does not describe users who click several items.
+    A user who has clicked does not look further down. So a session has at most one click, and items
+    at high positions hide the items below them. A user who finds no attractive item reads the whole
+    list. The expected number of clicks depends on which items are shown, not on their order. The
+    model does not describe users who click several items.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} (1 - α(d_i))$$
@@ -69,8 +71,9 @@ class CascadeModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008.
-        Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
+        Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias
+        models*, WSDM 2008. Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to
+        rank in stochastic click models*, ICML 2017,
             section 2.2.
 
     Example:
@@ -99,5 +102,7 @@ class CascadeModel(ClickModel):
         return np.arange(cutoff)
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """Examination probabilities: every position is examined until the first click, and none after it."""
+        """Examination probabilities: every position is examined until the first click, and none
+        after it.
+        """
         return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)

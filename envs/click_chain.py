@@ -32,9 +32,13 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
             # and left.
             if uniforms[k] < attraction:
                 relevant = attraction * parameters.continue_after_relevant
-                looking = uniforms[k] < attraction * ((1.0 - attraction) * parameters.continue_after_click + relevant)
+                looking = uniforms[k] < attraction * (
+                    (1.0 - attraction) * parameters.continue_after_click + relevant
+                )
             else:
-                looking = uniforms[k] < attraction + (1.0 - attraction) * parameters.continue_after_skip
+                looking = (
+                    uniforms[k] < attraction + (1.0 - attraction) * parameters.continue_after_skip
+                )
     return -1
 
 
@@ -52,7 +56,10 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    looking, unclicked = 1.0, 1.0  # probabilities of examining position k, and of doing so with no click above it
+    looking, unclicked = (
+        1.0,
+        1.0,
+    )  # probabilities of examining position k, and of doing so with no click above it
     n_clicks, any_click = 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -74,16 +81,21 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
         continuation[item] = (1.0 - attraction) * parameters.continue_after_skip
         if reward == CLICKS:
             relevant = attraction * parameters.continue_after_relevant
-            continuation[item] += attraction * ((1.0 - attraction) * parameters.continue_after_click + relevant)
+            continuation[item] += attraction * (
+                (1.0 - attraction) * parameters.continue_after_click + relevant
+            )
 
 
 class ClickChainModel(ClickModel):
-    r"""Click chain model (CCM): whether a user goes on below a click depends on how relevant the clicked item is.
+    r"""Click chain model (CCM): whether a user goes on below a click depends on how relevant the
+    clicked item is.
 
-    The user reads the list from the top, and clicks an examined item i with probability α(i). Below an item without a click the
-    user goes on with probability τ1. A clicked item is relevant with the same probability α(i), independently of the click.
-    After a relevant item the user goes on with probability τ3, and after an irrelevant one with τ2. So a user goes on after a
-    click with probability (1 - α(i)) τ2 + α(i) τ3. A session can have several clicks, and a user can leave without any click.
+    The user reads the list from the top, and clicks an examined item i with probability α(i). Below
+    an item without a click the user goes on with probability τ1. A clicked item is relevant with
+    the same probability α(i), independently of the click. After a relevant item the user goes on
+    with probability τ3, and after an irrelevant one with τ2. So a user goes on after a click with
+    probability (1 - α(i)) τ2 + α(i) τ3. A session can have several clicks, and a user can leave
+    without any click.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} ((1 - α(d_i)) τ_1 + α(d_i) ((1 - α(d_i)) τ_2 + α(d_i) τ_3))$$
@@ -104,17 +116,20 @@ class ClickChainModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        continue_after_skip: probability τ1 that the user goes on below an item that was not clicked.
-        continue_after_click: probability τ2 that the user goes on below a click on an item that was not relevant.
-        continue_after_relevant: probability τ3 that the user goes on below a click on a relevant item.
+        continue_after_skip: probability τ1 that the user goes on below an item that was not
+        clicked.
+        continue_after_click: probability τ2 that the user goes on below a click on an item that was
+        not relevant.
+        continue_after_relevant: probability τ3 that the user goes on below a click on a relevant
+        item.
         n_positions: K, at most L.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW 2009 (with a posterior over
-            each α(i); here it is a number).
+        Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW
+            2009 (with a posterior over each α(i); here it is a number).
 
     Example:
         >>> model = ClickChainModel([0.9, 0.5, 0.4], continue_after_skip=1, continue_after_click=0.9,
@@ -129,7 +144,12 @@ class ClickChainModel(ClickModel):
     title = "click chain model"
     default_instance = "yandex-9982"
     optimum = 1030.4409295620085
-    shapes: ClassVar = {"attraction": "L", "continue_after_skip": "", "continue_after_click": "", "continue_after_relevant": ""}
+    shapes: ClassVar = {
+        "attraction": "L",
+        "continue_after_skip": "",
+        "continue_after_click": "",
+        "continue_after_relevant": "",
+    }
     rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals

@@ -1,25 +1,28 @@
 """Base class of click models: the interface, validation, and the exact search for the best list.
 
-Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``), ``T`` sessions
-(``horizon``), ``m`` counted positions (``cutoff``).
+Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``),
+``T`` sessions (``horizon``), ``m`` counted positions (``cutoff``).
 
 A model brings three kernels, which are all that the environments and the runner call:
 
-``sample(parameters, ranking, uniforms, clicks, examined) -> int``
-    One session. Uses one uniform number per position: each position of a list ends in one of a few outcomes (not
-    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` picks among those of position ``k``. Writes
-    the click and examination indicators and returns the position at which the user left satisfied, or -1.
+``sample(parameters, ranking, uniforms, clicks, examined) -> int`` One session. Uses one uniform
+    number per position: each position of a list ends in one of a few outcomes (not examined,
+    skipped, clicked, clicked and left, ...), and ``uniforms[k]`` picks among those of position
+    ``k``. Writes the click and examination indicators and returns the position at which the user
+    left satisfied, or -1.
 ``marginals(parameters, ranking, examination, clicks, scratch)``
     Writes the exact probability that each position is examined and that it is clicked.
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
     The exact expected reward of a list; it reads only ``ranking[:cutoff]``.
 
-A model of users who scan from the top and remember nothing may bring a fourth, from which its best lists follow (see `scan`):
+A model of users who scan from the top and remember nothing may bring a fourth, from which its best
+lists follow (see `scan`):
 
-``scan_kernel(parameters, reward, gain, continuation)``
-    Writes what each item earns once it is examined, and with what probability the scan goes on below it.
+``scan_kernel(parameters, reward, gain, continuation)`` Writes what each item earns once it is
+    examined, and with what probability the scan goes on below it.
 
-``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels allocate nothing.
+``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels
+allocate nothing.
 """
 
 from __future__ import annotations
@@ -45,25 +48,31 @@ CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
 
 MAX_SEARCH = 10_000_000
-"""The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best, unless
-the model has a limit of its own (`ClickModel.max_search`)."""
+"""The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no
+theorem names the best, unless the model has a limit of its own (`ClickModel.max_search`).
+"""
 
 
 class _NoShapes:
     """The ``shapes`` of a class that declares none."""
 
     def __get__(self, instance: object, owner: type) -> Mapping[str, str]:
-        expected = "a mapping with an entry for each parameter, as {'attraction': 'L', 'examination': 'K'}"
-        raise TypeError(f"the click model {owner.__module__}.{owner.__qualname__} declares no shapes; expected {expected}")
+        expected = (
+            "a mapping with an entry for each parameter, as {'attraction': 'L', 'examination': 'K'}"
+        )
+        raise TypeError(
+            f"the click model {owner.__module__}.{owner.__qualname__} declares no shapes; expected {expected}"
+        )
 
 
 class ClickModel(Users, abstract=True):
     """Base class of all click models: how a user examines and clicks a ranked list.
 
-    A new model is a subclass in one file. It describes itself in its docstring, and has the three kernels of the module's
-    docstring. If a theorem says which list is best, it also defines `_places` or `_optimal`. Ids (see `clickgym.register`),
-    instance files, documentation pages and tests then follow from the class. An estimator with this ``model_class`` fits the
-    model to logs. `clickgym.check_click_model` checks whether the model is complete.
+    A new model is a subclass in one file. It describes itself in its docstring, and has the three
+    kernels of the module's docstring. If a theorem says which list is best, it also defines
+    `_places` or `_optimal`. Ids (see `clickgym.register`), instance files, documentation pages and
+    tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
+    `clickgym.check_click_model` checks whether the model is complete.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
@@ -71,19 +80,27 @@ class ClickModel(Users, abstract=True):
     """
 
     short: ClassVar[str]
-    """The prefix of every id, the key in instance files, what commands call the model: ``"PBM"``."""
+    """The prefix of every id, the key in instance files, what commands call the model:
+    ``"PBM"``.
+    """
     title: ClassVar[str]
     """In words: ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
     """The instance of the ids when none is asked for; None: they need an instance or parameters."""
     shapes: ClassVar[Mapping[str, str]] = cast(Mapping[str, str], _NoShapes())
-    """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it belongs to an item, ``"K"`` to a
-    position, ``"KK"`` to a position and the last click above it, ``""`` a single number. The probability that an examined item
-    is clicked, if there is one, is called ``attraction`` and comes first; without it there are no contextual environments."""
+    """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it
+    belongs to an item, ``"K"`` to a position, ``"KK"`` to a position and the last click above it,
+    ``""`` a single number. The probability that an examined item is clicked, if there is one, is
+    called ``attraction`` and comes first; without it there are no contextual environments.
+    """
     max_search: ClassVar[int] = MAX_SEARCH
-    """The most lists among which its best list is searched; more where a tighter bound prunes them (`_below_kernel`)."""
+    """The most lists among which its best list is searched; more where a tighter bound prunes them
+    (`_below_kernel`).
+    """
     contextual_reward: ClassVar[str] = "any_click"
-    """What a session pays, unless asked otherwise, where candidates change from session to session (as in He et al. 2020)."""
+    """What a session pays, unless asked otherwise, where candidates change from session to session
+    (as in He et al. 2020).
+    """
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
@@ -97,8 +114,13 @@ class ClickModel(Users, abstract=True):
         if "short" in vars(cls):
             namesake = Users._named.get(cls.short)
             # A cell of a notebook that is run again makes the same class anew, which replaces it.
-            if namesake is not None and (namesake.__module__, namesake.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {namesake}")
+            if namesake is not None and (namesake.__module__, namesake.__qualname__) != (
+                cls.__module__,
+                cls.__qualname__,
+            ):
+                raise ValueError(
+                    f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {namesake}"
+                )
             Users._named[cls.short] = cls
             CLICK_MODELS[cls.short] = cls
 
@@ -109,17 +131,23 @@ class ClickModel(Users, abstract=True):
 
     @classmethod
     def item_parameters(cls) -> list[str]:
-        """The parameters that belong to an item, in the order of ``shapes``: attraction first, if the model has it."""
+        """The parameters that belong to an item, in the order of ``shapes``: attraction first, if
+        the model has it.
+        """
         return [name for name, shape in cls.shapes.items() if shape == "L"]
 
     @property
     def n_items(self) -> int:
-        """L, the number of items: the length of the first parameter of items. A model that has none overrides this."""
+        """L, the number of items: the length of the first parameter of items. A model that has none
+        overrides this.
+        """
         return len(getattr(self.parameters, self.item_parameters()[0]))
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The stationary models that follow one another; only the model itself unless it changes."""
+        """The stationary models that follow one another; only the model itself unless it
+        changes.
+        """
         return (self,)
 
     @property
@@ -136,7 +164,9 @@ class ClickModel(Users, abstract=True):
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Schedule:
         """As `Users.course`: a task for each epoch."""
-        return Schedule([model._task(reward, cutoff, reference) for model in self.epochs], self.starts)
+        return Schedule(
+            [model._task(reward, cutoff, reference) for model in self.epochs], self.starts
+        )
 
     def _task(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Task:
         """What is asked of lists; arguments as for `course`."""
@@ -148,7 +178,9 @@ class ClickModel(Users, abstract=True):
                 best = named_ranking("reference", reference, self.n_items, self.n_positions)
             return Task(self, code, counted, best, self.expected_reward(best, reward, cutoff))
         except (ArithmeticError, LookupError) as error:
-            raise ValueError(f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}") from error
+            raise ValueError(
+                f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
+            ) from error
 
     # ------------------------------------------------------------------------------------------- what a model answers
 
@@ -164,7 +196,9 @@ class ClickModel(Users, abstract=True):
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
         check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
-        entry(self.sample_kernel)(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
+        entry(self.sample_kernel)(
+            self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined
+        )
         return clicks
 
     def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
@@ -175,13 +209,15 @@ class ClickModel(Users, abstract=True):
         """The exact probability that each position of ``ranking`` is examined, ``(K,)``."""
         return self._marginals(ranking)[0]
 
-    def expected_reward(self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None) -> float:
+    def expected_reward(
+        self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None
+    ) -> float:
         """The exact expected reward of a list.
 
         Args:
             ranking: K distinct item ids.
-            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user
-                left satisfied; only some models define it).
+            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or
+                ``"satisfaction"`` (1 if the user left satisfied; only some models define it).
             cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
         Returns:
@@ -191,13 +227,20 @@ class ClickModel(Users, abstract=True):
             ValueError: on an unknown reward kind, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
-        return float(entry(self.expected_kernel)(self.parameters, self._checked(ranking), code, cutoff, self._scratch()))
+        return float(
+            entry(self.expected_kernel)(
+                self.parameters, self._checked(ranking), code, cutoff, self._scratch()
+            )
+        )
 
-    def optimal_ranking(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int64]:
+    def optimal_ranking(
+        self, reward: str = "clicks", cutoff: int | None = None
+    ) -> NDArray[np.int64]:
         """A list of the highest expected reward.
 
-        Where a theorem names it, it is built directly; elsewhere found by exact search, which is refused for more than
-        `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the remaining items by attraction, or without it by id.
+        Where a theorem names it, it is built directly; elsewhere found by exact search, which is
+        refused for more than `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the
+        remaining items by attraction, or without it by id.
 
         Args:
             reward, cutoff: as in `expected_reward`.
@@ -212,13 +255,20 @@ class ClickModel(Users, abstract=True):
         head = self._optimal(code, cutoff)
         if head is None:
             head = self._search(reward, cutoff)
-        rest = [item for item in np.argsort(-self._attraction_bounds(), kind="stable") if item not in set(head.tolist())]
+        rest = [
+            item
+            for item in np.argsort(-self._attraction_bounds(), kind="stable")
+            if item not in set(head.tolist())
+        ]
         return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
 
     def to_dict(self) -> dict[str, Any]:
         """As `Users.to_dict`; its keys are the constructor's arguments."""
         values = {name: getattr(self.parameters, name) for name in self.shapes}
-        arguments = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+        arguments = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+        }
         return {"model": self.name(), **arguments, **self._sizes()}
 
     def with_positions(self, n_positions: int) -> Self:
@@ -235,28 +285,45 @@ class ClickModel(Users, abstract=True):
 
     def _sizes(self) -> dict[str, int]:
         """Those that the constructor takes, since no parameter tells them."""
-        return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in _arguments(type(self))}
+        return {
+            name: getattr(self, name)
+            for name in ("n_items", "n_positions")
+            if name in _arguments(type(self))
+        }
 
     def with_items(self, **parameters: ArrayLike) -> Self:
-        """The same users with other items: the attraction, or all parameters of items, are replaced."""
-        return self.from_dict(self.to_dict() | {name: np.asarray(values).tolist() for name, values in parameters.items()})
+        """The same users with other items: the attraction, or all parameters of items, are
+        replaced.
+        """
+        return self.from_dict(
+            self.to_dict()
+            | {name: np.asarray(values).tolist() for name, values in parameters.items()}
+        )
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""
         order = check_order("order", order, self.n_items)
-        return self.with_items(**{name: getattr(self.parameters, name)[order] for name in self.item_parameters()})
+        return self.with_items(
+            **{name: getattr(self.parameters, name)[order] for name in self.item_parameters()}
+        )
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click at each position of ``(..., K)`` lists satisfies; only for models with that reward."""
-        raise NotImplementedError(f"a {type(self).__name__} does not define which users are satisfied")
+        """The probability that a click at each position of ``(..., K)`` lists satisfies; only for
+        models with that reward.
+        """
+        raise NotImplementedError(
+            f"a {type(self).__name__} does not define which users are satisfied"
+        )
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability of each position, ``(K,)``, for agents that need it; None if it depends on the list."""
+        """Examination probability of each position, ``(K,)``, for agents that need it; None if it
+        depends on the list.
+        """
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability by position and last click above it, ``(K, K)``, for agents that need it; None if it depends
-        on more.
+        """Examination probability by position and last click above it, ``(K, K)``, for agents that
+        need it; None if it depends on more.
 
         The layout is that of `UserBrowsingModel`.
         """
@@ -265,8 +332,10 @@ class ClickModel(Users, abstract=True):
     # ------------------------------------------------------------------------------------------------- shared workings
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Which item, counted by decreasing attraction (without it by id), stands at each of the first ``cutoff`` positions of
-        a best list, where a theorem says that nothing else decides; else None."""
+        """Which item, counted by decreasing attraction (without it by id), stands at each of the
+        first ``cutoff`` positions of a best list, where a theorem says that nothing else decides;
+        else None.
+        """
         return None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
@@ -281,16 +350,21 @@ class ClickModel(Users, abstract=True):
         return best_scan(gain, continuation, cutoff)
 
     def _below_kernel(self) -> Callable[..., float]:
-        """The kernel of the search that bounds how likely a user gets below the first items of a list,
-        ``below(parameters, ranking, depth)``."""
+        """The kernel of the search that bounds how likely a user gets below the first items of a
+        list, ``below(parameters, ranking, depth)``.
+        """
         return below_any
 
     def _examination_bounds(self) -> NDArray[np.float64]:
-        """For each position, a probability that its examination never exceeds, whatever the list (for the search)."""
+        """For each position, a probability that its examination never exceeds, whatever the list
+        (for the search).
+        """
         return np.ones(self.n_positions)
 
     def _attraction_bounds(self) -> NDArray[np.float64]:
-        """For each item, a probability that its clicks never exceed where it is examined: its attraction, if it has one."""
+        """For each item, a probability that its clicks never exceed where it is examined: its
+        attraction, if it has one.
+        """
         return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
 
     def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
@@ -329,7 +403,9 @@ class ClickModel(Users, abstract=True):
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
         result = np.empty((2, self.n_positions))
-        entry(self.marginals_kernel)(self.parameters, self._checked(ranking), result[0], result[1], self._scratch())
+        entry(self.marginals_kernel)(
+            self.parameters, self._checked(ranking), result[0], result[1], self._scratch()
+        )
         return result
 
     def _checked(self, ranking: ArrayLike) -> NDArray[np.int64]:
@@ -346,12 +422,18 @@ def _arguments(kind: type[ClickModel]) -> frozenset[str]:
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """A click model, or the one that its ``to_dict()`` describes, which must be stationary; errors name the argument."""
+    """A click model, or the one that its ``to_dict()`` describes, which must be stationary; errors
+    name the argument.
+    """
     if isinstance(model, ClickModel):
         return model
     try:
         # Said before anything is built, so that descriptions within descriptions come to an end.
-        if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_named(model["model"]), "short"):
+        if (
+            isinstance(model, Mapping)
+            and "model" in model
+            and not hasattr(kind := users_named(model["model"]), "short")
+        ):
             raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
         return ClickModel.from_dict(model)
     except ValueError as error:
@@ -359,8 +441,9 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each position the place in decreasing order of what it gets when the k-th best goes to the k-th largest weight: best
-    where the reward is supermodular in the pairs."""
+    """For each position the place in decreasing order of what it gets when the k-th best goes to
+    the k-th largest weight: best where the reward is supermodular in the pairs.
+    """
     places = np.empty(len(weights), np.int64)
     places[np.argsort(-weights, kind="stable")] = np.arange(len(weights))
     return places
@@ -373,17 +456,23 @@ def below_any(parameters, ranking, depth):  # type: ignore[no-untyped-def]
 
 
 @cache
-def branch_and_bound(expected: Callable[..., float], below: Callable[..., float]) -> Callable[..., None]:
+def branch_and_bound(
+    expected: Callable[..., float], below: Callable[..., float]
+) -> Callable[..., None]:
     """Kernel of the exact search in a model with these kernels."""
 
     @kernel
-    def search(parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
-        """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
+    def search(
+        parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best
+    ):  # type: ignore[no-untyped-def]
+        """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction
+        first.
 
-        The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the
-        bound on its examination times the attraction of its item, where the user gets below the prefix. So the value of any
-        completion is at most that of the prefix plus the remaining attractions matched to the remaining bounds in decreasing
-        order, and a branch whose bound does not exceed the best value found is cut.
+        The expected number of clicks in a prefix does not depend on what stands below it, and
+        position k adds at most the bound on its examination times the attraction of its item, where
+        the user gets below the prefix. So the value of any completion is at most that of the prefix
+        plus the remaining attractions matched to the remaining bounds in decreasing order, and a
+        branch whose bound does not exceed the best value found is cut.
         """
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0

@@ -15,14 +15,19 @@ from ..core.checks import as_array
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 MAX_LISTS = 100_000
-"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing of one from another."""
+"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing
+of one from another.
+"""
 
 
-def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()) -> NDArray[np.int64]:
+def order_of_items(
+    items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()
+) -> NDArray[np.int64]:
     """Check the order in which numbers stand for items.
 
     Args:
-        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is ``0..L-1``.
+        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is
+        ``0..L-1``.
         n_items: L.
         streams: ``()``, or ``(B,)`` for a vector environment.
 
@@ -35,9 +40,13 @@ def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ..
     orders: Any = np.arange(n_items) if items is None else items
     several = bool(streams) and as_array("items", orders).ndim == 2
     if several and len(orders) != streams[0]:
-        raise ValueError(f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows")
+        raise ValueError(
+            f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows"
+        )
     try:
-        checked = np.stack([check_ranking(row, n_items, n_items) for row in (orders if several else [orders])])
+        checked = np.stack(
+            [check_ranking(row, n_items, n_items) for row in (orders if several else [orders])]
+        )
     except (TypeError, ValueError) as error:
         raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
     return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
@@ -73,7 +82,9 @@ class Codec(ABC):
     """The kinds of NumPy's types that such an array may have."""
     space: gym.Space
 
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
+    ) -> None:
         lists = _ranked_lists(lists, self.noun)
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.items = order_of_items(items, self.n_items, streams)
@@ -85,14 +96,18 @@ class Codec(ABC):
         actions = as_array("actions", actions)
         shape = (*self.streams, *(self.space.shape or ()))
         if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
-            raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
+            raise ValueError(
+                f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}"
+            )
         return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
 
     def encode(self, rankings: ArrayLike) -> Any:
         """The inverse of `decode`."""
         rankings = as_array("rankings", rankings)
         if rankings.shape != (*self.streams, self.n_positions):
-            raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
+            raise ValueError(
+                f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}"
+            )
         for ranking in rankings.reshape(-1, self.n_positions):
             check_ranking(ranking, self.n_items, self.n_positions)
         return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
@@ -111,7 +126,9 @@ class Codec(ABC):
 
 
 class LehmerCodec(Codec):
-    """An action has K numbers; number k chooses one of the L - k items that are not yet on the list."""
+    """An action has K numbers; number k chooses one of the L - k items that are not yet on the
+    list.
+    """
 
     noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
 
@@ -123,7 +140,9 @@ class LehmerCodec(Codec):
         if len(bad):
             k = bad[0][-1]
             where = _at(bad[0], self.streams)
-            raise ValueError(f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}")
+            raise ValueError(
+                f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}"
+            )
         return decode_lehmer(actions)
 
     def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -152,11 +171,15 @@ class EnumerationCodec(LehmerCodec):
     def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         bad = np.argwhere((actions < 0) | (actions >= self.space.n))
         if len(bad):
-            raise ValueError(f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}")
+            raise ValueError(
+                f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}"
+            )
         return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
 
     def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes))
+        return np.asarray(
+            np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes)
+        )
 
 
 class ScoresCodec(Codec):
@@ -171,7 +194,9 @@ class ScoresCodec(Codec):
         bad = np.argwhere(np.isnan(actions))
         if len(bad):
             raise ValueError(f"{_at(bad[0], self.streams)}score {bad[0][-1]} is nan")
-        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[..., : self.n_positions]
+        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[
+            ..., : self.n_positions
+        ]
 
     def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
@@ -180,7 +205,11 @@ class ScoresCodec(Codec):
         return scores
 
 
-CODECS: dict[str, type[Codec]] = {"codes": LehmerCodec, "scores": ScoresCodec, "lists": EnumerationCodec}
+CODECS: dict[str, type[Codec]] = {
+    "codes": LehmerCodec,
+    "scores": ScoresCodec,
+    "lists": EnumerationCodec,
+}
 """By the names that generic RL has for them; ``"items"``, chosen one by one, have a `Draft`."""
 
 
@@ -188,14 +217,17 @@ CODECS: dict[str, type[Codec]] = {"codes": LehmerCodec, "scores": ScoresCodec, "
 
 
 class Draft:
-    """Unfinished lists, one on each stream, all of the same length so far; ``streams`` as in `order_of_items`.
+    """Unfinished lists, one on each stream, all of the same length so far; ``streams`` as in
+    `order_of_items`.
 
     Attributes:
         placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
         position: which position is next.
     """
 
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
+    ) -> None:
         lists = _ranked_lists(lists, "Items chosen one by one")
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.items = order_of_items(items, self.n_items, streams)
@@ -207,7 +239,9 @@ class Draft:
         self.position = 0
 
     def place(self, choices: Any) -> None:
-        """Put the items of the chosen numbers, ``streams``, on the next position; a forbidden one is refused by name."""
+        """Put the items of the chosen numbers, ``streams``, on the next position; a forbidden one
+        is refused by name.
+        """
         choices = as_array("choices", choices)
         if choices.shape != self.streams or choices.dtype.kind not in "iu":
             raise ValueError(
@@ -216,7 +250,9 @@ class Draft:
         bad = np.argwhere((choices < 0) | (choices >= self.n_items))
         if len(bad):
             where = _at(bad[0], self.streams)
-            raise ValueError(f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}")
+            raise ValueError(
+                f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}"
+            )
         chosen = choices[..., None]
         bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
         if len(bad):
@@ -247,7 +283,8 @@ class Draft:
 
 
 def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArray[np.integer]:
-    """Replace forbidden choices, for a policy that knows no masks: take the next item in order that is allowed.
+    """Replace forbidden choices, for a policy that knows no masks: take the next item in order that
+    is allowed.
 
     Args:
         choices: ``(B,)``.
@@ -258,12 +295,19 @@ def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArr
         [1, 0]
     """
     cyclic = (choices[:, None] + np.arange(allowed.shape[1])) % allowed.shape[1]
-    return cyclic[np.arange(len(allowed)), np.argmax(np.take_along_axis(allowed, cyclic, axis=1), axis=1)]
+    return cyclic[
+        np.arange(len(allowed)), np.argmax(np.take_along_axis(allowed, cyclic, axis=1), axis=1)
+    ]
 
 
 def flat_draft(observation: dict[str, Any]) -> NDArray[np.float32]:
-    """An observation of `ItemByItem` as one array: which items are on the list, which position is next, and the last
-    observation of the environment; of one stream or of several."""
+    """An observation of `ItemByItem` as one array: which items are on the list, which position is
+    next, and the last observation of the environment; of one stream or of several.
+    """
     placed, last = observation["placed"], observation["observation"]
     position = placed.any(axis=-1)
-    return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)
+    return np.concatenate(
+        [placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)],
+        axis=-1,
+        dtype=np.float32,
+    )

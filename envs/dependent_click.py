@@ -65,14 +65,16 @@ def below(parameters, ranking, depth):  # type: ignore[no-untyped-def]
 
 
 class DependentClickModel(ClickModel):
-    r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with probability v_k.
+    r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with
+    probability v_k.
 
-    The user reads the list from the top and clicks every examined item that attracts. A user who has clicked at position k
-    leaves satisfied with probability v_k. In all other cases the user goes on to the next position. So a session can have
-    several clicks. Whether a click satisfies depends on its position, not on the item.
+    The user reads the list from the top and clicks every examined item that attracts. A user who
+    has clicked at position k leaves satisfied with probability v_k. In all other cases the user
+    goes on to the next position. So a session can have several clicks. Whether a click satisfies
+    depends on its position, not on the item.
 
-    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user would look below an
-    unattractive item. We take the model of the original papers.
+    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user
+    would look below an unattractive item. We take the model of the original papers.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} (1 - v_i α(d_i))$$
@@ -93,8 +95,9 @@ class DependentClickModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
-        Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*, ICML 2016, section 2.
+        Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009. Katariya,
+        Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*, ICML 2016,
+        section 2.
 
     Example:
         >>> model = DependentClickModel(attraction=[0.5, 0.2], termination=[0.5, 0.5])
@@ -117,7 +120,8 @@ class DependentClickModel(ClickModel):
 
     def __init__(self, attraction: ArrayLike, termination: ArrayLike) -> None:
         self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)), probabilities("termination", termination, (None,))
+            probabilities("attraction", attraction, (None,)),
+            probabilities("termination", termination, (None,)),
         )
         self.n_positions = check_positions(len(self.termination), self.n_items)
 

@@ -48,12 +48,17 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
         item = ranking[k]
         examination[k] = looking
         clicks[k] = looking * parameters.attraction[item]
-        looking *= parameters.perseverance * (1.0 - parameters.attraction[item] * parameters.satisfaction[item])
+        looking *= parameters.perseverance * (
+            1.0 - parameters.attraction[item] * parameters.satisfaction[item]
+        )
 
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    looking, unclicked = 1.0, 1.0  # probabilities of examining position k, and of doing so with no click above it
+    looking, unclicked = (
+        1.0,
+        1.0,
+    )  # probabilities of examining position k, and of doing so with no click above it
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -78,11 +83,13 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 
 
 class DynamicBayesianModel(ClickModel):
-    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy the user, who then leaves.
+    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy
+    the user, who then leaves.
 
-    The user reads the list from the top and clicks every examined item that attracts. A clicked item i satisfies the user with
-    probability s(i), and a satisfied user leaves. A user who is not satisfied goes on to the next position with probability g,
-    and otherwise gives up. An item can attract many clicks and yet satisfy few users: attraction and satisfaction are different
+    The user reads the list from the top and clicks every examined item that attracts. A clicked
+    item i satisfies the user with probability s(i), and a satisfied user leaves. A user who is not
+    satisfied goes on to the next position with probability g, and otherwise gives up. An item can
+    attract many clicks and yet satisfy few users: attraction and satisfaction are different
     parameters. With g = 1 nobody gives up, which is the simplified model (SDBN).
 
     Click law:
@@ -101,7 +108,8 @@ class DynamicBayesianModel(ClickModel):
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
         satisfaction: ``(L,)`` probabilities s(i) that a clicked item satisfies.
-        perseverance: probability g that an unsatisfied user goes on, after a click or not; 1 gives SDBN.
+        perseverance: probability g that an unsatisfied user goes on, after a click or not; 1 gives
+        SDBN.
         n_positions: K, at most L.
 
     Raises:
@@ -127,7 +135,14 @@ class DynamicBayesianModel(ClickModel):
     expected_kernel = expected
     scan_kernel = weigh
 
-    def __init__(self, attraction: ArrayLike, satisfaction: ArrayLike, perseverance: float = 1.0, *, n_positions: int) -> None:
+    def __init__(
+        self,
+        attraction: ArrayLike,
+        satisfaction: ArrayLike,
+        perseverance: float = 1.0,
+        *,
+        n_positions: int,
+    ) -> None:
         checked = probabilities("attraction", attraction, (None,))
         self.parameters = Parameters(
             checked,
@@ -151,10 +166,11 @@ class DynamicBayesianModel(ClickModel):
         return self.satisfaction[rankings]
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination as in a user browsing model, if all items have the same parameters; else None.
+        """Examination as in a user browsing model, if all items have the same parameters; else
+        None.
 
-        A place that was examined with probability w, and was not clicked, is followed by one that is with
-        ``γ (1 - α) w / (1 - α w)``.
+        A place that was examined with probability w, and was not clicked, is followed by one that
+        is with ``γ (1 - α) w / (1 - α w)``.
         """
         attraction, satisfaction = self.attraction[0], self.satisfaction[0]
         if (self.attraction != attraction).any() or (self.satisfaction != satisfaction).any():
@@ -165,13 +181,21 @@ class DynamicBayesianModel(ClickModel):
             for k in range(last, self.n_positions):
                 weights[k, last] = weight
                 unclicked = 1.0 - attraction * weight
-                weight = self.perseverance * (1.0 - attraction) * weight / unclicked if unclicked > 0 else 0.0
+                weight = (
+                    self.perseverance * (1.0 - attraction) * weight / unclicked
+                    if unclicked > 0
+                    else 0.0
+                )
         return weights
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        return np.arange(cutoff) if reward == ANY_CLICK else None  # by exchanging neighbours, whatever the perseverance
+        return (
+            np.arange(cutoff) if reward == ANY_CLICK else None
+        )  # by exchanging neighbours, whatever the perseverance
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == SATISFACTION:  # likewise
             return np.argsort(-self.attraction * self.satisfaction, kind="stable")[:cutoff]
-        return super()._optimal(reward, cutoff)  # clicks: a satisfying item ends sessions, sorting by attraction is wrong
+        return super()._optimal(
+            reward, cutoff
+        )  # clicks: a satisfying item ends sessions, sorting by attraction is wrong

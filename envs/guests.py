@@ -27,7 +27,8 @@ def sizes_of(env: gym.Env) -> Sizes:
     """The sizes of an environment, from its spaces; those of the core, if that is a `ClickEnv`.
 
     Raises:
-        ValueError: actions are not ranked lists, or observations not clicks; naming what is expected.
+        ValueError: actions are not ranked lists, or observations not clicks; naming what is
+            expected.
 
     Example:
         >>> import clickgym
@@ -44,17 +45,23 @@ def sizes_of(env: gym.Env) -> Sizes:
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
     if n_positions > n_items:
-        raise ValueError(f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of {n_items}")
+        raise ValueError(
+            f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of {n_items}"
+        )
     if not isinstance(env, ClickEnv):
         check_shows_clicks(env, n_positions)
     seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
     features, state = seen.get("features"), seen.get("state")
     n_features = 0 if features is None or features.shape is None else features.shape[-1]
-    return Sizes(n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0)
+    return Sizes(
+        n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
+    )
 
 
 def _has_lists(space: gym.Space[Any]) -> TypeGuard[MultiDiscrete]:
-    """Whether it has ranked lists: each position one of the same items, which are counted from 0."""
+    """Whether it has ranked lists: each position one of the same items, which are counted from
+    0.
+    """
     if not isinstance(space, MultiDiscrete) or space.nvec.ndim != 1:
         return False
     return not space.start.any() and set(space.nvec) == {space.nvec[0]}
@@ -69,7 +76,12 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
     space: gym.Space[Any] = env.observation_space
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
     shape, dtype = clicks.shape or (), clicks.dtype
-    if dtype is None or dtype.kind not in "biu" or len(shape) != 1 or shape[0] != (n_positions or shape[0]):
+    if (
+        dtype is None
+        or dtype.kind not in "biu"
+        or len(shape) != 1
+        or shape[0] != (n_positions or shape[0])
+    ):
         size = "n_positions" if n_positions is None else n_positions
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on the list: MultiBinary({size}), integers of "
@@ -83,7 +95,8 @@ def clicks_of(observation: Any) -> Any:
 
 
 def regret_of(info: Mapping[str, Any]) -> float:
-    """The regret of a session from its info: ``regret``, or ``optimal_reward`` - ``expected_reward``; nan without both.
+    """The regret of a session from its info: ``regret``, or ``optimal_reward`` -
+    ``expected_reward``; nan without both.
 
     Example:
         >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75}), regret_of({"expected_reward": 0.5})

@@ -17,11 +17,12 @@ from .users import REWARDS
 class PiecewiseStationaryModel(ClickModel):
     r"""Click models that follow one another: the users change abruptly at given steps.
 
-    Each method of a click model has a further argument here: the step, which is the number of the session. Regret is measured
-    against the best list of the epoch of that step (dynamic regret).
+    Each method of a click model has a further argument here: the step, which is the number of the
+    session. Regret is measured against the best list of the epoch of that step (dynamic regret).
 
     Click law:
-        Sessions t are counted from 0. In session t the users are those of epoch e(t), the last epoch that has started:
+        Sessions t are counted from 0. In session t the users are those of epoch e(t), the last
+        epoch that has started:
 
         $$P_t(c \mid R) = P_{e(t)}(c \mid R)$$
 
@@ -30,15 +31,16 @@ class PiecewiseStationaryModel(ClickModel):
         $$\text{regret}_t = \max_{R'} r_{e(t)}(R') - r_{e(t)}(R_t)$$
 
     Args:
-        models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of items and positions.
+        models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of
+        items and positions.
         starts: the first step of each epoch, counted from 0: increasing, the first of them 0.
 
     Raises:
         ValueError: naming the entry and what was expected.
 
     Source:
-        Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
-            2019, section 3.1.
+        Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the
+            non-stationary cascade model*, IJCAI 2019, section 3.1.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -48,22 +50,36 @@ class PiecewiseStationaryModel(ClickModel):
     """
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
-        if isinstance(models, str) or not isinstance(models, Iterable) or (isinstance(models, np.ndarray) and not models.ndim):
+        if (
+            isinstance(models, str)
+            or not isinstance(models, Iterable)
+            or (isinstance(models, np.ndarray) and not models.ndim)
+        ):
             raise ValueError(f"models is {short(models)}; expected a sequence of click models")
-        self._epochs = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
+        self._epochs = [
+            click_model_of(f"models[{number}]", model) for number, model in enumerate(models)
+        ]
         if not self._epochs:
             raise ValueError("models is empty; expected at least one click model")
         steps = integers("starts", starts, (len(self._epochs),))
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
-            raise ValueError(f"starts is {steps.tolist()}; expected increasing steps, the first of them 0")
+            raise ValueError(
+                f"starts is {steps.tolist()}; expected increasing steps, the first of them 0"
+            )
         first = self._epochs[0]
         for number, model in enumerate(self._epochs):
             if isinstance(model, PiecewiseStationaryModel):
-                raise ValueError(f"models[{number}] is itself piecewise-stationary; expected a stationary model")
+                raise ValueError(
+                    f"models[{number}] is itself piecewise-stationary; expected a stationary model"
+                )
             if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
-                raise ValueError(f"models[{number}] is {model}; expected n_items and n_positions of models[0], {first}")
+                raise ValueError(
+                    f"models[{number}] is {model}; expected n_items and n_positions of models[0], {first}"
+                )
         self._starts = [int(step) for step in steps]
-        self.rewards = tuple(kind for kind in REWARDS if all(kind in model.rewards for model in self._epochs))
+        self.rewards = tuple(
+            kind for kind in REWARDS if all(kind in model.rewards for model in self._epochs)
+        )
         self.parameters = first.parameters
         self.n_positions = first.n_positions
 
@@ -90,14 +106,18 @@ class PiecewiseStationaryModel(ClickModel):
 
     @property
     def kind(self) -> str:
-        return f"{self.name()} of " + " and ".join(dict.fromkeys(model.kind for model in self._epochs))
+        return f"{self.name()} of " + " and ".join(
+            dict.fromkeys(model.kind for model in self._epochs)
+        )
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""
         check_count("step", step, 0)
         return self._epochs[bisect.bisect_right(self._starts, step) - 1]
 
-    def sample(self, ranking: ArrayLike, rng: np.random.Generator, step: int = 0) -> NDArray[np.int8]:
+    def sample(
+        self, ranking: ArrayLike, rng: np.random.Generator, step: int = 0
+    ) -> NDArray[np.int8]:
         """As `ClickModel.sample`, at a step."""
         return self.at(step).sample(ranking, rng)
 
@@ -109,19 +129,29 @@ class PiecewiseStationaryModel(ClickModel):
         """As `ClickModel.examination_probabilities`, at a step."""
         return self.at(step).examination_probabilities(ranking)
 
-    def expected_reward(self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None, step: int = 0) -> float:
+    def expected_reward(
+        self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None, step: int = 0
+    ) -> float:
         """As `ClickModel.expected_reward`, at a step."""
         return self.at(step).expected_reward(ranking, reward, cutoff)
 
-    def optimal_ranking(self, reward: str = "clicks", cutoff: int | None = None, step: int = 0) -> NDArray[np.int64]:
+    def optimal_ranking(
+        self, reward: str = "clicks", cutoff: int | None = None, step: int = 0
+    ) -> NDArray[np.int64]:
         """As `ClickModel.optimal_ranking`, at a step."""
         return self.at(step).optimal_ranking(reward, cutoff)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": self.name(), "models": [model.to_dict() for model in self._epochs], "starts": list(self._starts)}
+        return {
+            "model": self.name(),
+            "models": [model.to_dict() for model in self._epochs],
+            "starts": list(self._starts),
+        }
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         return type(self)([model.relabelled(order) for model in self._epochs], self._starts)
 
     def with_positions(self, n_positions: int) -> Self:
-        return type(self)([model.with_positions(n_positions) for model in self._epochs], self._starts)
+        return type(self)(
+            [model.with_positions(n_positions) for model in self._epochs], self._starts
+        )

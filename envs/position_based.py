@@ -45,12 +45,14 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class PositionBasedModel(ClickModel):
-    r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list and the other clicks.
+    r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list
+    and the other clicks.
 
-    Users look at some positions more often than at others, usually at the top. They click an examined item i with probability
-    α(i). So an attractive item at a low position gets few clicks, which is called position bias. Users do not stop after a
-    click. A session can have several clicks, and a click at one position says nothing about the others. The best list has the
-    most attractive items at the positions that are examined most.
+    Users look at some positions more often than at others, usually at the top. They click an
+    examined item i with probability α(i). So an attractive item at a low position gets few clicks,
+    which is called position bias. Users do not stop after a click. A session can have several
+    clicks, and a click at one position says nothing about the others. The best list has the most
+    attractive items at the positions that are examined most.
 
     Click law:
         $$P(c_k = 1 \mid R) = χ_k α(d_k)$$
@@ -70,8 +72,9 @@ class PositionBasedModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Richardson, Dominowska, Ragno, *Predicting clicks: estimating the click-through rate for new ads*, WWW 2007.
-        Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, section 2 (κ for χ, θ for α).
+        Richardson, Dominowska, Ragno, *Predicting clicks: estimating the click-through rate for new
+        ads*, WWW 2007. Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*,
+        NIPS 2016, section 2 (κ for χ, θ for α).
 
     Example:
         >>> model = PositionBasedModel(attraction=[0.5, 0.2, 0.1], examination=[1.0, 0.5])
@@ -93,7 +96,8 @@ class PositionBasedModel(ClickModel):
 
     def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:
         self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)), probabilities("examination", examination, (None,))
+            probabilities("attraction", attraction, (None,)),
+            probabilities("examination", examination, (None,)),
         )
         self.n_positions = check_positions(len(self.examination), self.n_items)
 

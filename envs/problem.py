@@ -1,4 +1,6 @@
-"""Make the simulated users of an environment from a click model, an instance, or the parameters of a model."""
+"""Make the simulated users of an environment from a click model, an instance, or the parameters of
+a model.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,14 @@ FORMS: dict[str, tuple[str, ...]] = {
     "NonStationary": ("PiecewiseStationaryModel",),
     "Contextual": ("LinearModel", "LabelledModel"),
 }
-"""The prefixes of an id, and the users that each makes of a click model: the first, unless instance or parameters say
-otherwise."""
+"""The prefixes of an id, and the users that each makes of a click model: the first, unless instance
+or parameters say otherwise.
+"""
 
 DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"}
-"""The instance of a form when none is asked for, if the click model has one; without a form it is the click model's own."""
+"""The instance of a form when none is asked for, if the click model has one; without a form it is
+the click model's own.
+"""
 
 FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
 """A family of instances of any size, for each form."""
@@ -59,13 +64,20 @@ class Problem(NamedTuple):
         """What the arguments of `ClickEnv` describe.
 
         Raises:
-            ValueError, TypeError: on arguments that do not fit together, and on a bad instance or parameter.
+            ValueError, TypeError: on arguments that do not fit together, and on a bad instance or
+                parameter.
         """
         model, form, instance, n_positions, parameters = asked
         check_choice("form", form, FORMS)
         if isinstance(model, Users):
-            if extras := ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters):
-                raise TypeError(f"the model is given, so {', '.join(extras)} cannot be; or name the model, as {model.kind!r}")
+            if (
+                extras := ["form"] * bool(form)
+                + ["instance"] * (instance is not None)
+                + list(parameters)
+            ):
+                raise TypeError(
+                    f"the model is given, so {', '.join(extras)} cannot be; or name the model, as {model.kind!r}"
+                )
             return cls(model if n_positions is None else model.with_positions(n_positions))
         click_model = _click_model(model, form)
         kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {
@@ -78,7 +90,9 @@ class Problem(NamedTuple):
         return cls._of_instance(kinds, click_model, asked)
 
     @classmethod
-    def _of_instance(cls, kinds: Mapping[str, type[Users]], click_model: type[ClickModel], asked: Asked) -> Problem:
+    def _of_instance(
+        cls, kinds: Mapping[str, type[Users]], click_model: type[ClickModel], asked: Asked
+    ) -> Problem:
         _, form, instance, n_positions, _ = asked
         if isinstance(instance, list | tuple):
             raise TypeError(
@@ -87,7 +101,9 @@ class Problem(NamedTuple):
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:
             names = ", ".join(_names(next(iter(kinds.values()))))
-            raise ValueError(f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}")
+            raise ValueError(
+                f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}"
+            )
         chosen = load_instance(name)
         kind = next(filter(chosen.models.__contains__, kinds), next(iter(kinds)))
         initial_ranking = chosen.initial_ranking if form != "Contextual" else None
@@ -95,15 +111,19 @@ class Problem(NamedTuple):
 
     @classmethod
     def each(cls, asked: Asked) -> list[Problem]:
-        """What the arguments of `ClickVectorEnv` describe: a problem for each instance, all of one size.
+        """What the arguments of `ClickVectorEnv` describe: a problem for each instance, all of one
+        size.
 
         Raises:
-            ValueError, TypeError: as `of`; on an empty list, and on instances of different sizes, naming two.
+            ValueError, TypeError: as `of`; on an empty list, and on instances of different sizes,
+                naming two.
         """
         if not isinstance(asked.instance, list | tuple):
             return [cls.of(asked)]
         if asked.parameters:
-            raise ValueError(f"give either instances or the parameters {', '.join(asked.parameters)}, not both")
+            raise ValueError(
+                f"give either instances or the parameters {', '.join(asked.parameters)}, not both"
+            )
         problems = []
         for number, one in enumerate(asked.instance):
             try:
@@ -112,17 +132,26 @@ class Problem(NamedTuple):
                 raise type(error)(f"instance[{number}]: {error}") from None
         if not problems:
             raise ValueError("instance is an empty list; expected at least one instance")
-        sizes = [f"{each.model.n_items} items and {each.model.n_positions} positions" for each in problems]
+        sizes = [
+            f"{each.model.n_items} items and {each.model.n_positions} positions"
+            for each in problems
+        ]
         for problem, size in zip(problems, sizes, strict=True):
             if size != sizes[0]:
                 named = f"{problems[0].instance} has {sizes[0]} and {problem.instance} has {size}"
-                raise ValueError(f"the instances of one vector environment must have one size, but {named}")
+                raise ValueError(
+                    f"the instances of one vector environment must have one size, but {named}"
+                )
         return problems
 
     @staticmethod
     def default_instance(form: str, model: type[ClickModel]) -> str | None:
         """The instance of a click model's form when none is asked for; None if one must be."""
-        return None if model.default_instance is None else DEFAULT_INSTANCES.get(form, model.default_instance)
+        return (
+            None
+            if model.default_instance is None
+            else DEFAULT_INSTANCES.get(form, model.default_instance)
+        )
 
 
 def _click_model(name: Any, form: str) -> type[ClickModel]:
@@ -131,14 +160,22 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
         raise TypeError(f"model must be a ClickModel or the name of one, got {type(name).__name__}")
     click_model: type[ClickModel] = users_class(name)  # type: ignore[assignment]
     if hasattr(click_model, "short") and form not in forms_of(click_model):
-        raise ValueError(f"a {click_model.__name__} has no {form} environments: its items have no attraction")
+        raise ValueError(
+            f"a {click_model.__name__} has no {form} environments: its items have no attraction"
+        )
     return click_model
 
 
 def _parameters(users: type[Users]) -> dict[str, inspect.Parameter]:
-    """The constructor's arguments; those of the click model's items, which contextual users take too, not among them."""
+    """The constructor's arguments; those of the click model's items, which contextual users take
+    too, not among them.
+    """
     named = inspect.signature(users).parameters.items()
-    return {name: parameter for name, parameter in named if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
+    return {
+        name: parameter
+        for name, parameter in named
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
 
 
 def _names(users: type[Users]) -> list[str]:
@@ -147,7 +184,11 @@ def _names(users: type[Users]) -> list[str]:
 
 
 def _required(users: type[Users]) -> list[str]:
-    return [name for name, parameter in _parameters(users).items() if parameter.default is parameter.empty]
+    return [
+        name
+        for name, parameter in _parameters(users).items()
+        if parameter.default is parameter.empty
+    ]
 
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
@@ -163,7 +204,9 @@ def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Se
     )
 
 
-def _from_parameters(users: type[Users], click_model: type[ClickModel], kind: str, asked: Asked) -> Users:
+def _from_parameters(
+    users: type[Users], click_model: type[ClickModel], kind: str, asked: Asked
+) -> Users:
     _, form, instance, n_positions, parameters = asked
     signature = _parameters(users)
     names = _names(users)
@@ -177,7 +220,9 @@ def _from_parameters(users: type[Users], click_model: type[ClickModel], kind: st
     if "n_positions" in signature:
         arguments["n_positions"] = n_positions
     if missing := [name for name in _required(users) if arguments.get(name) is None]:
-        raise ValueError(f"{users.__name__} also needs {', '.join(missing)}, since its parameters are given")
+        raise ValueError(
+            f"{users.__name__} also needs {', '.join(missing)}, since its parameters are given"
+        )
     model = users(**arguments)
     if n_positions is not None:
         model = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))

@@ -46,13 +46,19 @@ class Environment(NamedTuple):
 
     @property
     def default_instance(self) -> str | None:
-        """The instance that is used if none is given; None: an instance or parameters are required."""
+        """The instance that is used if none is given; None: an instance or parameters are
+        required.
+        """
         return Problem.default_instance(self.form, self.click_model)
 
     @property
     def default_reward(self) -> str:
         """The reward of a session if none is given."""
-        return self.click_model.contextual_reward if self.form == "Contextual" else self.users.default_reward
+        return (
+            self.click_model.contextual_reward
+            if self.form == "Contextual"
+            else self.users.default_reward
+        )
 
     @property
     def about(self) -> str:
@@ -77,18 +83,21 @@ MEMORY: dict[str, Environment] = {}
 
 
 def register(env_id: str, model: str | type[ClickModel]) -> None:
-    """Register the environments of a click model: its id, and the ids with ``NonStationary...`` and ``Contextual...``.
+    """Register the environments of a click model: its id, and the ids with ``NonStationary...`` and
+    ``Contextual...``.
 
-    A model whose items have no attraction has no contextual form. If you give only the name of the class, the model is not
-    imported yet and all forms are registered. A form that the model does not have is then refused when you make it.
+    A model whose items have no attraction has no contextual form. If you give only the name of the
+    class, the model is not imported yet and all forms are registered. A form that the model does
+    not have is then refused when you make it.
 
     Args:
         env_id: as Gymnasium has them, ``"MyRank-v0"``.
-        model: ``"module:Class"``, imported when it is first made; or the class, where it can be imported from its module; or
-            the short name of a click model.
+        model: ``"module:Class"``, imported when it is first made; or the class, where it can be
+            imported from its module; or the short name of a click model.
 
     Raises:
-        ValueError: on an id without a version, or with a namespace, and on a model that has no environments.
+        ValueError: on an id without a version, or with a namespace, and on a model that has no
+            environments.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -100,7 +109,9 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
     named = _name_of(model)
     click_model: Any = Users._named.get(model) if isinstance(model, str) else model
-    forms, own = (tuple(FORMS), {}) if click_model is None else (forms_of(click_model), vars(click_model))
+    forms, own = (
+        (tuple(FORMS), {}) if click_model is None else (forms_of(click_model), vars(click_model))
+    )
     if not forms:
         raise ValueError(f"a {click_model.__name__} has no environments: it is only fitted to logs")
     for form in forms:
@@ -114,14 +125,17 @@ def register_memory() -> None:
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
 
 
-def _add(env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None = None) -> None:
+def _add(
+    env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None = None
+) -> None:
     ids[env_id] = environment
     gymnasium.register(
         env_id,
         entry_point="clickgym.envs.click_env:ClickEnv",
         vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
         max_episode_steps=EPISODE,
-        kwargs={"model": environment.model} | ({"form": environment.form} if environment.form else {}),
+        kwargs={"model": environment.model}
+        | ({"form": environment.form} if environment.form else {}),
         reward_threshold=optimum,
     )
 
@@ -158,5 +172,11 @@ def _name_of(model: str | type[ClickModel]) -> str:
     if isinstance(model, str):
         return model
     if not isinstance(model, type) or not issubclass(model, ClickModel):
-        raise TypeError(f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name")
-    return model.short if users_class(model.short) is model else f"{model.__module__}:{model.__qualname__}"
+        raise TypeError(
+            f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name"
+        )
+    return (
+        model.short
+        if users_class(model.short) is model
+        else f"{model.__module__}:{model.__qualname__}"
+    )

@@ -1,7 +1,8 @@
-"""Pictures of one session: the result page that the simulated user saw, what they looked at and what they clicked.
+"""Pictures of one session: the result page that the simulated user saw, what they looked at and
+what they clicked.
 
-Shapes: K positions. On a rendered page positions count from 1, as readers of result pages count; item numbers are those
-of the rankings and count from 0.
+Shapes: K positions. On a rendered page positions count from 1, as readers of result pages count;
+item numbers are those of the rankings and count from 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ HUMAN = "human"
 """The value of ``render_mode`` by which every session is shown as it is played."""
 
 MOST_CARDS = 20
-"""A picture shows at most so many positions; a line below them counts the examined and clicked ones among the rest."""
+"""A picture shows at most so many positions; a line below them counts the examined and clicked ones
+among the rest.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +43,13 @@ class ResultPage:
         step: sessions so far.
         regret: expected regret of all sessions so far.
         reward: the reward of this session.
-        ranking: (K,) the items shown; None before the first session, and what describes a session is then ignored.
+        ranking: (K,) the items shown; None before the first session, and what describes a session
+        is then ignored.
         clicks: (K,) 1 where the user clicked, else 0.
         examined: (K,) 1 where the user looked, else 0.
         satisfied: whether the user left satisfied; None if the click model knows no satisfaction.
-        attraction: (K,) probability in [0, 1] that the item at each position attracts; None draws no bars.
+        attraction: (K,) probability in [0, 1] that the item at each position attracts; None draws
+            no bars.
 
     Example:
         >>> page = ResultPage(title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
@@ -91,7 +96,8 @@ def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
 def show(page: ResultPage, seconds: float) -> None:
     """Show ``page`` on the screen for some seconds, in place of the page before.
 
-    In a notebook it is the picture, in a terminal the text; a file or a pipe gets one text below the other, without pauses.
+    In a notebook it is the picture, in a terminal the text; a file or a pipe gets one text below
+    the other, without pauses.
     """
     from rich.console import Console  # most runs show nothing
 
@@ -111,7 +117,8 @@ def show(page: ResultPage, seconds: float) -> None:
 
 
 def to_ansi(page: ResultPage) -> str:
-    """The page as plain text, one line per position; no colour codes, so that it reads well in logs and diffs.
+    """The page as plain text, one line per position; no colour codes, so that it reads well in logs
+    and diffs.
 
     Args:
         page: what to draw.
@@ -122,15 +129,19 @@ def to_ansi(page: ResultPage) -> str:
     lines = [f"{page.title} | {_summary(page, separator=' | ')}"]
     if page.ranking is not None:
         for position, (item, looked, clicked) in enumerate(_results(page), start=1):
-            marks = ", ".join(mark for mark, is_set in (("examined", looked), ("clicked", clicked)) if is_set)
+            marks = ", ".join(
+                mark for mark, is_set in (("examined", looked), ("clicked", clicked)) if is_set
+            )
             lines.append(f"{position:4d}. item {item:<5d} {marks}".rstrip())
     return "\n".join(lines)
 
 
 def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
-    """The page as a picture: one card per position, examined ones with an eye, clicked ones with a check mark.
+    """The page as a picture: one card per position, examined ones with an eye, clicked ones with a
+    check mark.
 
-    The size depends on K only, so the frames of an episode make a video; both sides are multiples of 16, for codecs.
+    The size depends on K only, so the frames of an episode make a video; both sides are multiples
+    of 16, for codecs.
 
     Args:
         page: what to draw.
@@ -153,7 +164,9 @@ def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
     else:
         for position, (item, looked, clicked) in enumerate(_results(page)[:n_cards]):
             attraction = None if page.attraction is None else float(page.attraction[position])
-            _draw_card(pen, HEADER + position * CARD, position + 1, item, looked, clicked, attraction)
+            _draw_card(
+                pen, HEADER + position * CARD, position + 1, item, looked, clicked, attraction
+            )
     if cut:
         _draw_cut(pen, page, HEADER + n_cards * CARD + CUT / 2)
     _draw_legend(pen, height - FOOTER / 2, with_attraction=page.attraction is not None)
@@ -173,7 +186,12 @@ def _summary(page: ResultPage, separator: str) -> str:
     if page.ranking is None:
         return f"no session yet{separator}{page.n_items} items for {page.n_positions} positions"
     n_clicks = sum(clicked for _, _, clicked in _results(page))
-    parts = [f"session {page.step:,}", f"clicks {n_clicks}", f"reward {page.reward:g}", f"regret {page.regret:z,.2f}"]
+    parts = [
+        f"session {page.step:,}",
+        f"clicks {n_clicks}",
+        f"reward {page.reward:g}",
+        f"regret {page.regret:z,.2f}",
+    ]
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
     return separator.join(parts)
@@ -195,7 +213,9 @@ def _font(size: int) -> FreeTypeFont | ImageFont:
     return ImageFont.load_default(2 * size)
 
 
-def _text(pen: ImageDraw, x: float, y: float, text: str, size: int, colour: str, anchor: str = "lm") -> None:
+def _text(
+    pen: ImageDraw, x: float, y: float, text: str, size: int, colour: str, anchor: str = "lm"
+) -> None:
     pen.text((2 * x, 2 * y), text, colour, _font(size), anchor=anchor)
 
 
@@ -222,9 +242,17 @@ def _draw_frame(pen: ImageDraw, top: float, position: int, fill: str, line: str)
 
 
 def _draw_card(
-    pen: ImageDraw, top: float, position: int, item: int, looked: bool, clicked: bool, attraction: float | None
+    pen: ImageDraw,
+    top: float,
+    position: int,
+    item: int,
+    looked: bool,
+    clicked: bool,
+    attraction: float | None,
 ) -> None:
-    fill, line = (CLICKED, CLICKED_LINE) if clicked else (LOOKED, LOOKED_LINE) if looked else (WHITE, LINE)
+    fill, line = (
+        (CLICKED, CLICKED_LINE) if clicked else (LOOKED, LOOKED_LINE) if looked else (WHITE, LINE)
+    )
     _draw_frame(pen, top, position, fill, line)
     middle = top + CARD / 2
     if looked:
@@ -232,7 +260,9 @@ def _draw_card(
     _text(pen, 96, middle - 6, f"item {item}", 15, INK if looked else FAINT)
     # Lines of text as on a result page; their length depends on the item, so that an item is recognised when it moves.
     snippet = 2 * (70 + 29 * item % 90)
-    pen.rounded_rectangle((192, 2 * middle + 18, 192 + snippet, 2 * middle + 26), radius=4, fill=LINE)
+    pen.rounded_rectangle(
+        (192, 2 * middle + 18, 192 + snippet, 2 * middle + 26), radius=4, fill=LINE
+    )
     if attraction is not None:
         _draw_bar(pen, 300, middle, 80, attraction)
         _text(pen, 386, middle, f"{attraction:.2f}", 12, FAINT)
@@ -247,14 +277,23 @@ def _draw_eye(pen: ImageDraw, x: float, y: float, colour: str) -> None:
 
 def _draw_check(pen: ImageDraw, x: float, y: float, colour: str) -> None:
     pen.ellipse((2 * x - 20, 2 * y - 20, 2 * x + 20, 2 * y + 20), fill=colour)
-    pen.line((2 * x - 10, 2 * y, 2 * x - 3, 2 * y + 8, 2 * x + 10, 2 * y - 8), fill=WHITE, width=5, joint="curve")
+    pen.line(
+        (2 * x - 10, 2 * y, 2 * x - 3, 2 * y + 8, 2 * x + 10, 2 * y - 8),
+        fill=WHITE,
+        width=5,
+        joint="curve",
+    )
 
 
 def _draw_bar(pen: ImageDraw, x: float, y: float, width: float, share: float) -> None:
     """A bar of which ``share`` (0 to 1) is filled, from its left end at (x, y)."""
     pen.rounded_rectangle((2 * x, 2 * y - 6, 2 * (x + width), 2 * y + 6), radius=6, fill=LINE)
     if share > 0:
-        pen.rounded_rectangle((2 * x, 2 * y - 6, 2 * x + 12 + (2 * width - 12) * share, 2 * y + 6), radius=6, fill=FAINT)
+        pen.rounded_rectangle(
+            (2 * x, 2 * y - 6, 2 * x + 12 + (2 * width - 12) * share, 2 * y + 6),
+            radius=6,
+            fill=FAINT,
+        )
 
 
 def _draw_cut(pen: ImageDraw, page: ResultPage, y: float) -> None:

@@ -1,10 +1,12 @@
 """The best list for users who scan from the top and remember nothing.
 
-Item i, once examined, earns ``gain(i)``, and the scan goes on below it with probability ``continuation(i)``, wherever it
-stands and whatever stands above it. So a list is worth ``Σ_k gain(d_k) Π_{j<k} continuation(d_j)``, and what follows its last
-item ``terminal``, if the scan gets there. Two neighbours a above b are worth ``gain(a) + continuation(a) gain(b)``, and what
-stands below them is reached alike in either order: a belongs above b if ``gain(a)/(1 - continuation(a))`` is the larger.
-That orders any choice of items, and dynamic programming from the bottom finds which to choose.
+Item i, once examined, earns ``gain(i)``, and the scan goes on below it with probability
+``continuation(i)``, wherever it stands and whatever stands above it. So a list is worth ``Σ_k
+gain(d_k) Π_{j<k} continuation(d_j)``, and what follows its last item ``terminal``, if the scan gets
+there. Two neighbours a above b are worth ``gain(a) + continuation(a) gain(b)``, and what stands
+below them is reached alike in either order: a belongs above b if ``gain(a)/(1 - continuation(a))``
+is the larger. That orders any choice of items, and dynamic programming from the bottom finds which
+to choose.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: 
         terminal: what follows the last item is worth.
         ratio: ``(L,)`` working memory.
         order: ``(L,)`` integers, working memory: the items as a list of all of them is best.
-        values: ``(L + 1, K + 1)`` working memory: of m items from ``order[i:]`` the best list is worth ``values[i, m]``.
+        values: ``(L + 1, K + 1)`` working memory: of m items from ``order[i:]`` the best list is
+        worth ``values[i, m]``.
         ranking: ``(K,)`` set to the best list. Of equals the smaller item id comes first.
     """
     n_items, n_chosen = len(gain), len(ranking)
@@ -63,15 +66,21 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: 
     i = 0
     for k in range(n_chosen):
         m = n_chosen - k
-        while m < n_items - i and values[i, m] > gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1]:
+        while (
+            m < n_items - i
+            and values[i, m] > gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1]
+        ):
             i += 1
         ranking[k] = order[i]
         i += 1
     return values[0, n_chosen]
 
 
-def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0) -> NDArray[np.int64]:
-    """The best list of exactly ``n_chosen`` items for users who read from the top and remember nothing.
+def best_scan(
+    gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0
+) -> NDArray[np.int64]:
+    """The best list of exactly ``n_chosen`` items for users who read from the top and remember
+    nothing.
 
     Args:
         gain: ``(L,)`` the expected reward of each item once it is examined.
@@ -83,9 +92,11 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
         ``(n_chosen,)`` int64 item ids.
 
     Raises:
-        ValueError: on lists of different lengths, on what is no number or no probability, and on more places than items.
+        ValueError: on lists of different lengths, on what is no number or no probability, and on
+            more places than items.
 
-    Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and continuations ``1 - q``.
+    Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and
+        continuations ``1 - q``.
 
     Example:
         >>> best_scan([0.6, 0.5], [0.4, 1.0], 2)
@@ -97,5 +108,13 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
     n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
     terminal = check_at_least("terminal", terminal, -LARGEST)
     ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
-    entry(scan)(gain, continuation, terminal, np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
+    entry(scan)(
+        gain,
+        continuation,
+        terminal,
+        np.empty(n_items),
+        order,
+        np.empty((n_items + 1, n_chosen + 1)),
+        ranking,
+    )
     return ranking

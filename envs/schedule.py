@@ -1,4 +1,6 @@
-"""The task of each session: that of one click model, or those of several that follow one another."""
+"""The task of each session: that of one click model, or those of several that follow one
+another.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,27 @@ from .task import AnyTask, Batch, Sessions, Unchanged, same_round
 
 
 class Task:
-    """A stationary click model together with what is asked of its lists: the reward, the cutoff, and the optimum; an `AnyTask`.
+    """A stationary click model together with what is asked of its lists: the reward, the cutoff,
+    and the optimum; an `AnyTask`.
 
     Args:
         model: the click model.
         code, cutoff: the kernels' reward and number of counted positions.
-        optimal_ranking, optimal_reward: the list against which regret is measured, and what it is worth.
+        optimal_ranking, optimal_reward: the list against which regret is measured, and what it is
+            worth.
     """
 
     pool = None
     next_round = staticmethod(same_round)
 
-    def __init__(self, model: Any, code: int, cutoff: int, optimal_ranking: NDArray[np.int64], optimal_reward: float) -> None:
+    def __init__(
+        self,
+        model: Any,
+        code: int,
+        cutoff: int,
+        optimal_ranking: NDArray[np.int64],
+        optimal_reward: float,
+    ) -> None:
         self.model, self.parameters = model, model.parameters
         self.code, self.cutoff = code, cutoff
         self.optimal_ranking, self.optimal_reward = optimal_ranking, optimal_reward
@@ -43,7 +54,12 @@ class _SharedTask(Batch):
 
     def __init__(self, task: Task, size: int) -> None:
         self._model = task.model
-        self._arguments = task.parameters, task.code, task.cutoff, np.empty(task.model.n_positions + 1)
+        self._arguments = (
+            task.parameters,
+            task.code,
+            task.cutoff,
+            np.empty(task.model.n_positions + 1),
+        )
         self.optimal_reward = np.full(size, task.optimal_reward)
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
 
@@ -111,7 +127,10 @@ class DealtBatch(Batch):
 
     def play(self, sessions: Sessions) -> None:
         """Play in each group."""
-        for streams, batch in self._groups:  # contiguous copies: the kernels are compiled for no others
+        for (
+            streams,
+            batch,
+        ) in self._groups:  # contiguous copies: the kernels are compiled for no others
             parts: Any = [array[streams].copy() for array in sessions]
             batch.play(Sessions(*parts))
             arrays: Any = sessions

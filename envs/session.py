@@ -21,9 +21,10 @@ def sessions(model: Any) -> Callable[..., None]:
         model: the users.
 
     Returns:
-        ``play(parameters, reward, cutoff, scratch, rankings, uniforms, *sessions)``: with the users' ``parameters``, the number
-        of the reward in `REWARDS`, ``(K + 1,)`` numbers of ``scratch``, ``(n, K)`` lists and as many uniform draws; it writes
-        into the arrays of `Sessions`.
+        ``play(parameters, reward, cutoff, scratch, rankings, uniforms, *sessions)``: with the
+        users' ``parameters``, the number of the reward in `REWARDS`, ``(K + 1,)`` numbers of
+        ``scratch``, ``(n, K)`` lists and as many uniform draws; it writes into the arrays of
+        `Sessions`.
     """
     return entry(_sessions(session(model)))
 
@@ -32,18 +33,22 @@ def sessions_of_own_items(model: Any) -> Callable[..., None]:
     """As `sessions` where each stream has items of its own.
 
     Returns:
-        ``play(parameters, reward, cutoff, scratch, shared, items, rankings, uniforms, *sessions)``, with the parameters of
-        items where the kernels read them, ``(P, L)``, and of each stream, ``(n, P, L)``.
+        ``play(parameters, reward, cutoff, scratch, shared, items, rankings, uniforms, *sessions)``,
+        with the parameters of items where the kernels read them, ``(P, L)``, and of each stream,
+        ``(n, P, L)``.
     """
     return entry(_sessions_of_own_items(session(model)))
 
 
 @cache
-def _session(sample: Callable[..., int], expected: Callable[..., float]) -> Callable[..., tuple[float, float, int]]:
+def _session(
+    sample: Callable[..., int], expected: Callable[..., float]
+) -> Callable[..., tuple[float, float, int]]:
     @kernel
     def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-        """One user sees one list: writes clicks and examined, returns the realised and the expected reward, and where the
-        user left satisfied (-1: nowhere)."""
+        """One user sees one list: writes clicks and examined, returns the realised and the expected
+        reward, and where the user left satisfied (-1: nowhere).
+        """
         satisfied = sample(parameters, ranking, uniforms, clicks, examined)
         n_clicks = 0
         for k in range(cutoff):
@@ -63,18 +68,37 @@ def _session(sample: Callable[..., int], expected: Callable[..., float]) -> Call
 def _sessions(play_session: Callable[..., tuple[float, float, int]]) -> Callable[..., None]:
     @kernel
     def sessions(  # type: ignore[no-untyped-def]
-        parameters, reward, cutoff, scratch, rankings, uniforms, clicks, examined, realised, expectation, satisfied
+        parameters,
+        reward,
+        cutoff,
+        scratch,
+        rankings,
+        uniforms,
+        clicks,
+        examined,
+        realised,
+        expectation,
+        satisfied,
     ):
         for b in range(rankings.shape[0]):
             realised[b], expectation[b], satisfied[b] = play_session(
-                parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+                parameters,
+                rankings[b],
+                uniforms[b],
+                clicks[b],
+                examined[b],
+                reward,
+                cutoff,
+                scratch,
             )
 
     return sessions
 
 
 @cache
-def _sessions_of_own_items(play_session: Callable[..., tuple[float, float, int]]) -> Callable[..., None]:
+def _sessions_of_own_items(
+    play_session: Callable[..., tuple[float, float, int]],
+) -> Callable[..., None]:
     @kernel
     def sessions_of_own_items(  # type: ignore[no-untyped-def]
         parameters,
@@ -96,7 +120,14 @@ def _sessions_of_own_items(play_session: Callable[..., tuple[float, float, int]]
                 for item in range(shared.shape[1]):
                     shared[p, item] = items[b, p, item]
             realised[b], expectation[b], satisfied[b] = play_session(
-                parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+                parameters,
+                rankings[b],
+                uniforms[b],
+                clicks[b],
+                examined[b],
+                reward,
+                cutoff,
+                scratch,
             )
 
     return sessions_of_own_items
@@ -115,7 +146,9 @@ def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
 
 @entry
 def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
-    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and negative at entry."""
+    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and
+    negative at entry.
+    """
     for b in range(rankings.shape[0]):
         if not is_ranked_list(rankings[b], seen, b):
             return b

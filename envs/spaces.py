@@ -1,7 +1,7 @@
 """The action space of ranked lists: K distinct items out of L, as one action or as a batch of them.
 
-Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch. Items and positions count from 0, in
-error messages too.
+Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch. Items and
+positions count from 0, in error messages too.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
     try:
         return check_ranking(order, n_items, n_items)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold each item id from 0 to {n_items - 1} exactly once; got {short(order)}") from None
+        raise ValueError(
+            f"{name} must hold each item id from 0 to {n_items - 1} exactly once; got {short(order)}"
+        ) from None
 
 
 def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
     """Check that ``ranking`` is a list of K distinct items.
 
     Args:
-        ranking: (K,) integers, an array or anything NumPy makes one of; booleans and floats are refused.
+        ranking: (K,) integers, an array or anything NumPy makes one of; booleans and floats are
+        refused.
         n_items: L.
         n_positions: K.
 
@@ -44,7 +47,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
     Raises:
         TypeError: the elements are not integers.
-        ValueError: the shape is wrong, an item is out of range or shown twice; the message names the position.
+        ValueError: the shape is wrong, an item is out of range or shown twice; the message names
+            the position.
 
     Example:
         >>> check_ranking([2, 0, 1], n_items=4, n_positions=3)
@@ -61,21 +65,32 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
             return ranking
     array = as_array("ranking", ranking)
     if array.shape != (n_positions,):
-        raise ValueError(f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}")
+        raise ValueError(
+            f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}"
+        )
     items = array.tolist()
     if array.dtype.kind not in "iu":
-        raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}")
+        raise TypeError(
+            f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}"
+        )
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:
-            _refuse(items, f"position {position} shows item {item}, but items are 0 to {n_items - 1}")
+            _refuse(
+                items, f"position {position} shows item {item}, but items are 0 to {n_items - 1}"
+            )
         if item in position_of:
-            _refuse(items, f"position {position} shows item {item} again, already at position {position_of[item]}")
+            _refuse(
+                items,
+                f"position {position} shows item {item} again, already at position {position_of[item]}",
+            )
         position_of[item] = position
     return array.astype(np.int64)
 
 
-def named_ranking(name: str, ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+def named_ranking(
+    name: str, ranking: ArrayLike, n_items: int, n_positions: int
+) -> NDArray[np.int64]:
     """Check a ranking as `check_ranking` does; errors name the argument."""
     try:
         return check_ranking(ranking, n_items, n_positions)
@@ -88,10 +103,11 @@ def _refuse(items: list[int], fault: str) -> NoReturn:
 
 
 def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Turn Lehmer codes into ranked lists: code k picks the codes[k]-th smallest of the items not yet shown.
+    """Turn Lehmer codes into ranked lists: code k picks the codes[k]-th smallest of the items not
+    yet shown.
 
-    With codes[k] in 0..L-1-k this is one-to-one onto the lists of K distinct items out of L, so uniform codes give
-    uniform lists.
+    With codes[k] in 0..L-1-k this is one-to-one onto the lists of K distinct items out of L, so
+    uniform codes give uniform lists.
 
     Args:
         codes: (..., K) integers.
@@ -115,9 +131,10 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
 class RankedList(MultiDiscrete):
     """The action space of one session: lists of K distinct items out of L.
 
-    This is a `MultiDiscrete` with L values at each of K positions, whose elements must be distinct. Therefore all code that
-    supports `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) also supports this space. ``x in space`` is
-    true exactly if `check_ranking` accepts x.
+    This is a `MultiDiscrete` with L values at each of K positions, whose elements must be distinct.
+    Therefore all code that supports `MultiDiscrete` (flattening, spaces of Gymnasium,
+    stable-baselines3) also supports this space. ``x in space`` is true exactly if `check_ranking`
+    accepts x.
 
     Args:
         n_items: L, at least 1.
@@ -137,12 +154,16 @@ class RankedList(MultiDiscrete):
         True
     """
 
-    def __init__(self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
+    ) -> None:
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
 
     def __str__(self) -> str:
-        """The space in messages: other libraries, which refuse it, print it with what to take instead."""
+        """The space in messages: other libraries, which refuse it, print it with what to take
+        instead.
+        """
         return (
             f"{self!r} (wrappers of clickgym.envs make it another space: EnumeratedAction(env) Discrete, for DQN; "
             "ScoresAction(env) Box, for SAC and TD3; LehmerAction(env) MultiDiscrete, for PPO and A2C)"
@@ -151,26 +172,34 @@ class RankedList(MultiDiscrete):
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list.
 
-        Without arguments every list is equally likely. With a ``mask`` every list that it
-        allows is equally likely. With a ``probability`` the positions are drawn independently from it, given that their items
-        are distinct: a list has probability proportional to the product of its entries. All three laws are exact.
+        Without arguments every list is equally likely. With a ``mask`` every list that it allows is
+        equally likely. With a ``probability`` the positions are drawn independently from it, given
+        that their items are distinct: a list has probability proportional to the product of its
+        entries. All three laws are exact.
 
         Args:
-            mask: K arrays (L,) of 0 and 1, which items each position allows, or one array (L,) for all positions.
-            probability: K arrays (L,), the probability of each item at each position, or one array (L,) for all; each
-                sums to 1. At most one of ``mask`` and ``probability`` may be given.
+            mask: K arrays (L,) of 0 and 1, which items each position allows, or one array (L,) for
+            all positions.
+            probability: K arrays (L,), the probability of each item at each position, or one array
+                (L,) for all; each sums to 1. At most one of ``mask`` and ``probability`` may be
+                given.
 
         Returns:
             (K,) int64 distinct items.
 
         Raises:
-            ValueError: a malformed mask or probability; no list satisfies it (unlike `MultiDiscrete`, which then shows
-                the first item); or more than 12 positions have a mask of their own (positions that allow every item
-                that any position allows do not count).
+            ValueError: a malformed mask or probability; no list satisfies it (unlike
+                `MultiDiscrete`, which then shows the first item); or more than 12 positions have a
+                mask of their own (positions that allow every item that any position allows do not
+                count).
         """
         if mask is None and probability is None:
-            return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
-        return _draw_weighted(_weights(mask, probability, self.n_items, self.n_positions), self.np_random)
+            return decode_lehmer(
+                self.np_random.integers(self.n_items - np.arange(self.n_positions))
+            )
+        return _draw_weighted(
+            _weights(mask, probability, self.n_items, self.n_positions), self.np_random
+        )
 
     def contains(self, x: Any) -> bool:
         """Whether `check_ranking` accepts ``x``."""
@@ -184,13 +213,18 @@ class RankedList(MultiDiscrete):
         return f"RankedList(n_items={self.n_items}, n_positions={self.n_positions})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RankedList) and self.n_items == other.n_items and self.n_positions == other.n_positions
+        return (
+            isinstance(other, RankedList)
+            and self.n_items == other.n_items
+            and self.n_positions == other.n_positions
+        )
 
 
 class BatchedRankedList(MultiDiscrete):
     """The action space of a vector environment: batches of n lists of a `RankedList`.
 
-    ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose samples contain duplicates.)
+    ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose
+    samples contain duplicates.)
 
     Args:
         n: the number of lists, at least 1.
@@ -206,10 +240,14 @@ class BatchedRankedList(MultiDiscrete):
         BatchedRankedList(n=2, n_items=10, n_positions=3)
     """
 
-    def __init__(self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
+    def __init__(
+        self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
+    ) -> None:
         self.n = check_count("n", n)
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
-        super().__init__(np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed))
+        super().__init__(
+            np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed)
+        )
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw n independent lists.
@@ -228,7 +266,12 @@ class BatchedRankedList(MultiDiscrete):
             bounds = self.n_items - np.arange(self.n_positions)
             return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
         laws = zip(self._for_each(mask), self._for_each(probability), strict=True)
-        return np.stack([_draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random) for law in laws])
+        return np.stack(
+            [
+                _draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random)
+                for law in laws
+            ]
+        )
 
     def _for_each(self, laws: Any) -> Sequence[Any]:
         """A mask, or a probability, for each list."""
@@ -236,7 +279,9 @@ class BatchedRankedList(MultiDiscrete):
             return [None] * self.n
         if not is_sequence(laws) or len(laws) != self.n:
             count = len(laws) if is_sequence(laws) else short(laws)
-            raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {count}")
+            raise ValueError(
+                f"expected one mask or probability for each of {self.n} lists, got {count}"
+            )
         return laws
 
     def contains(self, x: Any) -> bool:
@@ -252,7 +297,9 @@ class BatchedRankedList(MultiDiscrete):
         return bool(distinct and ordered[:, 0].min() >= 0 and ordered[:, -1].max() < self.n_items)
 
     def __repr__(self) -> str:
-        return f"BatchedRankedList(n={self.n}, n_items={self.n_items}, n_positions={self.n_positions})"
+        return (
+            f"BatchedRankedList(n={self.n}, n_items={self.n_items}, n_positions={self.n_positions})"
+        )
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -282,19 +329,26 @@ def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Gen
 
 _LAWS: dict[str, tuple[Callable[[NDArray[np.float64]], bool], str]] = {
     "mask": (lambda row: bool(np.isin(row, (0, 1)).all()), "hold only 0 and 1"),
-    "probability": (lambda row: bool((row >= 0).all() and np.isclose(row.sum(), 1)), "be at least 0 and sum to 1"),
+    "probability": (
+        lambda row: bool((row >= 0).all() and np.isclose(row.sum(), 1)),
+        "be at least 0 and sum to 1",
+    ),
 }
 """What a row of weights must be, by the argument that gives it."""
 
 
 def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDArray[np.float64]:
-    """The (K, L) weights that a mask or a probability gives to each item at each position, checked."""
+    """The (K, L) weights that a mask or a probability gives to each item at each position,
+    checked.
+    """
     if mask is not None and probability is not None:
         raise ValueError("only one of mask and probability can be given")
     name, entries = ("mask", mask) if probability is None else ("probability", probability)
     try:
         weights = np.array(entries, dtype=np.float64)
-        weights = np.broadcast_to(weights, (n_positions, n_items) if weights.ndim == 1 else weights.shape)
+        weights = np.broadcast_to(
+            weights, (n_positions, n_items) if weights.ndim == 1 else weights.shape
+        )
     except (TypeError, ValueError):
         weights = np.empty(0)
     if weights.shape != (n_positions, n_items):
@@ -308,7 +362,9 @@ def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDA
     return weights
 
 
-def _totals(weights: NDArray[np.float64], usable: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _totals(
+    weights: NDArray[np.float64], usable: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """The table of `_draw_weighted`, ``(len(usable) + 1, 2 ** len(places))``.
 
     Raises:
@@ -321,22 +377,30 @@ def _totals(weights: NDArray[np.float64], usable: NDArray[np.int64], places: NDA
         total[i + 1] = total[i]
         for bit, position in enumerate(places):
             with_position = sets[sets >> bit & 1 == 1]
-            total[i + 1, with_position] += weights[position, item] * total[i, with_position ^ (1 << bit)]
+            total[i + 1, with_position] += (
+                weights[position, item] * total[i, with_position ^ (1 << bit)]
+            )
     if total[-1, -1] == 0:
-        unfillable = min(np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count())
+        unfillable = min(
+            np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count()
+        )
         crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
         allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
-        raise ValueError(f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them")
+        raise ValueError(
+            f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them"
+        )
     return total
 
 
 def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a list with probability proportional to the product of ``weights[k, ranking[k]]`` over the positions k.
+    """Draw a list with probability proportional to the product of ``weights[k, ranking[k]]`` over
+    the positions k.
 
-    Dynamic programming over the items: ``total[i, s]`` is the sum of those products over all ways to fill the set of
-    positions s (a bit mask) with distinct ones of the first i items. Walking back from all items and all positions
-    draws exactly. Positions that weigh all usable items alike stay out of the table: whatever the others took, each
-    completion is equally likely.
+    Dynamic programming over the items: ``total[i, s]`` is the sum of those products over all ways
+    to fill the set of positions s (a bit mask) with distinct ones of the first i items. Walking
+    back from all items and all positions
+    draws exactly. Positions that weigh all usable items alike stay out of the table: whatever the
+    others took, each completion is equally likely.
 
     Args:
         weights: (K, L), at least 0.
@@ -351,7 +415,9 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
     n_positions = len(weights)
     usable = np.flatnonzero(weights.any(axis=0))
     if len(usable) < n_positions:
-        raise ValueError(f"no ranking satisfies this: {n_positions} positions, but only items {usable.tolist()} allowed")
+        raise ValueError(
+            f"no ranking satisfies this: {n_positions} positions, but only items {usable.tolist()} allowed"
+        )
     first = weights[:, usable[:1]]
     places = np.flatnonzero((weights[:, usable] != first).any(axis=1) | (first[:, 0] == 0))
     if len(places) > _MOST_WEIGHTED_POSITIONS:
@@ -367,7 +433,9 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
             break
         bits = [bit for bit in range(len(places)) if missing >> bit & 1]
         # Item usable[i] goes to one of the missing positions, or (last) to none of them.
-        ways = [weights[places[bit], usable[i]] * total[i, missing ^ (1 << bit)] for bit in bits] + [total[i, missing]]
+        ways = [
+            weights[places[bit], usable[i]] * total[i, missing ^ (1 << bit)] for bit in bits
+        ] + [total[i, missing]]
         choice = rng.choice(len(ways), p=np.divide(ways, total[i + 1, missing]))
         if choice < len(bits):
             ranking[places[bits[choice]]] = usable[i]

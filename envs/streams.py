@@ -1,4 +1,6 @@
-"""What the environment of one session at a time and that of many at once share: users, tasks and random numbers."""
+"""What the environment of one session at a time and that of many at once share: users, tasks and
+random numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ def name_of(env: Any) -> str:
 
 
 class Streams:
-    """The sessions of B streams: the part that `ClickEnv`, where B = 1, and `ClickVectorEnv` have in common."""
+    """The sessions of B streams: the part that `ClickEnv`, where B = 1, and `ClickVectorEnv` have
+    in common.
+    """
 
     np_random: Any
     _np_random: np.random.Generator | None
     spec: Any
     task: Any
-    """What is asked of the next list, an `AnyTask`; where several instances are dealt to the streams, of that on the first."""
+    """What is asked of the next list, an `AnyTask`; where several instances are dealt to the
+    streams, of that on the first.
+    """
 
     def _set_up(
         self,
@@ -81,7 +87,9 @@ class Streams:
         if seed is not None:
             # Agents and users often seed their own generator with the same small integer as the environment. Clicks must not
             # be functions of the very numbers that chose the list, so the environment's stream is a child of its seed.
-            self._np_random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0xC11C,))))
+            self._np_random = np.random.Generator(
+                np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0xC11C,)))
+            )
         if self._begun and seed is None:
             self._batch.begin_episode(self.np_random)
             return
@@ -96,15 +104,22 @@ class Streams:
 
         Args:
             rankings: ``(B, K)`` checked lists.
-            idle: ``(B,)`` the streams whose users have left, so that nobody is shown a list; None: none of them.
+            idle: ``(B,)`` the streams whose users have left, so that nobody is shown a list; None:
+                none of them.
 
         Returns:
             The clicks, the rewards, and what infos tell.
         """
         size = self._n_streams
         uniforms = self.np_random.random(out=self._uniforms)
-        clicks, realised, expectation = np.empty(rankings.shape, np.int8), np.empty(size), np.empty(size)
-        sessions = Sessions(rankings, uniforms, clicks, self._examined, realised, expectation, self._satisfied)
+        clicks, realised, expectation = (
+            np.empty(rankings.shape, np.int8),
+            np.empty(size),
+            np.empty(size),
+        )
+        sessions = Sessions(
+            rankings, uniforms, clicks, self._examined, realised, expectation, self._satisfied
+        )
         try:
             self._batch.play(sessions)
             optimum = self._batch.optimal_reward.copy()
@@ -112,13 +127,19 @@ class Streams:
         except KernelError:
             raise
         except Exception as error:
-            raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {self._culprit()}") from error
+            raise SessionError(
+                f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {self._culprit()}"
+            ) from error
         regret = optimum - expectation
         if idle is not None:
             for nothing in (clicks, realised, regret, expectation):
                 nothing[idle] = 0
         self._count(1, regret)
-        return clicks, realised, {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        return (
+            clicks,
+            realised,
+            {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum},
+        )
 
     def _culprit(self) -> str:
         """Whose code failed if a session fails."""

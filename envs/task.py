@@ -1,7 +1,8 @@
 """What an environment plays: the tasks of a course, and the sessions of its streams under a task.
 
-An environment is built from users, and plays their *course*: which *task* is in force, what is observed, and what changes from
-session to session. The sessions of B streams are a *batch*; an environment of one stream is a batch of one.
+An environment is built from users, and plays their *course*: which *task* is in force, what is
+observed, and what changes from session to session. The sessions of B streams are a *batch*; an
+environment of one stream is a batch of one.
 """
 
 from __future__ import annotations
@@ -37,14 +38,18 @@ class Batch(ABC):
     optimal_ranking: NDArray[np.int64]
     """``(B, K)`` as well."""
     ended: NDArray[np.bool_] | None = None
-    """``(B,)`` whether the user of each stream has left for good, or was cut off, which the environment enters: what is drawn
-    next is another's first session. None where users have no memory."""
+    """``(B,)`` whether the user of each stream has left for good, or was cut off, which the
+    environment enters: what is drawn next is another's first session. None where users have no
+    memory.
+    """
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:  # noqa: B027 (often all stays as it is)
         """Draw what the next session of each stream brings, or of those whose users have left."""
 
     def begin_episode(self, rng: np.random.Generator) -> None:  # noqa: B027 (likewise)
-        """Draw what an episode begins with, if the sessions do not just go on: other users, where they have a memory."""
+        """Draw what an episode begins with, if the sessions do not just go on: other users, where
+        they have a memory.
+        """
 
     @abstractmethod
     def play(self, sessions: Sessions) -> None:
@@ -59,11 +64,12 @@ class AnyTask(Protocol):
     """What is asked of lists for some sessions: click model, reward, cutoff and optimum.
 
     Attributes:
-        model: the stationary click model whose kernels play the sessions, or the users with a memory whose kernel does.
+        model: the stationary click model whose kernels play the sessions, or the users with a
+        memory whose kernel does.
         parameters: their first argument.
         code, cutoff: the kernels' reward and number of counted positions.
-        pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from, drawn last, and the kernel that
-            draws.
+        pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from,
+            drawn last, and the kernel that draws.
     """
 
     model: Any
@@ -75,7 +81,9 @@ class AnyTask(Protocol):
     next_round: Callable[..., None]
 
     def batch(self, size: int) -> Batch:
-        """The task on some streams; a single stream goes on where the compiled loop stopped, and the other way round."""
+        """The task on some streams; a single stream goes on where the compiled loop stopped, and
+        the other way round.
+        """
 
 
 class Course(Protocol):
@@ -88,7 +96,9 @@ class Course(Protocol):
 
 
 class Unchanged(NamedTuple):
-    """What a session brings where nothing changes: as the compiled loop sees a contextual environment's `Round`."""
+    """What a session brings where nothing changes: as the compiled loop sees a contextual
+    environment's `Round`.
+    """
 
     features: NDArray[np.float64]  # (0, 0)
     optimum: NDArray[np.float64]  # (1,) the best list's expected reward
@@ -100,5 +110,7 @@ def same_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[n
 
 
 def per_stream(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array of a task for each of some streams, ``(size, ...)``; a single stream shares that of the task."""
+    """An array of a task for each of some streams, ``(size, ...)``; a single stream shares that of
+    the task.
+    """
     return array[None] if size == 1 else np.zeros((size, *array.shape), array.dtype)

@@ -1,4 +1,6 @@
-"""The trust-bias model: a position-based model whose users trust high positions and click irrelevant items there."""
+"""The trust-bias model: a position-based model whose users trust high positions and click
+irrelevant items there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Parameters(NamedTuple):
 @kernel
 def click_probability(parameters, k, item):  # type: ignore[no-untyped-def]
     attraction = parameters.attraction[item]
-    clicked = parameters.trust_relevant[k] * attraction + parameters.trust_irrelevant[k] * (1.0 - attraction)
+    clicked = parameters.trust_relevant[k] * attraction + parameters.trust_irrelevant[k] * (
+        1.0 - attraction
+    )
     return parameters.examination[k] * clicked
 
 
@@ -53,12 +57,14 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class TrustBiasModel(ClickModel):
-    r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at higher positions.
+    r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
+    higher positions.
 
-    Position k is examined with probability χ_k, whatever the list and the other clicks. The item i at this position is relevant
-    with probability α(i). The user clicks an examined relevant item with probability ε⁺_k, and any other examined item with
-    probability ε⁻_k. Users who trust the top of a list click irrelevant items there, so ε⁻_k is usually largest at the first
-    position. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    Position k is examined with probability χ_k, whatever the list and the other clicks. The item i
+    at this position is relevant with probability α(i). The user clicks an examined relevant item
+    with probability ε⁺_k, and any other examined item with probability ε⁻_k. Users who trust the
+    top of a list click irrelevant items there, so ε⁻_k is usually largest at the first position.
+    With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
 
     Click law:
         $$P(c_k = 1 \mid R) = χ_k (ε^+_k α(d_k) + ε^-_k (1 - α(d_k)))$$
@@ -77,17 +83,18 @@ class TrustBiasModel(ClickModel):
     Args:
         attraction: ``(L,)`` probabilities α(i) that an item is relevant.
         examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
-        trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; None takes those of
-            `standard_trust`.
-        trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined item that is not relevant is clicked, nowhere above ε⁺_k;
-            None takes those of `standard_trust`.
+        trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; None
+            takes those of `standard_trust`.
+        trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined item that is not relevant is
+            clicked, nowhere above ε⁺_k; None takes those of `standard_trust`.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*, WWW 2019.
-        Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work: affine corrections for unbiased learning
+        Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*,
+        WWW 2019. Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work:
+        affine corrections for unbiased learning
             to rank*, CIKM 2020.
 
     Example:
@@ -102,7 +109,12 @@ class TrustBiasModel(ClickModel):
     title = "trust-bias model"
     default_instance = "yandex-9982"
     optimum = 1569.6448359608364
-    shapes: ClassVar = {"attraction": "L", "examination": "K", "trust_relevant": "K", "trust_irrelevant": "K"}
+    shapes: ClassVar = {
+        "attraction": "L",
+        "examination": "K",
+        "trust_relevant": "K",
+        "trust_irrelevant": "K",
+    }
     contextual_reward = "clicks"
     rewards = ("clicks", "any_click")
     sample_kernel = sample
@@ -122,13 +134,24 @@ class TrustBiasModel(ClickModel):
         self.parameters = Parameters(
             probabilities("attraction", attraction, (None,)),
             examination,
-            probabilities("trust_relevant", relevant if trust_relevant is None else trust_relevant, shape),
-            probabilities("trust_irrelevant", irrelevant if trust_irrelevant is None else trust_irrelevant, shape),
+            probabilities(
+                "trust_relevant", relevant if trust_relevant is None else trust_relevant, shape
+            ),
+            probabilities(
+                "trust_irrelevant",
+                irrelevant if trust_irrelevant is None else trust_irrelevant,
+                shape,
+            ),
         )
         bad = np.flatnonzero(self.parameters.trust_irrelevant > self.parameters.trust_relevant)
         if len(bad):
-            high, low = self.parameters.trust_irrelevant[bad[0]], self.parameters.trust_relevant[bad[0]]
-            raise ValueError(f"trust_irrelevant[{bad[0]}] is {high}; expected at most trust_relevant[{bad[0]}] = {low}")
+            high, low = (
+                self.parameters.trust_irrelevant[bad[0]],
+                self.parameters.trust_relevant[bad[0]],
+            )
+            raise ValueError(
+                f"trust_irrelevant[{bad[0]}] is {high}; expected at most trust_relevant[{bad[0]}] = {low}"
+            )
         self.n_positions = check_positions(len(examination), self.n_items)
 
     @property
@@ -144,19 +167,27 @@ class TrustBiasModel(ClickModel):
         if reward != CLICKS:
             return None
         _, χ, relevant, irrelevant = self.parameters
-        return match((χ * (relevant - irrelevant))[:cutoff])  # what does not depend on the list is Σ χ ε⁻
+        return match(
+            (χ * (relevant - irrelevant))[:cutoff]
+        )  # what does not depend on the list is Σ χ ε⁻
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == CLICKS:
             return super()._optimal(reward, cutoff)
         α, χ, relevant, irrelevant = self.parameters
-        from scipy.optimize import linear_sum_assignment  # only here, for it takes longer to import than all the rest
+        from scipy.optimize import (
+            linear_sum_assignment,
+        )  # only here, for it takes longer to import than all the rest
 
         # A more attractive item is nowhere worse, so the first by attraction are a best choice. Their order is no matter of
         # sorting: a product over the pairs of item and position is an assignment problem in logarithms.
         items = np.argsort(-α, kind="stable")[:cutoff]
-        click = χ[:cutoff] * (np.outer(α[items], relevant[:cutoff]) + np.outer(1.0 - α[items], irrelevant[:cutoff]))
-        cost = np.log(np.maximum(1.0 - click, np.finfo(float).tiny))  # a certain click outweighs all others
+        click = χ[:cutoff] * (
+            np.outer(α[items], relevant[:cutoff]) + np.outer(1.0 - α[items], irrelevant[:cutoff])
+        )
+        cost = np.log(
+            np.maximum(1.0 - click, np.finfo(float).tiny)
+        )  # a certain click outweighs all others
         chosen, places = linear_sum_assignment(cost)
         ranking = np.empty(cutoff, np.int64)
         ranking[places] = items[chosen]
@@ -170,7 +201,8 @@ class TrustBiasModel(ClickModel):
 
 
 def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The click probabilities of simulations with trust bias, ε⁺_k = 1 - (min(k, 20) + 1)/100 and ε⁻_k = 0.65/min(k, 10).
+    """The click probabilities of simulations with trust bias, ε⁺_k = 1 - (min(k, 20) + 1)/100 and
+    ε⁻_k = 0.65/min(k, 10).
 
     Args:
         n_positions: K.
@@ -178,9 +210,10 @@ def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     Returns:
         ``(K,)`` ε⁺ and ``(K,)`` ε⁻ for the positions k = 1..K.
 
-    Source: Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*, WWW 2019, as in the
-    simulations of Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work: affine corrections for
-    unbiased learning to rank*, CIKM 2020.
+    Source: Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased
+    learning-to-rank*, WWW 2019, as in the
+    simulations of Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work:
+    affine corrections for unbiased learning to rank*, CIKM 2020.
 
     Example:
         >>> standard_trust(2)

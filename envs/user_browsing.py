@@ -15,7 +15,9 @@ from .users import CLICKS
 
 class Parameters(NamedTuple):
     attraction: NDArray[np.float64]  # α, (L,)
-    examination: NDArray[np.float64]  # γ, (K, K): position, then 0 for no click yet or 1 + the last clicked position
+    examination: NDArray[
+        np.float64
+    ]  # γ, (K, K): position, then 0 for no click yet or 1 + the last clicked position
 
 
 @kernel
@@ -62,12 +64,15 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class UserBrowsingModel(ClickModel):
-    r"""User browsing model (UBM): examination depends on the position and on the position of the last click above it.
+    r"""User browsing model (UBM): examination depends on the position and on the position of the
+    last click above it.
 
-    Users consider the positions from the top, one after the other, and never leave before the end. They examine position k with
-    probability γ_{k,k'}, where k' is the position of the last click above it. For example, users may look closely at results
-    right below a click, and rarely at results far below it. They click an examined item i with probability α(i). So a session
-    can have several clicks, and each click changes what is examined below it. If γ does not depend on k', this is the PBM.
+    Users consider the positions from the top, one after the other, and never leave before the end.
+    They examine position k with probability γ_{k,k'}, where k' is the position of the last click
+    above it. For example, users may look closely at results right below a click, and rarely at
+    results far below it. They click an examined item i with probability α(i). So a session can have
+    several clicks, and each click changes what is examined below it. If γ does not depend on k',
+    this is the PBM.
 
     Click law:
         $$P(c_k = 1 \mid R, k') = γ_{k,k'} α(d_k)$$
@@ -83,16 +88,17 @@ class UserBrowsingModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        examination: ``(K, K)`` probabilities γ. Row ``k`` (from 0) is the position; column 0: no click yet, column ``j``: the
-            last click was at the j-th position counted from 1. Row ``k`` uses columns ``0..k``; the rest is ignored and
-            stored as 0.
+        examination: ``(K, K)`` probabilities γ. Row ``k`` (from 0) is the position; column 0: no
+            click yet, column ``j``: the last click was at the j-th position counted from 1. Row
+            ``k`` uses columns ``0..k``; the rest is ignored and stored as 0.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        Dupret, Piwowarski, *A user browsing model to predict search engine click data from past observations*, SIGIR 2008.
-        He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys
+        Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
+        observations*, SIGIR 2008. He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing
+        bandits for large-scale online mobile recommendation*, RecSys
             2020, section 3.
 
     Example:
@@ -113,7 +119,8 @@ class UserBrowsingModel(ClickModel):
 
     def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:
         self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)), browsing_probabilities("examination", examination)
+            probabilities("attraction", attraction, (None,)),
+            browsing_probabilities("examination", examination),
         )
         self.n_positions = check_positions(len(self.examination), self.n_items)
 

@@ -1,4 +1,6 @@
-"""Base class of simulated users: click models and everything else from which an environment can be built."""
+"""Base class of simulated users: click models and everything else from which an environment can be
+built.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ CLICKS, ANY_CLICK, SATISFACTION = range(3)
 class Users(ABC):
     """Base class of simulated users, from which environments are built.
 
-    Subclasses are click models, sequences of click models, models with other candidates in every session, and users with a
-    memory.
+    Subclasses are click models, sequences of click models, models with other candidates in every
+    session, and users with a memory.
 
     Attributes:
         n_positions: K, the length of a list.
@@ -35,8 +37,9 @@ class Users(ABC):
     default_instance: ClassVar[str | None] = None
     """The name of the instance that is taken when none is asked for; None: one must be."""
     optimum: ClassVar[float | None] = None
-    """The expected reward of an episode of the default instance in which every list is the best; None where there is no such
-    instance. It is the ``reward_threshold`` of the id."""
+    """The expected reward of an episode of the default instance in which every list is the best;
+    None where there is no such instance. It is the ``reward_threshold`` of the id.
+    """
 
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
     """One session, where it is not that of a click model (`clickgym.envs.session`)."""
@@ -64,7 +67,9 @@ class Users(ABC):
 
     @property
     def kind(self) -> str:
-        """The name of this kind of users in instances: the class, and the click model on which it is based."""
+        """The name of this kind of users in instances: the class, and the click model on which it
+        is based.
+        """
         return self.name()
 
     @abstractmethod
@@ -82,14 +87,17 @@ class Users(ABC):
             order: ``(L,)`` for each new id the old one.
 
         Raises:
-            ValueError: ``order`` does not hold each id once; or an id means nothing to them, for candidates change from session
-                to session.
+            ValueError: ``order`` does not hold each id once; or an id means nothing to them, for
+                candidates change from session to session.
         """
-        raise ValueError(f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session")
+        raise ValueError(
+            f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session"
+        )
 
     @abstractmethod
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Course:
-        """The sequence of tasks of an environment: which list is best in each session, and what is observed.
+        """The sequence of tasks of an environment: which list is best in each session, and what is
+        observed.
 
         Args:
             reward, cutoff: as in `ClickEnv`.
@@ -101,8 +109,8 @@ class Users(ABC):
         """Build users from a description that `to_dict` returned, or that was written by hand.
 
         Args:
-            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name. The module of a
-                click model of your own must be imported.
+            description: ``{"model": name, <its parameters>}``; the name of a click model is its
+                short name. The module of a click model of your own must be imported.
 
         Raises:
             ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
@@ -129,11 +137,15 @@ class Users(ABC):
         return cls(**parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        """The kernels' code of a reward kind and the number of counted positions, both validated."""
+        """The kernels' code of a reward kind and the number of counted positions, both
+        validated.
+        """
         check_choice("reward", reward, REWARDS)
         code = REWARDS.index(reward)
         if reward not in self.rewards:
-            raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")
+            raise ValueError(
+                f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}"
+            )
         if cutoff is None:
             return code, self.n_positions
         return code, check_within("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
@@ -159,7 +171,8 @@ def users_named(name: object) -> type[Users]:
 
 
 def users_class(name: str) -> type[Users]:
-    """The class that a name stands for: as `users_named`, or one's own as ``module:Class``, whose module is imported.
+    """The class that a name stands for: as `users_named`, or one's own as ``module:Class``, whose
+    module is imported.
 
     Raises:
         ValueError: nothing is called so.
@@ -179,5 +192,7 @@ def users_class(name: str) -> type[Users]:
 
 
 def make_known(name: str, found: type[Users]) -> None:
-    """Let `users_class` find a class by a name, in a process that was sent the class and cannot import it."""
+    """Let `users_class` find a class by a name, in a process that was sent the class and cannot
+    import it.
+    """
     Users._defined[name] = found

@@ -1,10 +1,12 @@
-"""Features through a denoising autoencoder, as in section 6.4.1 of He et al. 2020, Contextual user browsing bandits (RecSys).
+"""Features through a denoising autoencoder, as in section 6.4.1 of He et al. 2020, Contextual user
+browsing bandits (RecSys).
 
     python examples/autoencoder.py --epochs 200
 
-The paper compresses 56 features of items by hidden layers of 25, 10, 10 and 25 units; the output of the second is the code. It
-tells no optimiser, epochs or batch size: here Adam, 200 and 128. The items are made up: 56 features of 10 hidden ones. Then a
-bandit plays with the codes, for users whose attraction is linear in the hidden features. Needs the extra ``rl``.
+The paper compresses 56 features of items by hidden layers of 25, 10, 10 and 25 units; the output of
+the second is the code. It tells no optimiser, epochs or batch size: here Adam, 200 and 128. The
+items are made up: 56 features of 10 hidden ones. Then a bandit plays with the codes, for users
+whose attraction is linear in the hidden features. Needs the extra ``rl``.
 """
 
 from __future__ import annotations
@@ -33,9 +35,16 @@ def codes_of(features: np.ndarray, epochs: int, seed: int) -> tuple[np.ndarray, 
     """The codes of features, and the mean squared error with which they are restored."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    layers = (torch.nn.Linear(N_FEATURES, 25), torch.nn.Linear(25, 10), torch.nn.Linear(10, 10), torch.nn.Linear(10, 25))
+    layers = (
+        torch.nn.Linear(N_FEATURES, 25),
+        torch.nn.Linear(25, 10),
+        torch.nn.Linear(10, 10),
+        torch.nn.Linear(10, 25),
+    )
     encoder = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU())
-    decoder = torch.nn.Sequential(layers[2], torch.nn.ReLU(), layers[3], torch.nn.ReLU(), torch.nn.Linear(25, N_FEATURES))
+    decoder = torch.nn.Sequential(
+        layers[2], torch.nn.ReLU(), layers[3], torch.nn.ReLU(), torch.nn.Linear(25, N_FEATURES)
+    )
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=1e-3)
     clean = torch.tensor(features, dtype=torch.float32)
     for _ in range(epochs):
@@ -58,15 +67,25 @@ def main() -> None:
     rng = np.random.default_rng(0)
     hidden, seen = made_up(rng)
     codes, error = codes_of(seen, options.epochs, seed=0)
-    print(f"{N_FEATURES} features restored from {codes.shape[1]} numbers: error {error:.4f}, variance {seen.var():.4f}")
+    print(
+        f"{N_FEATURES} features restored from {codes.shape[1]} numbers: error {error:.4f}, variance {seen.var():.4f}"
+    )
     candidates = [rng.permutation(N_ITEMS)[:12] for _ in range(200)]
     attraction = list((hidden @ rng.dirichlet(np.ones(N_HIDDEN)))[np.array(candidates)])
     base = UserBrowsingModel(np.full(12, 0.5), np.tril(np.full((6, 6), 0.8)))
     for name, features in (("the features", seen), ("the codes", codes)):
         scaled = features / np.linalg.norm(features, axis=1).max()
-        env = gym.make("ContextualUBMRank-v0", base=base, candidates=candidates, attraction=attraction, items=scaled)
+        env = gym.make(
+            "ContextualUBMRank-v0",
+            base=base,
+            candidates=candidates,
+            attraction=attraction,
+            items=scaled,
+        )
         result = clickgym.run("UBMLinUCB:alpha=0.1", env, options.sessions, seed=0)
-        print(f"UBM-LinUCB told {name}: regret {result.regret[-1]:,.0f} after {options.sessions:,} sessions")
+        print(
+            f"UBM-LinUCB told {name}: regret {result.regret[-1]:,.0f} after {options.sessions:,} sessions"
+        )
 
 
 if __name__ == "__main__":

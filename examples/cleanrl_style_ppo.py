@@ -1,4 +1,5 @@
-"""PPO in a single file, in the style of CleanRL, on the streams of `gym.make_vec`: nothing but torch and Gymnasium's interface.
+"""PPO in a single file, in the style of CleanRL, on the streams of `gym.make_vec`: nothing but
+torch and Gymnasium's interface.
 
 python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
 """
@@ -19,30 +20,49 @@ from clickgym.envs import LehmerVectorAction, RecordVectorRegret
 
 
 class Agent(nn.Module):
-    """An actor, whose output holds the logits of one categorical distribution per number of the action, and a critic."""
+    """An actor, whose output holds the logits of one categorical distribution per number of the
+    action, and a critic.
+    """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
         super().__init__()
         n_inputs = int(np.prod(envs.single_observation_space.shape))
         self.choices = envs.single_action_space.nvec.tolist()
         self.actor = nn.Sequential(
-            nn.Linear(n_inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, sum(self.choices))
+            nn.Linear(n_inputs, 64),
+            nn.Tanh(),
+            nn.Linear(64, 64),
+            nn.Tanh(),
+            nn.Linear(64, sum(self.choices)),
         )
-        self.critic = nn.Sequential(nn.Linear(n_inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+        self.critic = nn.Sequential(
+            nn.Linear(n_inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
+        )
         nn.init.orthogonal_(self.actor[-1].weight, 0.01)
 
-    def forward(self, observation: torch.Tensor, action: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
-        """Action, its log-probability, the entropy of the distribution it came from, and the value of the observation."""
-        heads = [Categorical(logits=logits) for logits in self.actor(observation).split(self.choices, dim=-1)]
+    def forward(
+        self, observation: torch.Tensor, action: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Action, its log-probability, the entropy of the distribution it came from, and the value
+        of the observation.
+        """
+        heads = [
+            Categorical(logits=logits)
+            for logits in self.actor(observation).split(self.choices, dim=-1)
+        ]
         if action is None:
             action = torch.stack([head.sample() for head in heads], dim=-1)
-        log_prob = torch.stack([head.log_prob(number) for head, number in zip(heads, action.unbind(-1), strict=True)]).sum(0)
+        log_prob = torch.stack(
+            [head.log_prob(number) for head, number in zip(heads, action.unbind(-1), strict=True)]
+        ).sum(0)
         entropy = torch.stack([head.entropy() for head in heads]).sum(0)
         return action, log_prob, entropy, self.critic(observation).squeeze(-1)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--env", default="PBMRank-v0")
     parser.add_argument("--sessions", type=float, default=1e5)
     parser.add_argument("--seed", type=int, default=0)
@@ -52,7 +72,10 @@ def main() -> None:
     parser.add_argument("--minibatches", type=int, default=2)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument(
-        "--gamma", type=float, default=0.0, help="sessions are independent, so the next one has no part in this"
+        "--gamma",
+        type=float,
+        default=0.0,
+        help="sessions are independent, so the next one has no part in this",
     )
     parser.add_argument("--gae-lambda", type=float, default=0.95)
     parser.add_argument("--clip", type=float, default=0.2)
@@ -61,7 +84,9 @@ def main() -> None:
 
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-    recorded = RecordVectorRegret(gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep"))
+    recorded = RecordVectorRegret(
+        gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep")
+    )
     items = np.random.default_rng(args.seed).permutation(recorded.single_action_space.n_items)
     envs = RecordEpisodeStatistics(LehmerVectorAction(recorded, items))
     agent = Agent(envs)
@@ -71,7 +96,10 @@ def main() -> None:
     observations = torch.zeros((*shape, *envs.single_observation_space.shape))
     actions = torch.zeros((*shape, *envs.single_action_space.shape), dtype=torch.int64)
     log_probs, rewards, dones, values = torch.zeros((4, *shape))
-    observation, done = torch.tensor(envs.reset(seed=args.seed)[0], dtype=torch.float32), torch.zeros(args.num_envs)
+    observation, done = (
+        torch.tensor(envs.reset(seed=args.seed)[0], dtype=torch.float32),
+        torch.zeros(args.num_envs),
+    )
 
     for _ in range(max(1, int(args.sessions) // (args.num_steps * args.num_envs))):
         for t in range(args.num_steps):
@@ -83,25 +111,45 @@ def main() -> None:
             done = torch.tensor(terminations | truncations, dtype=torch.float32)
             if "episode" in infos:
                 returns = infos["episode"]["r"][infos["_episode"]]
-                print(f"after {recorded.meter.step:,} sessions: mean return of an episode {returns.mean():,.0f}")
+                print(
+                    f"after {recorded.meter.step:,} sessions: mean return of an episode {returns.mean():,.0f}"
+                )
 
         with torch.no_grad():  # generalised advantage estimation
-            next_value, next_done, advantage = agent(observation)[3], done, torch.zeros(args.num_envs)
+            next_value, next_done, advantage = (
+                agent(observation)[3],
+                done,
+                torch.zeros(args.num_envs),
+            )
             advantages = torch.zeros(shape)
             for t in reversed(range(args.num_steps)):
                 going_on = args.gamma * (1 - next_done)
-                advantage = rewards[t] + going_on * next_value - values[t] + going_on * args.gae_lambda * advantage
+                advantage = (
+                    rewards[t]
+                    + going_on * next_value
+                    - values[t]
+                    + going_on * args.gae_lambda * advantage
+                )
                 advantages[t], next_value, next_done = advantage, values[t], dones[t]
 
-        batch = [data.flatten(0, 1) for data in (observations, actions, log_probs, advantages, advantages + values)]
+        batch = [
+            data.flatten(0, 1)
+            for data in (observations, actions, log_probs, advantages, advantages + values)
+        ]
         for _ in range(args.epochs):
             for rows in torch.randperm(args.num_steps * args.num_envs).chunk(args.minibatches):
                 seen, chosen, old_log_prob, gain, target = (data[rows] for data in batch)
                 _, log_prob, entropy, value = agent(seen, chosen)
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
                 ratio = (log_prob - old_log_prob).exp()
-                policy_loss = -torch.min(gain * ratio, gain * ratio.clamp(1 - args.clip, 1 + args.clip)).mean()
-                loss = policy_loss - args.entropy_weight * entropy.mean() + 0.5 * (value - target).square().mean()
+                policy_loss = -torch.min(
+                    gain * ratio, gain * ratio.clamp(1 - args.clip, 1 + args.clip)
+                ).mean()
+                loss = (
+                    policy_loss
+                    - args.entropy_weight * entropy.mean()
+                    + 0.5 * (value - target).square().mean()
+                )
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
@@ -112,7 +160,9 @@ def main() -> None:
     print(f"the best list earns {best:,.0f} in an episode of 1,000 sessions")
     print(f"PPO    regret {meter.totals[0]:9,.0f} in {meter.step:,} sessions")
     random = clickgym.make_agent("Random", gym.make(args.env), horizon=meter.step, seed=args.seed)
-    print(f"Random regret {clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}")
+    print(
+        f"Random regret {clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}"
+    )
 
 
 if __name__ == "__main__":

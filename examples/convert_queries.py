@@ -1,4 +1,5 @@
-"""Turn a copy of published click models of real queries into instance files: 60 of web search, or eight of advertising.
+"""Turn a copy of published click models of real queries into instance files: 60 of web search, or
+eight of advertising.
 
 python examples/convert_queries.py yandex60 yandex60_clickmodels.json --out folder
 python examples/convert_queries.py kdd_pbm kdd_pbm.json --out folder
@@ -6,13 +7,15 @@ clickgym run PBMRank-v0 --instance folder/yandex60-401.json
 
 The terms of both collections do not allow shipping the parameters with clickgym.
 
-``yandex60``: a co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex sessions of each query. The
-parameters stand in the PyClickLambdas repository; the copy of them is
-``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
+``yandex60``: a co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex
+sessions of each query. The parameters stand in the PyClickLambdas repository; the copy of them is
+``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...},
+...}}``.
 
-``kdd_pbm``: position-based models fitted to the log of the KDD Cup 2012, track 2, the data of Lagrée et al. 2016. The
-parameters stand in the ranking_bandits repository; the copy has the attractions and the examination of each query,
-``{"19": {"thetas": [...], "kappas": [1.0, ...]}, ...}``.
+``kdd_pbm``: position-based models fitted to the log of the KDD Cup 2012, track 2, the data of
+Lagrée et al. 2016. The parameters stand in the ranking_bandits repository; the copy has the
+attractions and the examination of each query, ``{"19": {"thetas": [...], "kappas": [1.0, ...]},
+...}``.
 """
 
 from __future__ import annotations
@@ -45,8 +48,9 @@ CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_rele
 def convert_yandex60(source: Path) -> list[Instance]:
     """The instances ``yandex60-<query>``, of five positions by default.
 
-    The items keep their order, that of one logged result page, so the identity is a list that was in production: the initial
-    ranking. The file's UBM puts "no click yet" into the last column; here it is column 0. The file's perseverance of the DBN,
+    The items keep their order, that of one logged result page, so the identity is a list that was
+    in production: the initial ranking. The file's UBM puts "no click yet" into the last column;
+    here it is column 0. The file's perseverance of the DBN,
     1 but for rounding, is an artefact of the fit: the models become SDBNs.
     """
     with faults_named(f"{source} is not the file of the 60 queries"):
@@ -59,23 +63,34 @@ def convert_yandex60(source: Path) -> list[Instance]:
             # Not every copy of the file has it.
             "chain": dict(zip(CONTINUES, shared["CCM"], strict=True)) if "CCM" in shared else None,
         }
-    return [yandex_instance(f"{source}, query {query}", query, queries[query], of_all) for query in queries]
+    return [
+        yandex_instance(f"{source}, query {query}", query, queries[query], of_all)
+        for query in queries
+    ]
 
 
-def yandex_instance(where: str, query: str, parameters: dict[str, Any], of_all: dict[str, Any]) -> Instance:
+def yandex_instance(
+    where: str, query: str, parameters: dict[str, Any], of_all: dict[str, Any]
+) -> Instance:
     """One query, by its parameters and those of all queries."""
     n_positions = len(of_all["examination"])
     with faults_named(where):
         models: list[ClickModel] = [
             CascadeModel(parameters["CM"], n_positions),
             PositionBasedModel(parameters["PBM"], of_all["examination"]),
-            TrustBiasModel(parameters["PBM"], of_all["examination"]),  # standard trust, as in the queries that ship
+            TrustBiasModel(
+                parameters["PBM"], of_all["examination"]
+            ),  # standard trust, as in the queries that ship
             DependentClickModel(parameters["DCM"], of_all["termination"]),
             UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
-            DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions),
+            DynamicBayesianModel(
+                parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions
+            ),
         ]
         if of_all["chain"]:
-            models.append(ClickChainModel(parameters["CCM"], n_positions=n_positions, **of_all["chain"]))
+            models.append(
+                ClickChainModel(parameters["CCM"], n_positions=n_positions, **of_all["chain"])
+            )
         return Instance(
             name=f"yandex60-{query}",
             models={model.kind: model for model in models},
@@ -87,10 +102,14 @@ def yandex_instance(where: str, query: str, parameters: dict[str, Any], of_all: 
 
 
 def convert_kdd_pbm(source: Path) -> list[Instance]:
-    """The instances ``kdd-<query>``, with as many positions as the query has examination probabilities."""
+    """The instances ``kdd-<query>``, with as many positions as the query has examination
+    probabilities.
+    """
     with faults_named(f"{source} is not the file of the advertising queries"):
         queries = dict(json.loads(source.read_text(encoding="utf-8")))
-    return [advertising_instance(f"{source}, query {query}", query, queries[query]) for query in queries]
+    return [
+        advertising_instance(f"{source}, query {query}", query, queries[query]) for query in queries
+    ]
 
 
 def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> Instance:
@@ -121,7 +140,9 @@ CONVERTERS = {"yandex60": convert_yandex60, "kdd_pbm": convert_kdd_pbm}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", choices=CONVERTERS, help="which models the file holds")
     parser.add_argument("source", type=Path, help="the file")
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")

@@ -4,7 +4,8 @@
 
 The same from the command line, in this folder:
 
-    clickgym run PBMRank-v0 --agents BatchRank custom_agent:ThompsonSampling --horizon 2e4 --runs 4 --out results/custom
+    clickgym run PBMRank-v0 --agents BatchRank custom_agent:ThompsonSampling --horizon 2e4 --runs 4
+    --out results/custom
 """
 
 from __future__ import annotations
@@ -37,18 +38,25 @@ class ThompsonSampling(Agent):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--horizon", type=float, default=2e4, help="sessions per run")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--out", required=True, help="folder of the results")
     arguments = parser.parse_args()
     results = clickgym.sweep(
-        ["PBMRank-v0", "CMRank-v0"], ["BatchRank", "custom_agent:ThompsonSampling"], arguments.horizon, arguments.runs,
+        ["PBMRank-v0", "CMRank-v0"],
+        ["BatchRank", "custom_agent:ThompsonSampling"],
+        arguments.horizon,
+        arguments.runs,
         out=arguments.out,
-    )  # fmt: skip
+    )
     print(results.table().select("env", "agent", "regret", "regret_ci95"))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))  # wherever it is started, the agent's module is found by its name
+    sys.path.insert(
+        0, str(Path(__file__).parent)
+    )  # wherever it is started, the agent's module is found by its name
     main()

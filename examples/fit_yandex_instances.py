@@ -2,8 +2,8 @@
 
     python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
 
-The log is not part of this project. The files hold estimated parameters of anonymous queries and nothing else of it;
-the same log gives the same files, byte for byte.
+The log is not part of this project. The files hold estimated parameters of anonymous queries and
+nothing else of it; the same log gives the same files, byte for byte.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ METHODS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("log", type=Path, help="yandex_sample_relpred_format.tsv.gz")
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
     arguments = parser.parse_args()
@@ -77,7 +79,9 @@ def main() -> None:
     instances = [instance_of(log, query) for query in np.unique(log.queries).tolist()]
     for instance in instances:
         instance.save(arguments.out / f"{instance.name}.json")
-    (arguments.out / "yandex-like.json").write_text(json.dumps(family(instances), indent=1, ensure_ascii=False) + "\n")
+    (arguments.out / "yandex-like.json").write_text(
+        json.dumps(family(instances), indent=1, ensure_ascii=False) + "\n"
+    )
     print(f"{len(instances)} queries, {len(log)} sessions -> {arguments.out}")
 
 
@@ -95,11 +99,16 @@ def instance_of(log: ClickLog, query: int) -> Instance:
     items = sorted(by_displays, key=digest)
     lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
     most_frequent = [log.item_labels[item] for item in lists[counts.argmax()]]
-    initial = [item for item in most_frequent if item in items] + [item for item in by_displays if item not in most_frequent]
-    models = {name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()}
+    initial = [item for item in most_frequent if item in items] + [
+        item for item in by_displays if item not in most_frequent
+    ]
+    models = {
+        name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()
+    }
     return Instance(
         name=instance_name(log, label),
-        models=models | {"TPBM": TrustBiasModel(models["PBM"].attraction, models["PBM"].examination)},
+        models=models
+        | {"TPBM": TrustBiasModel(models["PBM"].attraction, models["PBM"].examination)},
         n_positions=N_POSITIONS,
         description=f"real search query, {len(sessions)} sessions, 10 items (all click models)",
         origin=ORIGIN,
@@ -120,7 +129,9 @@ def digest(item: str) -> str:
 
 
 def rounded(model: ClickModel) -> ClickModel:
-    """The model with its parameters rounded, and with the termination at the last position that no log can tell."""
+    """The model with its parameters rounded, and with the termination at the last position that no
+    log can tell.
+    """
     values = model.to_dict()
     if "termination" in values:
         values["termination"][-1] = values["termination"][-2]
@@ -153,7 +164,10 @@ def family(instances: list[Instance]) -> dict[str, object]:
         "attraction": {name: beta(instances, name, "attraction") for name in instances[0].models},
         "satisfaction": {"DBN": beta(instances, "DBN", "satisfaction")},
         "perseverance": shared["DBN"]["perseverance"],
-        **{name: shared["CCM"][name] for name in ("continue_after_skip", "continue_after_click", "continue_after_relevant")},
+        **{
+            name: shared["CCM"][name]
+            for name in ("continue_after_skip", "continue_after_click", "continue_after_relevant")
+        },
         "examination": logit_line(shared["PBM"]["examination"], steps),
         "termination": logit_line(shared["DCM"]["termination"][:-1], steps[:-1]),
         "browsing_before_click": logit_line(browsing[:, 0], steps),
@@ -162,7 +176,9 @@ def family(instances: list[Instance]) -> dict[str, object]:
 
 
 def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
-    """The Beta distribution with the mean and variance of a parameter over all items of all queries."""
+    """The Beta distribution with the mean and variance of a parameter over all items of all
+    queries.
+    """
     values = np.concatenate([instance.models[model].to_dict()[parameter] for instance in instances])
     mean = values.mean()
     size = mean * (1 - mean) / values.var() - 1
@@ -171,7 +187,10 @@ def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
 
 def logit_line(probabilities: np.ndarray | list[float], *features: np.ndarray) -> list[float]:
     """Logistic regression of probabilities on a constant and features, by Newton's method."""
-    target, design = np.asarray(probabilities), np.column_stack([np.ones(len(probabilities)), *features])
+    target, design = (
+        np.asarray(probabilities),
+        np.column_stack([np.ones(len(probabilities)), *features]),
+    )
     coefficients = np.zeros(design.shape[1])
     for _ in range(50):
         fitted = 1 / (1 + np.exp(-design @ coefficients))

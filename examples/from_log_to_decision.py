@@ -1,9 +1,11 @@
-"""From a click log to a decision, where the truth is known: the log is simulated, and `decide` has to find the better list.
+"""From a click log to a decision, where the truth is known: the log is simulated, and `decide` has
+to find the better list.
 
     python examples/from_log_to_decision.py --out results/decision
 
-For a log of your own there is a command: ``clickgym decide LOG --query QUERY --out DIR``. Here users of a user browsing model,
-from an instance that comes with clickgym, meet the production list or, in a tenth of the sessions each, one of three others.
+For a log of your own there is a command: ``clickgym decide LOG --query QUERY --out DIR``. Here
+users of a user browsing model, from an instance that comes with clickgym, meet the production list
+or, in a tenth of the sessions each, one of three others.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from clickgym_logs import write_decisions
 
 
 class Production(clickgym.agents.Agent):
-    """The production list, and in three tenths of the sessions one of three other lists, so that lists can be compared."""
+    """The production list, and in three tenths of the sessions one of three other lists, so that
+    lists can be compared.
+    """
 
     def __init__(self, lists: list[np.ndarray], seed: int = 0) -> None:
         self.rng, self.lists = np.random.default_rng(seed), lists
@@ -28,14 +32,22 @@ class Production(clickgym.agents.Agent):
     def rank(self, observation: object) -> np.ndarray:
         return self.lists[self.rng.choice(4, p=[0.7, 0.1, 0.1, 0.1])]
 
-    def update(self, observation: object, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
+    def update(
+        self, observation: object, ranking: np.ndarray, clicks: np.ndarray, reward: float
+    ) -> None:
         """It does not learn."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=30_000, help="of the simulated log (default 30000)")
-    parser.add_argument("--out", type=Path, default=Path("results/decision"), help="folder of the page")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sessions", type=int, default=30_000, help="of the simulated log (default 30000)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/decision"), help="folder of the page"
+    )
     arguments = parser.parse_args()
 
     env = gym.make("UBMRank-v0")
@@ -46,10 +58,16 @@ def main() -> None:
     decision = clickgym_logs.decide(log)
     print(decision.sentence)
     for each in decision.measured:
-        truth = users.expected_reward([int(item) for item in each.labels]) - users.expected_reward(production[:5])
+        truth = users.expected_reward([int(item) for item in each.labels]) - users.expected_reward(
+            production[:5]
+        )
         low, high = each.interval
-        print(f"{', '.join(each.labels)}: {each.difference:+.3f} ({low:+.3f} to {high:+.3f}), truth {truth:+.3f}")
-    print(f"In {arguments.out}: {', '.join(file.name for file in write_decisions([decision], arguments.out))}")
+        print(
+            f"{', '.join(each.labels)}: {each.difference:+.3f} ({low:+.3f} to {high:+.3f}), truth {truth:+.3f}"
+        )
+    print(
+        f"In {arguments.out}: {', '.join(file.name for file in write_decisions([decision], arguments.out))}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Does PPO beat BatchRank on a real search query, and after how many sessions?
 
-Both rank for the same users, and both pay for their exploration: regret is counted from the first session on.
+Both rank for the same users, and both pay for their exploration: regret is counted from the first
+    session on.
 
     python examples/ppo_against_batchrank.py --horizon 1e5 --figure ppo.png
 """
@@ -18,9 +19,13 @@ from clickgym.agents import PPO, BatchRank, Random
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--env", default="PBMRank-v0")
-    parser.add_argument("--horizon", type=float, default=1e5, help="number of sessions (default: 1e5)")
+    parser.add_argument(
+        "--horizon", type=float, default=1e5, help="number of sessions (default: 1e5)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--figure", type=Path, help="save the regret curves, as .png or .svg")
     arguments = parser.parse_args()
@@ -29,7 +34,11 @@ def main() -> None:
     axes = plt.subplots()[1]
     print(f"{arguments.env}, {env.unwrapped.instance}, {arguments.horizon:,.0f} sessions")
     print(f"{'agent':<10} {'regret':>10} {'per session at the end':>24} {'sessions/s':>12}")
-    n_items, n_positions, seed = env.unwrapped.action_space.n_items, env.unwrapped.action_space.n_positions, arguments.seed
+    n_items, n_positions, seed = (
+        env.unwrapped.action_space.n_items,
+        env.unwrapped.action_space.n_positions,
+        arguments.seed,
+    )
     for agent in (
         Random(n_items, n_positions, seed=seed),
         BatchRank(n_items, n_positions, horizon=arguments.horizon, seed=seed),
@@ -39,10 +48,16 @@ def main() -> None:
         last_tenth = result.steps >= 0.9 * result.steps[-1]
         steps, regret = result.steps[last_tenth], result.regret[last_tenth]
         slope = (regret[-1] - regret[0]) / max(steps[-1] - steps[0], 1)
-        print(f"{result.agent:<10} {regret[-1]:>10,.0f} {slope:>24.4f} {steps[-1] / result.seconds:>12,.0f}")
+        print(
+            f"{result.agent:<10} {regret[-1]:>10,.0f} {slope:>24.4f} {steps[-1] / result.seconds:>12,.0f}"
+        )
         axes.loglog(result.steps, result.regret, label=result.agent)
     if arguments.figure:
-        axes.set(xlabel="sessions", ylabel="cumulative expected regret", title=f"{arguments.env} · {env.unwrapped.instance}")
+        axes.set(
+            xlabel="sessions",
+            ylabel="cumulative expected regret",
+            title=f"{arguments.env} · {env.unwrapped.instance}",
+        )
         axes.legend()
         axes.figure.savefig(arguments.figure)
 

@@ -13,7 +13,9 @@ import clickgym
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--horizon", type=float, default=1e6, help="sessions per run")
     horizon = parser.parse_args().horizon
 
@@ -27,7 +29,9 @@ def main() -> None:
     for name in ("BatchRank", "TopRank", "CascadeKLUCB"):
         agent = clickgym.make_agent(name, env, horizon=int(horizon), seed=0)
         result = clickgym.run(agent, gym.make("PBMRank-v0"), horizon, seed=0)
-        print(f"{name:13}regret {result.regret[-1]:7.0f}   clicks per session {result.clicks[-1] / horizon:.3f}")
+        print(
+            f"{name:13}regret {result.regret[-1]:7.0f}   clicks per session {result.clicks[-1] / horizon:.3f}"
+        )
 
 
 if __name__ == "__main__":

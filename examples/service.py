@@ -1,4 +1,5 @@
-"""A small service in one file: an agent for each query ranks for real users, and what it has acknowledged survives a kill.
+"""A small service in one file: an agent for each query ranks for real users, and what it has
+acknowledged survives a kill.
 
     python examples/service.py --store clicks.db --agent CascadeTS --positions 3
     curl localhost:8000/rank -d '{"query": "red shoes", "items": ["a", "b", "c", "d", "e"]}'
@@ -6,11 +7,13 @@
     curl localhost:8000/close -d '{"impression": 1}'
     curl localhost:8000/report
 
-`rank` shows a list, `click` reports a click on it, and `close` says that the user has left: then the agent learns. Each call is
-a row in SQLite before it is answered. An agent is the replay of the rows of its query, so it is the same after a restart.
+`rank` shows a list, `click` reports a click on it, and `close` says that the user has left: then
+the agent learns. Each call is a row in SQLite before it is answered. An agent is the replay of the
+rows of its query, so it is the same after a restart.
 
-One process serves a file. Several lists wait for their clicks at the same time, so the agent must learn from any list.
-Whoever may call the service may teach the agents: put what you know of users and bots before it.
+One process serves a file. Several lists wait for their clicks at the same time, so the agent must
+learn from any list. Whoever may call the service may teach the agents: put what you know of users
+and bots before it.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ def agent_class(name: str) -> type[Agent]:
     if issubclass(found, ContextualAgent | StateAgent):
         raise ValueError(f"{name} ranks by features or a state, and this service has none")
     if not found.learns_from_any_list:
-        raise ValueError(f"{name} does not learn from any list, and here lists wait for their clicks")
+        raise ValueError(
+            f"{name} does not learn from any list, and here lists wait for their clicks"
+        )
     try:
         found(2, 1, seed=0)
     except (TypeError, ValueError) as error:
@@ -73,18 +78,27 @@ class Service:
         seed: of the agents; that of each depends on its query, too.
 
     Raises:
-        ValueError: the agent cannot serve, another process has the file, or it was begun with other arguments.
+        ValueError: the agent cannot serve, another process has the file, or it was begun with other
+            arguments.
     """
 
     def __init__(self, store: str | Path, agent: str, n_positions: int, seed: int = 0) -> None:
         self.agent_class, self.n_positions, self.seed = agent_class(agent), n_positions, seed
         self.agents: dict[str, Agent] = {}
-        self.lock = threading.Lock()  # HTTP calls come in threads, and one at a time may use the agents
-        self.store = sqlite3.connect(store, timeout=1.0, isolation_level=None, check_same_thread=False)
+        self.lock = (
+            threading.Lock()
+        )  # HTTP calls come in threads, and one at a time may use the agents
+        self.store = sqlite3.connect(
+            store, timeout=1.0, isolation_level=None, check_same_thread=False
+        )
         try:
-            self.store.execute("PRAGMA locking_mode = EXCLUSIVE")  # a second process would have other agents
+            self.store.execute(
+                "PRAGMA locking_mode = EXCLUSIVE"
+            )  # a second process would have other agents
             self.store.execute("PRAGMA journal_mode = WAL")
-            self.store.execute("PRAGMA synchronous = NORMAL")  # FULL survives a loss of power, too, and is slower
+            self.store.execute(
+                "PRAGMA synchronous = NORMAL"
+            )  # FULL survives a loss of power, too, and is slower
             self.store.executescript(TABLES)
             settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
             self.store.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings.items())
@@ -106,7 +120,9 @@ class Service:
             try:
                 impression = self._write(query, "list", None, json.dumps(shown))
             except sqlite3.Error:
-                del self.agents[query]  # it has drawn a list that the table lacks: the next call replays the table
+                del self.agents[
+                    query
+                ]  # it has drawn a list that the table lacks: the next call replays the table
                 raise
         return {"impression": impression, "items": shown}
 
@@ -146,13 +162,21 @@ class Service:
         return known
 
     def _begin(self, query: str, items: Sequence[str] | None) -> None:
-        if not isinstance(query, str) or not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise ValueError("a new query needs a text as its name and a list of texts as its items")
+        if (
+            not isinstance(query, str)
+            or not isinstance(items, list)
+            or not all(isinstance(item, str) for item in items)
+        ):
+            raise ValueError(
+                "a new query needs a text as its name and a list of texts as its items"
+            )
         if len(set(items)) < max(len(items), self.n_positions):
             raise ValueError(f"a query needs at least {self.n_positions} items, each once")
         self.store.execute("INSERT INTO queries VALUES (?, ?)", [query, json.dumps(items)])
 
-    def _write(self, query: str, kind: str, impression: int | None, content: str | None) -> int | None:
+    def _write(
+        self, query: str, kind: str, impression: int | None, content: str | None
+    ) -> int | None:
         """Add an event; when this returns, it survives a kill."""
         row = [query, kind, impression, content]
         return self.store.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", row).lastrowid
@@ -165,7 +189,9 @@ class Service:
             row = self.store.execute(of_list, [impression]).fetchone()
         if row is None:
             raise ValueError(f"there is no impression {impression!r}")
-        later = self.store.execute("SELECT kind, content FROM events WHERE impression = ?", [impression]).fetchall()
+        later = self.store.execute(
+            "SELECT kind, content FROM events WHERE impression = ?", [impression]
+        ).fetchall()
         if ("close", None) in later:
             raise ValueError(f"the impression {impression} is closed")
         return row[0], json.loads(row[1]), {item for _, item in later}
@@ -178,15 +204,21 @@ class Service:
 
     def _replay(self, query: str) -> Agent:
         names = self._items(query)
-        agent = self.agent_class(len(names), self.n_positions, seed=zlib.crc32(f"{self.seed} {query}".encode()))
+        agent = self.agent_class(
+            len(names), self.n_positions, seed=zlib.crc32(f"{self.seed} {query}".encode())
+        )
         lists: dict[int, list[str]] = {}
         clicks: dict[int, set[str]] = {}
-        events = "SELECT number, kind, impression, content FROM events WHERE query = ? ORDER BY number"
+        events = (
+            "SELECT number, kind, impression, content FROM events WHERE query = ? ORDER BY number"
+        )
         for number, kind, impression, content in self.store.execute(events, [query]):
             if kind == "list":
                 lists[number], clicks[number] = json.loads(content), set()
                 if [names[item] for item in agent.rank(None)] != lists[number]:
-                    raise ValueError(f"the list {number} cannot be replayed: another version of clickgym has written it")
+                    raise ValueError(
+                        f"the list {number} cannot be replayed: another version of clickgym has written it"
+                    )
             elif kind == "click":
                 clicks[impression].add(content)
             else:
@@ -210,11 +242,17 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # an answer is sent as a whole, which spares 40 ms
 
     def do_POST(self) -> None:
-        calls = {"/rank": self.service.rank, "/click": self.service.click, "/close": self.service.close}
+        calls = {
+            "/rank": self.service.rank,
+            "/click": self.service.click,
+            "/close": self.service.close,
+        }
         size = int(self.headers.get("Content-Length", 0))
         if self.path not in calls or size > LONGEST_BODY:
             self.close_connection = True
-            self._answer(400, {"error": f"expected {', '.join(calls)} with at most {LONGEST_BODY:,} bytes"})
+            self._answer(
+                400, {"error": f"expected {', '.join(calls)} with at most {LONGEST_BODY:,} bytes"}
+            )
             return
         try:
             self._answer(200, calls[self.path](**json.loads(self.rfile.read(size))))

@@ -1,7 +1,9 @@
 """Flip single bits in everything that the packages write and read back, and see what reading says.
 
-Each flip must be refused by one line that names the file, or do no harm: the values that are read are equal. Files without a
-checksum may hold other values after a flip: those that people write and edit (JSON of instances, CSV).
+Each flip must be refused by one line that names the file, or do no harm: the values that are read
+are equal. Files without a
+checksum may hold other values after a flip: those that people write and edit (JSON of instances,
+    CSV).
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ import clickgym
 from clickgym.core.files import write_whole
 from clickgym.envs import Instance, load_instance
 from clickgym.runner.results import read_results
-from clickgym_logs import ClickLog, contextual_instance, read_log, read_policy, read_ratings, record, write_tidy
+from clickgym_logs import (
+    ClickLog,
+    contextual_instance,
+    read_log,
+    read_policy,
+    read_ratings,
+    record,
+    write_tidy,
+)
 
 PATIENCE = 60.0
 """Seconds after which a flip counts as waiting for ever."""
@@ -50,20 +60,28 @@ def kinds(folder: Path) -> dict[str, Kind]:
     trained.save(folder / "agent.npz")
     np.savez(folder / "policy.npz", scores=np.linspace(0, 1, 10))
     load_instance("yandex-9982").save(folder / "instance.json")
-    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=3,n_features=3,seed=1")
+    env = gym.make(
+        "ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=3,n_features=3,seed=1"
+    )
     log = record(clickgym.make_agent("Random", env, seed=0), env, 100, seed=0)
     for ending in ("parquet", "csv", "csv.gz"):
         write_tidy(log, folder / f"log.{ending}")
-    ratings = [f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 15)]
+    ratings = [
+        f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 15)
+    ]
     write_whole(folder / "ratings.csv", "\n".join(["userId,movieId,rating", *ratings, ""]))
-    contextual_instance(read_ratings(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0).save(folder / "features.json")
+    contextual_instance(
+        read_ratings(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0
+    ).save(folder / "features.json")
 
     finished = [out / "results.parquet", out / "timings.parquet", out / "config.json"]
     trials = tuple(sorted((out / "cells").iterdir()))
     return {
         "trial, sweep over it": Kind(trials, lambda _: _sweep(out)),
         "tables, report of them": Kind(tuple(finished[:2]), lambda _: _results(out)),
-        "tables, sweep over them": Kind(tuple(finished[:2]), lambda _: (_sweep(out), _results(out))),
+        "tables, sweep over them": Kind(
+            tuple(finished[:2]), lambda _: (_sweep(out), _results(out))
+        ),
         "config.json, report": Kind((finished[2],), lambda _: _results(out)),
         "config.json, sweep over it": Kind((finished[2],), lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
@@ -78,7 +96,9 @@ def kinds(folder: Path) -> dict[str, Kind]:
 
 
 def _sweep(out: Path) -> Any:
-    table = clickgym.sweep(ENVS, AGENTS, 300, 3, out=out, checkpoints=[10, 100, 300], seed=5, n_jobs=1).frame
+    table = clickgym.sweep(
+        ENVS, AGENTS, 300, 3, out=out, checkpoints=[10, 100, 300], seed=5, n_jobs=1
+    ).frame
     return table.rows(), dict(table.schema)
 
 
@@ -103,8 +123,12 @@ def _agent(path: Path) -> Any:
 def _policy(path: Path) -> Any:
     items = np.tile(np.arange(10), (2, 1))
     labels = tuple(map(str, range(10)))
-    policy: Any = read_policy(str(path), ClickLog(items, np.zeros_like(items), [0, 0], labels, ("q",)))
-    return {name: np.asarray(value).tolist() for name, value in vars(policy).items() if name != "rng"}
+    policy: Any = read_policy(
+        str(path), ClickLog(items, np.zeros_like(items), [0, 0], labels, ("q",))
+    )
+    return {
+        name: np.asarray(value).tolist() for name, value in vars(policy).items() if name != "rng"
+    }
 
 
 def _log(path: Path) -> Any:
@@ -116,12 +140,26 @@ def _instance(path: Path) -> Any:
     instance: Instance = load_instance(path)
     listed = None if instance.initial_ranking is None else instance.initial_ranking.tolist()
     models = {kind: model.to_dict() for kind, model in instance.models.items()}
-    return instance.name, instance.description, instance.origin, instance.n_positions, listed, dict(instance.estimation), models
+    return (
+        instance.name,
+        instance.description,
+        instance.origin,
+        instance.n_positions,
+        listed,
+        dict(instance.estimation),
+        models,
+    )
 
 
 def _ratings(path: Path) -> Any:
     read = read_ratings(path)
-    return read.users.tolist(), read.items.tolist(), read.stars.tolist(), read.user_labels, read.item_labels
+    return (
+        read.users.tolist(),
+        read.items.tolist(),
+        read.stars.tolist(),
+        read.user_labels,
+        read.item_labels,
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- flipping
@@ -136,7 +174,8 @@ def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
         rng: chooses file and bit.
 
     Returns:
-        ``"refused"``, ``"equal"``, ``"other values"`` or ``"broken"``; and where, with what was said.
+        ``"refused"``, ``"equal"``, ``"other values"`` or ``"broken"``; and where, with what was
+        said.
     """
     path = kind.files[rng.integers(len(kind.files))]
     content = path.read_bytes()
@@ -157,7 +196,9 @@ def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return repr(one) == repr(other)  # of which, unlike of values, those that are not a number are equal
+    return repr(one) == repr(
+        other
+    )  # of which, unlike of values, those that are not a number are equal
 
 
 def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,11 @@ FLAGS = """headless=new no-sandbox disable-gpu disable-quic no-first-run disable
 
 def started(profile: Path) -> Iterator[webdriver.Chrome]:
     """A browser whose files are in a folder."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
         pytest.skip("no Chromium with its driver: apt-get install chromium chromium-driver")
@@ -29,7 +33,9 @@ def started(profile: Path) -> Iterator[webdriver.Chrome]:
         options.add_argument(f"--{flag}")
     options.add_experimental_option("prefs", {"download.default_directory": str(profile)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options, Service(driver))  # both paths given: selenium looks for nothing
+    browser = webdriver.Chrome(
+        options, Service(driver)
+    )  # both paths given: selenium looks for nothing
     browser.downloads = profile
     yield browser
     browser.quit()
@@ -43,7 +49,9 @@ def look(browser, width, scheme="light", height=900):
 
 
 def wait(browser, script):
-    WebDriverWait(browser, 20, 0.05).until(lambda driver: driver.execute_script(script), f"not within 20 s: {script}")
+    WebDriverWait(browser, 20, 0.05).until(
+        lambda driver: driver.execute_script(script), f"not within 20 s: {script}"
+    )
 
 
 def find(page, selector):
@@ -56,7 +64,11 @@ def click(page, selector):
 
 def shown(page, selector):
     """The texts of the elements that a reader sees."""
-    return [" ".join(one.text.split()) for one in page.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
+    return [
+        " ".join(one.text.split())
+        for one in page.find_elements(By.CSS_SELECTOR, selector)
+        if one.is_displayed()
+    ]
 
 
 def luminance(colour):

@@ -1,6 +1,8 @@
-"""The click models told as stories of coin flips, their exact laws by enumeration, and a test of samples against a law.
+"""The click models told as stories of coin flips, their exact laws by enumeration, and a test of
+samples against a law.
 
-The stories are written from the models' definitions, one flip for each latent event, and share no code with the package.
+The stories are written from the models' definitions, one flip for each latent event, and share no
+code with the package.
 """
 
 from __future__ import annotations
@@ -80,7 +82,11 @@ def click_chain(flip, model, ranking, clicks, examined):
         if flip(model.attraction[item]):
             clicks[k] = 1
             relevant = flip(model.attraction[item])  # a coin of its own
-            go_on = model.parameters.continue_after_relevant if relevant else model.parameters.continue_after_click
+            go_on = (
+                model.parameters.continue_after_relevant
+                if relevant
+                else model.parameters.continue_after_click
+            )
         if not flip(go_on):
             break
     return -1
@@ -113,19 +119,25 @@ def make_model(model_class, n_items, n_positions, probabilities):
         return CascadeModel(attraction, n_positions)
     if model_class is DynamicBayesianModel:
         perseverance = float(probabilities(1)[0])
-        return DynamicBayesianModel(attraction, probabilities(n_items), perseverance, n_positions=n_positions)
+        return DynamicBayesianModel(
+            attraction, probabilities(n_items), perseverance, n_positions=n_positions
+        )
     if model_class is ClickChainModel:
         return ClickChainModel(attraction, *map(float, probabilities(3)), n_positions)
     if model_class is TrustBiasModel:
         trust_irrelevant, trust_relevant = np.sort(probabilities((2, n_positions)), axis=0)
-        return TrustBiasModel(attraction, probabilities(n_positions), trust_relevant, trust_irrelevant)
+        return TrustBiasModel(
+            attraction, probabilities(n_positions), trust_relevant, trust_irrelevant
+        )
     if model_class is UserBrowsingModel:
         return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
     return model_class(attraction, probabilities(n_positions))
 
 
 def arguments_of(env_id, n_items, n_positions, probabilities):
-    """Parameters of a registered environment as keyword arguments; users who may change have a single epoch."""
+    """Parameters of a registered environment as keyword arguments; users who may change have a
+    single epoch.
+    """
     environment = ENVIRONMENTS[env_id]
     description = make_model(environment.click_model, n_items, n_positions, probabilities).to_dict()
     if environment.form:
@@ -153,7 +165,8 @@ def play(model, ranking, script):
 
 
 def exact_law(model, ranking):
-    """The probability of each ``(clicks, examined, satisfied)``: every sequence of coin flips is played once.
+    """The probability of each ``(clicks, examined, satisfied)``: every sequence of coin flips is
+    played once.
 
     ``satisfied`` is the position at which the user left satisfied, or -1.
     """
@@ -186,7 +199,9 @@ def realised_reward(reward, cutoff, clicks, satisfied):
 
 
 def assert_uniform(samples, support):
-    """That ``samples`` are independent uniform draws from a support; a false alarm in one of 10⁵ cases."""
+    """That ``samples`` are independent uniform draws from a support; a false alarm in one of 10⁵
+    cases.
+    """
     law = dict.fromkeys(support)
     law = dict.fromkeys(law, 1 / len(law))
     samples = list(samples)
@@ -198,7 +213,8 @@ def assert_uniform(samples, support):
 def assert_sampled_from(law, samples, false_alarm=FALSE_ALARM):
     """A chi-square test of the null hypothesis that ``samples`` are independent draws from ``law``.
 
-    Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law holds far out in its tail.
+    Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law
+    holds far out in its tail.
     """
     counts = Counter(samples)
     assert set(counts) <= set(law), "an impossible outcome was drawn"

@@ -16,7 +16,10 @@ PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 def module_names(*packages: str) -> Iterator[str]:
     """Every module of some packages; of those of the library, if none is named."""
-    for package in packages or tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]:
+    for package in (
+        packages
+        or tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    ):
         yield package
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if not module.ispkg:

@@ -1,10 +1,12 @@
-"""Short runs of every agent at the edges of everything: what `tests/agents/test_edges.py` and the long hunt of
-`benchmarks/reliability/edges.py` play.
+"""Short runs of every agent at the edges of everything: what `tests/agents/test_edges.py` and the
+long hunt of `benchmarks/reliability/edges.py` play.
 
-A case is a function of its agent's name and a seed: click model (of any class, changing or not, contextual for the contextual
-agents), sizes, probabilities at 0, 1 and next to them, hyper-parameters at the ends of their ranges, reward, feedback,
-features. `play` plays it in both engines, and says what is at fault: a list that the reference does not allow, a state that
-is not that of the reference, lists or states in which the engines differ, a number that is not finite, or an error.
+A case is a function of its agent's name and a seed: click model (of any class, changing or not,
+contextual for the contextual agents), sizes, probabilities at 0, 1 and next to them,
+hyper-parameters at the ends of their ranges, reward, feedback, features. `play` plays it in both
+engines, and says what is at fault: a list that the reference does not allow, a state that is not
+that of the reference, lists or states in which the engines differ, a number that is not finite, or
+an error.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Case:
     Attributes:
         name, seed: what the rest follows from.
         users, reward, cutoff: of the environment.
-        magnify: by what the environment's features are multiplied; other than 1 it is played in Python only.
+        magnify: by what the environment's features are multiplied; other than 1 it is played in
+        Python only.
         arguments: of the agent.
         n_sessions: how many.
     """
@@ -73,11 +76,15 @@ class Case:
 
     def agent(self) -> CompiledAgent:
         """Raises ValueError where the agent refuses its arguments."""
-        return EVERY_AGENT[self.name](self.users.n_items, self.users.n_positions, seed=self.seed, **self.arguments)
+        return EVERY_AGENT[self.name](
+            self.users.n_items, self.users.n_positions, seed=self.seed, **self.arguments
+        )
 
     def __str__(self) -> str:
         users = f"{self.users.kind}, L={self.users.n_items}, K={self.users.n_positions}"
-        return f"{self.name}, seed {self.seed} ({users}, {self.arguments}, {self.n_sessions} sessions)"
+        return (
+            f"{self.name}, seed {self.seed} ({users}, {self.arguments}, {self.n_sessions} sessions)"
+        )
 
 
 class Magnified(gym.ObservationWrapper):
@@ -94,7 +101,9 @@ class Magnified(gym.ObservationWrapper):
 # -------------------------------------------------------------------------------------------------------------- drawing
 
 
-def draw(name: str, seed: int, kinds: Sequence[str] = tuple(CLICK_MODELS), most_sessions: int = 40) -> Case:
+def draw(
+    name: str, seed: int, kinds: Sequence[str] = tuple(CLICK_MODELS), most_sessions: int = 40
+) -> Case:
     """The case of an agent and a seed, with a click model of one of the given kinds."""
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
     n_items = int(rng.choice([1, 2, 2, 3, 4, 6]))
@@ -106,17 +115,27 @@ def draw(name: str, seed: int, kinds: Sequence[str] = tuple(CLICK_MODELS), most_
         users = _contextual(users, rng)
     elif rng.random() < 0.15:
         changed = _click_model(kind, n_items, n_positions, rng)
-        users = PiecewiseStationaryModel([users, changed], starts=[0, int(rng.integers(1, n_sessions))])
-    magnify = float(rng.choice([1e3, 1e5])) if name in CONTEXTUAL_AGENTS and rng.random() < 0.1 else 1.0
+        users = PiecewiseStationaryModel(
+            [users, changed], starts=[0, int(rng.integers(1, n_sessions))]
+        )
+    magnify = (
+        float(rng.choice([1e3, 1e5])) if name in CONTEXTUAL_AGENTS and rng.random() < 0.1 else 1.0
+    )
     reward = str(rng.choice(users.rewards))
     if isinstance(users, ContextualModel) and isinstance(users.base, TrustBiasModel):
         reward = "clicks"  # the only one there
     cutoff = None if rng.random() < 0.7 else int(rng.integers(1, n_positions + 1))
-    return Case(name, seed, users, reward, cutoff, magnify, _arguments(name, users, rng), n_sessions)
+    return Case(
+        name, seed, users, reward, cutoff, magnify, _arguments(name, users, rng), n_sessions
+    )
 
 
-def _probabilities(shape: tuple[int, ...], rng: np.random.Generator, least: float = 0.0) -> np.ndarray:
-    """Random ones, edges, all equal, one certain, or one impossible, or round ones, whose quotients are nearly whole."""
+def _probabilities(
+    shape: tuple[int, ...], rng: np.random.Generator, least: float = 0.0
+) -> np.ndarray:
+    """Random ones, edges, all equal, one certain, or one impossible, or round ones, whose quotients
+    are nearly whole.
+    """
     edges = np.unique(np.maximum(PROBABILITIES, least))
     how = rng.integers(7)
     if how == 6:
@@ -134,9 +153,13 @@ def _probabilities(shape: tuple[int, ...], rng: np.random.Generator, least: floa
     return values
 
 
-def _click_model(kind: type[ClickModel], n_items: int, n_positions: int, rng: np.random.Generator) -> ClickModel:
+def _click_model(
+    kind: type[ClickModel], n_items: int, n_positions: int, rng: np.random.Generator
+) -> ClickModel:
     sizes = {"L": (n_items,), "K": (n_positions,), "KK": (n_positions, n_positions), "": ()}
-    positions = {"n_positions": n_positions} if "n_positions" in inspect.signature(kind).parameters else {}
+    positions = (
+        {"n_positions": n_positions} if "n_positions" in inspect.signature(kind).parameters else {}
+    )
     while True:
         drawn = {name: _probabilities(sizes[shape], rng) for name, shape in kind.shapes.items()}
         given: dict[str, Any] = {name: values.tolist() for name, values in drawn.items()}
@@ -149,7 +172,8 @@ def _click_model(kind: type[ClickModel], n_items: int, n_positions: int, rng: np
 
 
 def _contextual(base: ClickModel, rng: np.random.Generator) -> ContextualModel:
-    """Attraction from labels at the edges, or linear; features that are zero, equal, tiny, d = 1 or d > L.
+    """Attraction from labels at the edges, or linear; features that are zero, equal, tiny, d = 1 or
+    d > L.
 
     The pool has a few candidates more than a session.
     """
@@ -169,7 +193,9 @@ def _contextual(base: ClickModel, rng: np.random.Generator) -> ContextualModel:
     if rng.random() < 0.5:
         theta = rng.random(d) * (rng.random(d) < 0.7)
         theta /= max(np.linalg.norm(theta) * (1 + 1e-12), 1.0)
-        return LinearModel(base, theta, items, **{name: values[0] for name, values in others.items()})
+        return LinearModel(
+            base, theta, items, **{name: values[0] for name, values in others.items()}
+        )
     return LabelledModel(base, [np.arange(n)], [_probabilities((n,), rng)], items, **others)
 
 
@@ -177,9 +203,15 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
     n_items, n_positions = users.n_items, users.n_positions
     positive = [p for p in PROBABILITIES if p > 0]
     below_one = [p for p in positive if p < 1]
-    lists = [None, rng.permutation(n_items)[:n_positions].tolist(), rng.permutation(n_items).tolist()]
+    lists = [
+        None,
+        rng.permutation(n_items)[:n_positions].tolist(),
+        rng.permutation(n_items).tolist(),
+    ]
     known = _probabilities((n_positions,), rng, LEAST_EXAMINATION)
-    if isinstance(users, PositionBasedModel) and rng.random() < 0.7:  # else the agent is told what is not so
+    if (
+        isinstance(users, PositionBasedModel) and rng.random() < 0.7
+    ):  # else the agent is told what is not so
         known = np.maximum(users.examination, LEAST_EXAMINATION)
     if name == "UBMLinUCB":
         known = _probabilities((n_positions, n_positions), rng)
@@ -189,8 +221,12 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "ranking": lambda: lists[1],
         "examination": known.tolist,
         "epsilon": lambda: float(rng.choice(PROBABILITIES if "Greedy" in name else SCALES)),
-        "gamma": lambda: int(rng.choice([1, 2, 10, 10**9])) if "GRAB" in name else float(rng.choice(positive)),
-        "delta": lambda: max(float(rng.choice(below_one)), 0.0 if name == "BubbleRank" else LEAST_DELTA),
+        "gamma": lambda: (
+            int(rng.choice([1, 2, 10, 10**9])) if "GRAB" in name else float(rng.choice(positive))
+        ),
+        "delta": lambda: max(
+            float(rng.choice(below_one)), 0.0 if name == "BubbleRank" else LEAST_DELTA
+        ),
         "tau": lambda: int(rng.choice([1, 2, 7, 1000])),
         "position_order": lambda: rng.permutation(n_positions).tolist(),
         "initial": lambda: lists[int(rng.integers(3))],
@@ -211,7 +247,10 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         if (
             parameter.kind is not parameter.VAR_KEYWORD
             and key != "seed"
-            and (required or rng.random() < (0.4 if key in ("epsilon", "ridge", "alpha", "gamma") else 0.7))
+            and (
+                required
+                or rng.random() < (0.4 if key in ("epsilon", "ridge", "alpha", "gamma") else 0.7)
+            )
         ):
             arguments[key] = values[key]() if key in values else _of_its_class(name, key, rng)
     if "horizon" in arguments:
@@ -220,7 +259,9 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
 
 
 def _of_its_class(name: str, key: str, rng: np.random.Generator) -> Any:
-    """A hyper-parameter that has no edges of its own here: a flag, or an end of what may be searched."""
+    """A hyper-parameter that has no edges of its own here: a flag, or an end of what may be
+    searched.
+    """
     agent = EVERY_AGENT[name]
     default = inspect.signature(agent).parameters[key].default
     if isinstance(default, bool):
@@ -250,12 +291,24 @@ class Fault(Exception):
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
 # Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no other list, no item that is
 # surely better, and no candidate left.
-BOUNDLESS = {"rest", "floor", "log_miss", "ahead", "detour", "potential", "weakest", "log_rest", "stay"}
+BOUNDLESS = {
+    "rest",
+    "floor",
+    "log_miss",
+    "ahead",
+    "detour",
+    "potential",
+    "weakest",
+    "log_rest",
+    "stay",
+}
 
 
 def check_finite(state: Any) -> None:
     """Refuse what is not finite; after `rank`, when every index is that of the present counts."""
-    counts = [getattr(state, name) for name in ("examined", "displays", "pulls") if name in state._fields]
+    counts = [
+        getattr(state, name) for name in ("examined", "displays", "pulls") if name in state._fields
+    ]
     for name, value in state._asdict().items():
         values = np.asarray(value)
         bad = ~np.isfinite(values)
@@ -286,7 +339,8 @@ class Followed(Agent):
         try:
             check_finite(self.agent.state)
             self._check(
-                self.reference.allows(ranking.tolist(), self.agent.state, features), "the reference does not allow the list"
+                self.reference.allows(ranking.tolist(), self.agent.state, features),
+                "the reference does not allow the list",
             )
         except Fault as fault:
             self.fault = f"session {len(self.lists)}: {fault}"
@@ -297,14 +351,18 @@ class Followed(Agent):
         self.agent.update(observation, ranking, clicks, reward)
         self.reference.learn(ranking.tolist(), clicks.tolist())
         try:
-            self._check(self.reference.agrees(self.agent.state), "the state is not that of the reference")
+            self._check(
+                self.reference.agrees(self.agent.state), "the state is not that of the reference"
+            )
         except Fault as fault:
             self.fault = f"session {len(self.lists)}: {fault}"
             raise
 
 
 def play(case: Case, *, compiled: bool = True) -> str:
-    """Play a case in Python, and in compiled code; what is at fault, ``""`` if nothing is, or ``"refused: ..."``."""
+    """Play a case in Python, and in compiled code; what is at fault, ``""`` if nothing is, or
+    ``"refused: ..."``.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of weights that increase with the position
         try:
@@ -314,7 +372,14 @@ def play(case: Case, *, compiled: bool = True) -> str:
         python = Followed(followed, reference_of(followed))
         steps = np.arange(1, case.n_sessions + 1)
         try:
-            measured = clickgym.run(python, case.env(), case.n_sessions, seed=case.seed, checkpoints=steps, engine="python")
+            measured = clickgym.run(
+                python,
+                case.env(),
+                case.n_sessions,
+                seed=case.seed,
+                checkpoints=steps,
+                engine="python",
+            )
         except Exception as error:
             return python.fault or f"in Python, {error!r}"
         regret = np.diff(measured.regret, prepend=0.0)
@@ -325,9 +390,14 @@ def play(case: Case, *, compiled: bool = True) -> str:
         env, lists = case.env(), []
         try:
             again = clickgym.run(
-                second, env, case.n_sessions, seed=case.seed, checkpoints=steps, engine="compiled",
+                second,
+                env,
+                case.n_sessions,
+                seed=case.seed,
+                checkpoints=steps,
+                engine="compiled",
                 on_chunk=lambda _: lists.append(env.unwrapped._rankings[0].tolist()),
-            )  # fmt: skip
+            )
         except Exception as error:
             return f"compiled, {error!r}"
         if lists != python.lists:

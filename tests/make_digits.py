@@ -1,6 +1,8 @@
-"""Make ``tests/data/digits.json``, and the log beside it: ``python tests/make_digits.py``, with the code whose digits are kept.
+"""Make ``tests/data/digits.json``, and the log beside it: ``python tests/make_digits.py``, with the
+code whose digits are kept.
 
-It has run on version 3.0 (commit 2fda8eef). Run it again only to add cases, on a checkout of that commit.
+It has run on version 3.0 (commit 2fda8eef). Run it again only to add cases, on a checkout of that
+commit.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import clickgym
 
 SEED = 61
 MODELS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
-IDS = [form + model for form in ("", "NonStationary", "Contextual") for model in MODELS] + ["CascadeMDP"]
+IDS = [form + model for form in ("", "NonStationary", "Contextual") for model in MODELS] + [
+    "CascadeMDP"
+]
 CHANGING = {"instance": "abrupt:length=500"}
 
 # Where an agent plays: the default instance of an id without "Rank-v0", or [id, arguments].
@@ -51,32 +55,96 @@ HOMES: dict[str, list[Any]] = {
     "RankedExp3": ["PBM", "CM", "UBM", ["NonStationaryPBM", CHANGING]],
     "RankedKLUCB": ["PBM", "CM", "DBN"],
     "BatchRank": ["CM", "PBM", "UBM", "DBN"],
-    "TopRank": ["PBM", "CM", "DCM", "UBM", "TPBM", ["PBM", {"instance": "li2019-chi-min:i=3"}], "CascadeMDP"],
-    "BubbleRank": ["CM", "PBM", "DCM", "DBN", ["PBM", {"instance": "in-production"}], ["CM", {"instance": "in-production"}]],
-    "CascadeDUCB": [["NonStationaryCM", CHANGING], ["NonStationaryDBN", CHANGING], "NonStationaryPBM", "CM"],
-    "CascadeSWUCB": [["NonStationaryCM", CHANGING], ["NonStationaryDCM", CHANGING], "NonStationaryPBM", "CM"],
+    "TopRank": [
+        "PBM",
+        "CM",
+        "DCM",
+        "UBM",
+        "TPBM",
+        ["PBM", {"instance": "li2019-chi-min:i=3"}],
+        "CascadeMDP",
+    ],
+    "BubbleRank": [
+        "CM",
+        "PBM",
+        "DCM",
+        "DBN",
+        ["PBM", {"instance": "in-production"}],
+        ["CM", {"instance": "in-production"}],
+    ],
+    "CascadeDUCB": [
+        ["NonStationaryCM", CHANGING],
+        ["NonStationaryDBN", CHANGING],
+        "NonStationaryPBM",
+        "CM",
+    ],
+    "CascadeSWUCB": [
+        ["NonStationaryCM", CHANGING],
+        ["NonStationaryDCM", CHANGING],
+        "NonStationaryPBM",
+        "CM",
+    ],
     "GLRCascadeKLUCB": [
         ["NonStationaryCM", CHANGING],
         ["NonStationaryCM", {"instance": "li2019-two-changes:length=700"}],
         ["NonStationaryPBM", CHANGING],
         "CM",
     ],
-    "PBMUCB": ["PBM", ["PBM", {"instance": "lagree2016-small"}], ["PBM", {"instance": "uniform:seed=1"}], "TPBM"],
-    "PBMPIE": ["PBM", ["PBM", {"instance": "lagree2016-small"}], ["PBM", {"instance": "uniform:seed=1"}], "TPBM"],
-    "PBMTS": ["PBM", ["PBM", {"instance": "lagree2016-small"}], ["PBM", {"instance": "uniform:seed=1"}], "TPBM"],
-    "BCMPTS": ["PBM", ["PBM", {"instance": "lagree2016-small"}], ["PBM", {"instance": "uniform:seed=1"}], "TPBM"],
+    "PBMUCB": [
+        "PBM",
+        ["PBM", {"instance": "lagree2016-small"}],
+        ["PBM", {"instance": "uniform:seed=1"}],
+        "TPBM",
+    ],
+    "PBMPIE": [
+        "PBM",
+        ["PBM", {"instance": "lagree2016-small"}],
+        ["PBM", {"instance": "uniform:seed=1"}],
+        "TPBM",
+    ],
+    "PBMTS": [
+        "PBM",
+        ["PBM", {"instance": "lagree2016-small"}],
+        ["PBM", {"instance": "uniform:seed=1"}],
+        "TPBM",
+    ],
+    "BCMPTS": [
+        "PBM",
+        ["PBM", {"instance": "lagree2016-small"}],
+        ["PBM", {"instance": "uniform:seed=1"}],
+        "TPBM",
+    ],
     "PBMHB": ["PBM", "TPBM", "UBM", ["PBM", {"instance": "position-bias"}]],
     "GRAB": ["PBM", "TPBM", "CM", ["PBM", {"instance": "position-bias"}]],
     "UniRank": ["PBM", "CM", "DBN", ["PBM", {"instance": "position-bias"}]],
     "MixTS": ["PBM", "UBM", "DBN", ["NonStationaryPBM", CHANGING]],
     "UBMLinUCB": ["ContextualUBM", "ContextualPBM", ["ContextualUBM", {"instance": "personal"}]],
-    "C2UCB": ["ContextualPBM", "ContextualUBM", "ContextualDBN", ["ContextualPBM", {"instance": "personal:form=inner"}]],
+    "C2UCB": [
+        "ContextualPBM",
+        "ContextualUBM",
+        "ContextualDBN",
+        ["ContextualPBM", {"instance": "personal:form=inner"}],
+    ],
     "CMLinUCB": ["ContextualCM", "ContextualUBM", ["ContextualCM", {"instance": "personal"}]],
     "DCMLinUCB": ["ContextualDCM", "ContextualCCM", "ContextualUBM"],
     "PBMLinUCB": ["ContextualPBM", "ContextualUBM", "ContextualTPBM"],
-    "LinearTS": ["ContextualPBM", "ContextualCM", "ContextualUBM", ["ContextualUBM", {"instance": "personal"}]],
-    "PDGD": ["ContextualPBM", "ContextualDBN", "ContextualUBM", ["ContextualUBM", {"instance": "network"}]],
-    "CascadeVI": ["CascadeMDP", ["CascadeMDP", {"instance": "habit"}], ["CascadeMDP", {"instance": "independent"}]],
+    "LinearTS": [
+        "ContextualPBM",
+        "ContextualCM",
+        "ContextualUBM",
+        ["ContextualUBM", {"instance": "personal"}],
+    ],
+    "PDGD": [
+        "ContextualPBM",
+        "ContextualDBN",
+        "ContextualUBM",
+        ["ContextualUBM", {"instance": "network"}],
+    ],
+    "CascadeVI": [
+        "CascadeMDP",
+        ["CascadeMDP", {"instance": "habit"}],
+        ["CascadeMDP", {"instance": "independent"}],
+    ],
 }
 
 # Sessions of one seed beside those of the default instances.
@@ -140,19 +208,30 @@ def environments() -> Iterator[dict[str, Any]]:
     for name, kwargs, seed, num_envs in [*defaults, *((*other, SEED, None) for other in OTHERS)]:
         space: Any = gym.make(f"{name}Rank-v0", **kwargs).action_space
         sizes = {"n_items": space.n_items, "n_positions": space.n_positions}
-        case = {"env": f"{name}Rank-v0", "kwargs": kwargs, "seed": seed, "num_envs": num_envs} | sizes
+        case = {
+            "env": f"{name}Rank-v0",
+            "kwargs": kwargs,
+            "seed": seed,
+            "num_envs": num_envs,
+        } | sizes
         yield case | digits.watch(case)
 
 
 def write_log() -> None:
-    """Random lists of two queries, and clicks by the DBN; one list in ten ends after three items."""
+    """Random lists of two queries, and clicks by the DBN; one list in ten ends after three
+    items.
+    """
     rows = ["query,items,clicks"]
     for query, instance in enumerate(("yandex-9982", "yandex-990")):
         env = gym.make("DBNRank-v0", instance=instance)
         log = clickgym.record(clickgym.make_agent("Random", env, seed=SEED), env, 2000, seed=SEED)
-        for session, (items, clicks) in enumerate(zip(log.items.tolist(), log.clicks.tolist(), strict=True)):
+        for session, (items, clicks) in enumerate(
+            zip(log.items.tolist(), log.clicks.tolist(), strict=True)
+        ):
             end = len(items) if session % 10 else 3
-            rows.append(f"{query},{' '.join(map(str, items[:end]))},{''.join(map(str, clicks[:end]))}")
+            rows.append(
+                f"{query},{' '.join(map(str, items[:end]))},{''.join(map(str, clicks[:end]))}"
+            )
     digits.LOG.write_text("\n".join([*rows, ""]), "utf-8")
 
 
@@ -161,16 +240,24 @@ def estimators() -> Iterator[dict[str, Any]]:
     for estimator, kwargs in ESTIMATORS:
         case: dict[str, Any] = {"estimator": estimator, "kwargs": kwargs}
         fitted = digits.fit(case, log)
-        models = {query: fitted.click_model(query, list(log.item_labels)) for query in log.query_labels}
+        models = {
+            query: fitted.click_model(query, list(log.item_labels)) for query in log.query_labels
+        }
         parameters = {
-            query: {key: value for key, value in model.to_dict().items() if key not in ("model", "n_positions")}
+            query: {
+                key: value
+                for key, value in model.to_dict().items()
+                if key not in ("model", "n_positions")
+            }
             for query, model in models.items()
         }
         yield case | {"score": fitted.score(log).hex(), "parameters": parameters}
 
 
 def learners() -> Iterator[dict[str, Any]]:
-    """The interval is the mean plus and minus four standard errors, or a quarter of it if that is more."""
+    """The interval is the mean plus and minus four standard errors, or a quarter of it if that is
+    more.
+    """
     for agent, model, instance, horizon in LEARNERS:
         kwargs = {"instance": instance}
         case: dict[str, Any] = {
@@ -183,14 +270,22 @@ def learners() -> Iterator[dict[str, Any]]:
         regrets = digits.learn(case)
         mean = float(np.mean(regrets))
         half = max(4 * float(np.std(regrets, ddof=1)) / len(regrets) ** 0.5, mean / 4)
-        yield case | {"mean": round(mean, 1), "interval": [round(mean - half, 1), round(mean + half, 1)]}
+        yield case | {
+            "mean": round(mean, 1),
+            "interval": [round(mean - half, 1), round(mean + half, 1)],
+        }
 
 
 def made() -> dict[str, str]:
     """By what the digits were made."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    processor = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    processor = next(
+        (line.partition(": ")[2] for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     versions = {"numba": numba.__version__, "numpy": np.__version__, "torch": torch.__version__}
     return {
         "clickgym": clickgym.__version__,

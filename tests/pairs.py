@@ -1,7 +1,8 @@
-"""The pairs of an agent and a click model that `make test` plays: each is compiled, and that is most of the tests' time.
+"""The pairs of an agent and a click model that `make test` plays: each is compiled, and that is
+most of the tests' time.
 
-Every agent meets PBM and one other model at least, every model eight agents at least, and tests that need some pair take one
-of these. The other pairs are played by `make test-slow`.
+Every agent meets PBM and one other model at least, every model eight agents at least, and tests
+that need some pair take one of these. The other pairs are played by `make test-slow`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from reference_agents import MODELS
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
 
-REGISTERED = {env_id: env for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance}
+REGISTERED = {
+    env_id: env for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance
+}
 """The environments that need no argument."""
 
 BESIDES_PBM = {
@@ -60,7 +63,9 @@ BY_FEATURES = {
     "PDGD": "PBM CM",
 }
 
-CONTEXTUAL_PAIRS = {(name, kind) for name in CONTEXTUAL_AGENTS for kind in BY_FEATURES.get(name, "PBM CM").split()}
+CONTEXTUAL_PAIRS = {
+    (name, kind) for name in CONTEXTUAL_AGENTS for kind in BY_FEATURES.get(name, "PBM CM").split()
+}
 """The same of agents that rank by features."""
 
 
@@ -70,30 +75,51 @@ def model_of(env_id: str) -> str:
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
-    """Parameters ``name`` and ``kind`` of a test: all pairs of agents and models, of which those outside the table are slow."""
-    return _by_pair(("name", "kind"), product(names, kinds), lambda name, kind: (name, kind) in PAIRS | CONTEXTUAL_PAIRS)
+    """Parameters ``name`` and ``kind`` of a test: all pairs of agents and models, of which those
+    outside the table are slow.
+    """
+    return _by_pair(
+        ("name", "kind"),
+        product(names, kinds),
+        lambda name, kind: (name, kind) in PAIRS | CONTEXTUAL_PAIRS,
+    )
 
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
-    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns, an id so many at most.
+    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns,
+    an id so many at most.
 
     Ids that need an instance or parameters are left out.
     """
     forms, ids = defaultdict(list), [env_id for env_id in ids if env_id in REGISTERED]
     for env_id in ids:
         forms[model_of(env_id)].append(env_id)
-    turns = {pair: number for kind in forms for number, pair in enumerate(pair for pair in sorted(PAIRS) if pair[1] == kind)}
+    turns = {
+        pair: number
+        for kind in forms
+        for number, pair in enumerate(pair for pair in sorted(PAIRS) if pair[1] == kind)
+    }
 
     def is_quick(name: str, env_id: str) -> bool:
         pair = name, model_of(env_id)
         if pair in CONTEXTUAL_PAIRS:
             return True
         n_forms = len(forms[pair[1]])
-        return pair in turns and turns[pair] < most * n_forms and forms[pair[1]][turns[pair] % n_forms] == env_id
+        return (
+            pair in turns
+            and turns[pair] < most * n_forms
+            and forms[pair[1]][turns[pair] % n_forms] == env_id
+        )
 
     return _by_pair(("name", "env_id"), product(names, ids), is_quick)
 
 
-def _by_pair(arguments: tuple[str, str], pairs: Iterable[tuple[str, str]], is_quick: Callable[[str, str], bool]) -> Any:
-    each = [pytest.param(*pair, marks=[] if is_quick(*pair) else pytest.mark.slow) for pair in pairs]
+def _by_pair(
+    arguments: tuple[str, str],
+    pairs: Iterable[tuple[str, str]],
+    is_quick: Callable[[str, str], bool],
+) -> Any:
+    each = [
+        pytest.param(*pair, marks=[] if is_quick(*pair) else pytest.mark.slow) for pair in pairs
+    ]
     return pytest.mark.parametrize(arguments, each)

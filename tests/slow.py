@@ -1,4 +1,6 @@
-"""Parameters of a test that `make test-slow` tries, beside those that stand for them in `make test`."""
+"""Parameters of a test that `make test-slow` tries, beside those that stand for them in `make
+test`.
+"""
 
 from __future__ import annotations
 
@@ -9,4 +11,7 @@ import pytest
 
 def slow(*values: Any) -> list[Any]:
     """Each as a slow set of parameters; a tuple is one of several."""
-    return [pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow) for value in values]
+    return [
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow)
+        for value in values
+    ]

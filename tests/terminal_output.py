@@ -10,9 +10,13 @@ WIDTHS = (60, 80, 100, 140)
 
 
 def check(narrow, unlimited, width):
-    """Every name and every number of the one is in the other, or in a column that it says it has left out."""
+    """Every name and every number of the one is in the other, or in a column that it says it has
+    left out.
+    """
     assert "…" not in narrow
-    assert all(cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines())  # a name is never cut
+    assert all(
+        cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines()
+    )  # a name is never cut
     words = narrow.split()
     numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
     missing = numbers - set(words)
@@ -21,4 +25,8 @@ def check(narrow, unlimited, width):
 
 def asking(words):
     """What a shell tells the program that it asks for completions."""
-    return {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    return {
+        "_CLICKGYM_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }

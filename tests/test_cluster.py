@@ -1,4 +1,6 @@
-"""``--cluster``: what the workers of a Dask cluster do is what this machine does, also if one of them is killed."""
+"""``--cluster``: what the workers of a Dask cluster do is what this machine does, also if one of
+them is killed.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,44 @@ distributed = pytest.importorskip("distributed")
 
 
 def run(out, *more):
-    words = ["PBMRank-v0", "CMRank-v0", "--agents", "TopRank", "Random", "--horizon", "5e5", "--runs", "3", "--out", str(out)]
+    words = [
+        "PBMRank-v0",
+        "CMRank-v0",
+        "--agents",
+        "TopRank",
+        "Random",
+        "--horizon",
+        "5e5",
+        "--runs",
+        "3",
+        "--out",
+        str(out),
+    ]
     assert main(["run", *words, *more]) == 0
     return read_results(out)[0]
 
 
 def tune(out, *more):
-    words = ["EpsilonGreedy", "--environments", "PBMRank-v0", "--trials", "8", "--horizon", "1e7", "--runs", "2"]
+    words = [
+        "EpsilonGreedy",
+        "--environments",
+        "PBMRank-v0",
+        "--trials",
+        "8",
+        "--horizon",
+        "1e7",
+        "--runs",
+        "2",
+    ]
     assert main(["tune", *words, "--out", str(out), *more]) == 0
     return polars.read_csv(out / "trials.csv")
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", ["run", "tune"])
-def test_results_are_those_of_this_machine_though_a_worker_is_killed(cluster, killing, tmp_path, command):
+def test_results_are_those_of_this_machine_though_a_worker_is_killed(
+    cluster, killing, tmp_path, command
+):
     made = {"run": run, "tune": tune}[command]
     on_cluster = made(tmp_path / "cluster", "--cluster", cluster.scheduler_address)
     here = made(tmp_path / "here", "--jobs", "1")
@@ -34,7 +60,16 @@ def test_results_are_those_of_this_machine_though_a_worker_is_killed(cluster, ki
 
 def test_an_address_at_which_nobody_answers_is_told_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("clickgym.core.workers.ANSWERS_IN", 0.5)
-    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "10", "--out", str(tmp_path / "out")]
+    words = [
+        "run",
+        "PBMRank-v0",
+        "--agents",
+        "Random",
+        "--horizon",
+        "10",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main([*words, "--cluster", "tcp://127.0.0.1:9"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "no scheduler answers" in line
@@ -43,6 +78,17 @@ def test_an_address_at_which_nobody_answers_is_told_in_one_line(tmp_path, capsys
 
 def test_a_cluster_without_workers_is_told_in_one_line(tmp_path, capsys):
     with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
-        words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "10", "--out", str(tmp_path / "out")]
+        words = [
+            "run",
+            "PBMRank-v0",
+            "--agents",
+            "Random",
+            "--horizon",
+            "10",
+            "--out",
+            str(tmp_path / "out"),
+        ]
         assert main([*words, "--cluster", empty.scheduler_address]) == 2
-    assert "it has no workers; start some with: dask worker tcp://127.0.0.1" in capsys.readouterr().err
+    assert (
+        "it has no workers; start some with: dask worker tcp://127.0.0.1" in capsys.readouterr().err
+    )

@@ -1,9 +1,11 @@
-"""The digits of version 3.0, which every later version keeps: regret of agents, sessions of environments, fitted parameters.
+"""The digits of version 3.0, which every later version keeps: regret of agents, sessions of
+environments, fitted parameters.
 
-``tests/data/digits.json`` holds them with what they were made by, ``tests/make_digits.py`` made it from commit 2fda8eef. Floats
-stand as ``float.hex()`` writes them, whole numbers as such. The only exception is RankedKLUCB, which may change when KL-UCB is
-computed by Newton's method. On another machine a last bit may differ: then compare both commits there. The mean regret
-of learners lies in an interval, for torch is not equal across builds.
+``tests/data/digits.json`` holds them with what they were made by, ``tests/make_digits.py`` made it
+from commit 2fda8eef. Floats stand as ``float.hex()`` writes them, whole numbers as such. The only
+exception is RankedKLUCB, which may change when KL-UCB is computed by Newton's method. On another
+machine a last bit may differ: then compare both commits there. The mean regret of learners lies in
+an interval, for torch is not equal across builds.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ def cases(part: str) -> list[Any]:
 def name(case: dict[str, Any]) -> str:
     """What is played, in a line."""
     told = (case.get(key) for key in ("agent", "estimator", "env", "kwargs", "seed", "num_envs"))
-    return " ".join(json.dumps(value) if isinstance(value, dict) else str(value) for value in told if value not in (None, {}))
+    return " ".join(
+        json.dumps(value) if isinstance(value, dict) else str(value)
+        for value in told
+        if value not in (None, {})
+    )
 
 
 def agent_of(spec: str) -> Any:
@@ -54,7 +60,9 @@ def offline() -> Any:
 
 def digits(values: Any) -> list[str]:
     """Floats to the last bit; whole numbers as such, which read better."""
-    return [str(int(x)) if x == int(x) else x.hex() for x in np.ravel(values).astype(float).tolist()]
+    return [
+        str(int(x)) if x == int(x) else x.hex() for x in np.ravel(values).astype(float).tolist()
+    ]
 
 
 def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None = None) -> None:
@@ -62,7 +70,9 @@ def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None =
     faults = []
     for key, values in found.items():
         expected = case[key]
-        assert len(values) == len(expected), f"{name(case)}: {len(values)} values of {key}, expected {len(expected)}"
+        assert len(values) == len(expected), (
+            f"{name(case)}: {len(values)} values of {key}, expected {len(expected)}"
+        )
         for i, (value, old) in enumerate(zip(values, expected, strict=True)):
             if value != old:
                 faults.append(f"{key} {where[i] if where else i}: found {value}, expected {old}")
@@ -72,26 +82,43 @@ def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None =
 def play(case: dict[str, Any]) -> dict[str, list[str]]:
     """Cumulative regret, reward and clicks of an agent at the checkpoints."""
     env = gym.make(case["env"], **case["kwargs"])
-    result = clickgym.run(agent_of(case["agent"]), env, CHECKPOINTS[-1], seed=case["seed"], checkpoints=CHECKPOINTS)
-    return {"regret": digits(result.regret), "reward": digits(result.reward), "clicks": digits(result.clicks)}
+    result = clickgym.run(
+        agent_of(case["agent"]), env, CHECKPOINTS[-1], seed=case["seed"], checkpoints=CHECKPOINTS
+    )
+    return {
+        "regret": digits(result.regret),
+        "reward": digits(result.reward),
+        "clicks": digits(result.clicks),
+    }
 
 
 def watch(case: dict[str, Any]) -> dict[str, list[str]]:
     """What an environment shows of its first sessions, where lists are drawn at random."""
     streams, kwargs, rng = case["num_envs"], case["kwargs"], np.random.default_rng(case["seed"])
-    envs = gym.make_vec(case["env"], num_envs=streams, **kwargs) if streams else gym.make(case["env"], **kwargs)
+    envs = (
+        gym.make_vec(case["env"], num_envs=streams, **kwargs)
+        if streams
+        else gym.make(case["env"], **kwargs)
+    )
     observation, info = envs.reset(seed=case["seed"])
     found: dict[str, list[str]] = {"clicks": [], "states": [], "rewards": [], "first_regrets": []}
     regret, features = np.zeros(streams or 1), hashlib.sha256()
-    found["optimum"] = [*digits(np.asarray(info["optimal_ranking"])), *digits(info["optimal_reward"])]
+    found["optimum"] = [
+        *digits(np.asarray(info["optimal_ranking"])),
+        *digits(info["optimal_reward"]),
+    ]
     for session in range(SESSIONS):
-        lists = rng.random((streams or 1, case["n_items"])).argsort(axis=1)[:, : case["n_positions"]]
+        lists = rng.random((streams or 1, case["n_items"])).argsort(axis=1)[
+            :, : case["n_positions"]
+        ]
         if isinstance(observation, dict) and "features" in observation:
             features.update(np.ascontiguousarray(observation["features"], dtype=float).tobytes())
             found.setdefault("first_features", digits(np.ravel(observation["features"])[-3:]))
         observation, reward, terminated, _, info = envs.step(lists if streams else lists[0])
         seen = observation if isinstance(observation, dict) else {"clicks": observation}
-        found["clicks"].append("/".join("".join(map(str, row)) for row in np.atleast_2d(seen["clicks"]).tolist()))
+        found["clicks"].append(
+            "/".join("".join(map(str, row)) for row in np.atleast_2d(seen["clicks"]).tolist())
+        )
         found["rewards"].append(" ".join(digits(reward)))
         if "state" in seen:
             found["states"].append(" ".join(digits(seen["state"])))
@@ -107,7 +134,9 @@ def watch(case: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def read_log() -> Any:
-    """The log of the estimators: each row a query, items from the top, and 1 where they were clicked."""
+    """The log of the estimators: each row a query, items from the top, and 1 where they were
+    clicked.
+    """
     rows = [line.split(",") for line in LOG.read_text("utf-8").splitlines()[1:]]
     n_positions = max(len(clicks) for _, _, clicks in rows)
     items, clicks = np.full((len(rows), n_positions), -1), np.zeros((len(rows), n_positions), int)
@@ -115,7 +144,9 @@ def read_log() -> Any:
         items[row, : len(clicked)] = [int(item) for item in listed.split()]
         clicks[row, : len(clicked)] = [int(click) for click in clicked]
     queries = [int(query) for query, _, _ in rows]
-    return offline().ClickLog(items, clicks, queries, tuple(map(str, range(items.max() + 1))), ("0", "1"))
+    return offline().ClickLog(
+        items, clicks, queries, tuple(map(str, range(items.max() + 1))), ("0", "1")
+    )
 
 
 def fit(case: dict[str, Any], log: Any) -> Any:
@@ -126,7 +157,10 @@ def fit(case: dict[str, Any], log: Any) -> Any:
 def learn(case: dict[str, Any]) -> list[float]:
     """The regret of a learner after the horizon, of each seed."""
     env = gym.make(case["env"], **case["kwargs"])
-    return [float(clickgym.run(case["agent"], env, case["horizon"], seed=seed).regret[-1]) for seed in case["seeds"]]
+    return [
+        float(clickgym.run(case["agent"], env, case["horizon"], seed=seed).regret[-1])
+        for seed in case["seeds"]
+    ]
 
 
 @pytest.mark.parametrize("case", cases("runs"))
@@ -148,7 +182,9 @@ def log():
 def test_parameters_of_an_estimator_are_those_of_version_3(case, log):
     fitted = fit(case, log)
     score = float.fromhex(case["score"])
-    np.testing.assert_allclose(fitted.score(log), score, 1e-12, 1e-12, err_msg=f"{name(case)}: score")
+    np.testing.assert_allclose(
+        fitted.score(log), score, 1e-12, 1e-12, err_msg=f"{name(case)}: score"
+    )
     for query, parameters in case["parameters"].items():
         found = fitted.click_model(query, list(log.item_labels)).to_dict()
         for parameter, expected in parameters.items():
@@ -163,4 +199,6 @@ def test_mean_regret_of_a_learner_lies_in_the_interval_of_version_3(case):
     low, high = case["interval"]
     regrets = learn(case)
     mean = float(np.mean(regrets))
-    assert low <= mean <= high, f"{name(case)}: mean regret {mean:.1f} of {regrets}, expected {low:.1f} to {high:.1f}"
+    assert low <= mean <= high, (
+        f"{name(case)}: mean regret {mean:.1f} of {regrets}, expected {low:.1f} to {high:.1f}"
+    )

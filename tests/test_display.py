@@ -9,11 +9,19 @@ import pytest
 import clickgym
 import clickgym_logs as logs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, PositionBasedModel, list_instances, load_instance
+from clickgym.envs import (
+    CONTEXTUAL,
+    ENVIRONMENTS,
+    PositionBasedModel,
+    list_instances,
+    load_instance,
+)
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
-LOG = logs.ClickLog([[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",))
+LOG = logs.ClickLog(
+    [[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",)
+)
 
 
 def short(shown):
@@ -37,13 +45,18 @@ def test_environments_and_their_users(env_id):
 
 def test_an_environment_without_an_id():
     env = clickgym.envs.ClickEnv(PositionBasedModel([0.5, 0.25, 0.125], [1.0, 0.75]))
-    assert short(env) == "ClickEnv(users='PBM', instance='custom', n_items=3, n_positions=2, reward='clicks')"
+    assert (
+        short(env)
+        == "ClickEnv(users='PBM', instance='custom', n_items=3, n_positions=2, reward='clicks')"
+    )
 
 
 @pytest.mark.parametrize("name", list_instances())
 def test_instances(name):
     instance = load_instance(name)
-    assert short(instance).startswith(f"Instance(name={instance.name!r}, n_items={instance.n_items}, ")
+    assert short(instance).startswith(
+        f"Instance(name={instance.name!r}, n_items={instance.n_items}, "
+    )
 
 
 def test_logs(tmp_path):
@@ -85,7 +98,11 @@ def test_agents_are_shown_with_their_hyper_parameters(name):
     if name in LEARNERS:
         pytest.importorskip("stable_baselines3")
     same = {"instance": "linear:n_pool=20,n_users=1"}  # candidates, which some agents need
-    env = gym.make("ContextualPBMRank-v0", **same) if name in CONTEXTUAL_AGENTS else gym.make("PBMRank-v0")
+    env = (
+        gym.make("ContextualPBMRank-v0", **same)
+        if name in CONTEXTUAL_AGENTS
+        else gym.make("PBMRank-v0")
+    )
     agent = clickgym.make_agent(name, env, horizon=1000, seed=0)
     assert short(agent).startswith(f"{name}(n_items=")
 
@@ -102,7 +119,13 @@ def test_agents_of_ones_own_and_frozen_policies():
             pass
 
     assert short(Mine(3, 2)) == "Mine(n_items=3)"
-    assert short(clickgym.agents.BatchRank(10, 5, horizon=1000)) == "BatchRank(n_items=10, n_positions=5, horizon=1000)"
+    assert (
+        short(clickgym.agents.BatchRank(10, 5, horizon=1000))
+        == "BatchRank(n_items=10, n_positions=5, horizon=1000)"
+    )
     assert short(clickgym.agents.Fixed(1000, 500, ranking=np.arange(1000))).endswith("...)")
     frozen = FrozenPolicy(10, 5, model=lambda observation: [0] * 5)
-    assert short(frozen) == "FrozenPolicy(n_items=10, n_positions=5, model='<lambda>', actions='codes')"
+    assert (
+        short(frozen)
+        == "FrozenPolicy(n_items=10, n_positions=5, model='<lambda>', actions='codes')"
+    )

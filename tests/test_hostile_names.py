@@ -1,4 +1,6 @@
-"""Names of queries, items and instances that a terminal obeys, that turn text around, or that a spreadsheet computes."""
+"""Names of queries, items and instances that a terminal obeys, that turn text around, or that a
+spreadsheet computes.
+"""
 
 import csv
 import json
@@ -45,8 +47,16 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile(np.arange(4), (400, 1)), axis=1)[:, :2]
     labels = tuple(f"{place}{NAME}" for place in range(4))
-    write_tidy(ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, labels, (NAME,)), "log.parquet")
-    Instance(NAME, {"PBM": PositionBasedModel([0.6, 0.3, 0.1], [0.9, 0.5])}, 2, description=NAME, origin=NAME).save("it.json")
+    write_tidy(
+        ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, labels, (NAME,)), "log.parquet"
+    )
+    Instance(
+        NAME,
+        {"PBM": PositionBasedModel([0.6, 0.3, 0.1], [0.9, 0.5])},
+        2,
+        description=NAME,
+        origin=NAME,
+    ).save("it.json")
     return tmp_path
 
 
@@ -57,10 +67,30 @@ def test_every_such_character_is_escaped():
     assert visible("naïve 日本 😀 a\u00a0b") == "naïve 日本 😀 a\u00a0b"
 
 
-EVALUATE = ["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm"]
+EVALUATE = [
+    "evaluate",
+    "log.parquet",
+    "--query",
+    NAME,
+    "--policy",
+    f"fixed:0{NAME},1{NAME}",
+    "--estimator",
+    "pbm",
+]
 SHORT = ["--horizon", "50", "--runs", "2"]
 DECIDE = ["decide", "log.parquet", "--query", NAME, "--out", "decided"]
-RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Random", *SHORT, "--jobs", "1"]
+RUN = [
+    "run",
+    "PBMRank-v0",
+    "--instance",
+    "it.json",
+    "--agents",
+    "TopRank",
+    "Random",
+    *SHORT,
+    "--jobs",
+    "1",
+]
 
 
 @pytest.mark.parametrize(
@@ -121,11 +151,18 @@ def test_tables_sentences_and_warnings_escape_them(capsys):
 
         warnings.warn(NAME, stacklevel=1)
     say(errors(), NAME)
-    print_table(errors(), [Column("name"), Column("styled")], [(f"two\n{NAME}", Text(f"one\ntwo{ESCAPE}", "bold"))], title=NAME)
+    print_table(
+        errors(),
+        [Column("name"), Column("styled")],
+        [(f"two\n{NAME}", Text(f"one\ntwo{ESCAPE}", "bold"))],
+        title=NAME,
+    )
     told = capsys.readouterr().err
     assert obeyed(told) == []
     assert told.count("\\u202e") == 4
-    assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", told), "of names no line ends, of the package's own words they stay"
+    assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", told), (
+        "of names no line ends, of the package's own words they stay"
+    )
 
 
 @pytest.mark.usefixtures("undrawn")

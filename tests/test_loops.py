@@ -1,4 +1,6 @@
-"""The programs of docs/loops.md, as they stand there: other people's loops end their episodes, and what they print is right."""
+"""The programs of docs/loops.md, as they stand there: other people's loops end their episodes, and
+what they print is right.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,25 @@ LOOPS = "needs pip install 'clickgym[loops]'"
 
 def program(library):
     """The program of the page that imports a library."""
-    (code,) = (code for code in CODE if re.search(rf"^(from|import) {library}\b", code, flags=re.MULTILINE))
+    (code,) = (
+        code for code in CODE if re.search(rf"^(from|import) {library}\b", code, flags=re.MULTILINE)
+    )
     return code
 
 
 def printed(*arguments, folder):
-    """What Python prints, in a process of its own, for libraries set global things; the networks are too small for threads."""
+    """What Python prints, in a process of its own, for libraries set global things; the networks
+    are too small for threads.
+    """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -71,10 +83,16 @@ def test_the_program_of_stable_baselines3_evaluates(tmp_path):
 
 @pytest.mark.slow
 def test_a_loop_of_cleanrls_style_prints_returns(tmp_path):
-    """They are what the best list earns less the regret, up to the noise of the clicks (a standard deviation of 3 to 5)."""
+    """They are what the best list earns less the regret, up to the noise of the clicks (a standard
+    deviation of 3 to 5).
+    """
     pytest.importorskip("torch")
-    text = printed(ROOT / "examples" / "cleanrl_style_ppo.py", "--sessions", "6.4e4", folder=tmp_path)
-    after, mean, best, per_episode, regret, sessions, _ = numbers(text.replace("PPO", "").replace("Random", ""))
+    text = printed(
+        ROOT / "examples" / "cleanrl_style_ppo.py", "--sessions", "6.4e4", folder=tmp_path
+    )
+    after, mean, best, per_episode, regret, sessions, _ = numbers(
+        text.replace("PPO", "").replace("Random", "")
+    )
     assert (after, sessions, per_episode) == (64_000, 64_000, 1000)
     assert best == pytest.approx(1000 * optimum(), abs=1)
     assert mean == pytest.approx(best - regret / 64, abs=25)
@@ -94,8 +112,9 @@ def test_plain_torch_learns_and_prints_what_the_page_says(tmp_path):
 
 @pytest.mark.slow
 def test_skrl_learns(tmp_path):
-    """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses what they lose, within 2 %.
-    With seeds 0 to 5 it lost 14 % to 22 %."""
+    """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses
+    what they lose, within 2 %. With seeds 0 to 5 it lost 14 % to 22 %.
+    """
     pytest.importorskip("skrl", reason=LOOPS)
     lost, sessions = numbers(printed("-c", program("skrl"), folder=tmp_path).partition("lost")[2])
     assert sessions == 64_000
@@ -104,9 +123,13 @@ def test_skrl_learns(tmp_path):
 
 @pytest.mark.slow
 def test_tianshou_learns(tmp_path):
-    """Rule and null as for skrl, with 60 %; with seeds 0 to 5 it lost 17 % to 27 %. The returns are of the greedy policy."""
+    """Rule and null as for skrl, with 60 %; with seeds 0 to 5 it lost 17 % to 27 %. The returns are
+    of the greedy policy.
+    """
     pytest.importorskip("tianshou", reason=LOOPS)
-    training, returns, best = printed("-c", program("tianshou.algorithm"), folder=tmp_path).splitlines()
+    training, returns, best = printed(
+        "-c", program("tianshou.algorithm"), folder=tmp_path
+    ).splitlines()
     lost, sessions = numbers(training.partition("lost")[2])
     assert sessions == 16_384
     assert lost < 0.6 * lost_by_random_lists(16_384, n_positions=2)
@@ -133,7 +156,9 @@ for number, episode in enumerate(data):
 
 @pytest.mark.slow
 def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
-    """And the environment that it recovers plays the same sessions again, over the ends of the episodes."""
+    """And the environment that it recovers plays the same sessions again, over the ends of the
+    episodes.
+    """
     for library in ("minari", "jax", "h5py"):
         pytest.importorskip(library, reason=LOOPS)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
@@ -142,7 +167,12 @@ def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
     for sessions, earned, regret, best in map(numbers, lines):
         assert sessions == 1000
         assert earned == pytest.approx(best - regret, abs=150)
-    assert json.loads((tmp_path / "clicks" / "pbm-v0" / "data" / "metadata.json").read_text())["total_steps"] == 3000
+    assert (
+        json.loads((tmp_path / "clicks" / "pbm-v0" / "data" / "metadata.json").read_text())[
+            "total_steps"
+        ]
+        == 3000
+    )
 
 
 @pytest.mark.slow

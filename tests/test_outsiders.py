@@ -1,4 +1,6 @@
-"""What others wrote works here unchanged: Gymnasium's wrappers and vector environments, and the code of docs/wrappers.md."""
+"""What others wrote works here unchanged: Gymnasium's wrappers and vector environments, and the
+code of docs/wrappers.md.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def rewards_of(env, n_sessions=20, seed=0):
 # Gymnasium's wrappers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", [key for key, env in clickgym.envs.CONTEXTUAL.items() if env.default_instance])
+@pytest.mark.parametrize(
+    "env_id", [key for key, env in clickgym.envs.CONTEXTUAL.items() if env.default_instance]
+)
 def test_a_contextual_observation_flattens(env_id):
     env, plain = FlattenObservation(gym.make(env_id)), gym.make(env_id)
     n_items, n_features = plain.observation_space["features"].shape
@@ -83,16 +87,24 @@ def test_rewards_are_transformed_and_regret_is_not():
     plain = rewards_of(gym.make("PBMRank-v0"), 50)
     assert max(plain) > 1
     recorded = clickgym.RecordRegret(gym.make("PBMRank-v0"))
-    assert rewards_of(TransformReward(recorded, lambda reward: 3 * reward - 1), 50) == [3 * reward - 1 for reward in plain]
+    assert rewards_of(TransformReward(recorded, lambda reward: 3 * reward - 1), 50) == [
+        3 * reward - 1 for reward in plain
+    ]
     assert recorded.meter.totals[1] == sum(plain)
-    assert rewards_of(ClipReward(gym.make("PBMRank-v0"), max_reward=1), 50) == [min(reward, 1) for reward in plain]
+    assert rewards_of(ClipReward(gym.make("PBMRank-v0"), max_reward=1), 50) == [
+        min(reward, 1) for reward in plain
+    ]
     assert np.ptp(rewards_of(NormalizeReward(gym.make("PBMRank-v0")), 50)) > 0
-    assert rewards_of(TimeLimit(gym.make("PBMRank-v0"), 7), 50) == plain, "the stream goes on after a reset without a seed"
+    assert rewards_of(TimeLimit(gym.make("PBMRank-v0"), 7), 50) == plain, (
+        "the stream goes on after a reset without a seed"
+    )
 
 
 @by_mode
 def test_rewards_of_streams_are_transformed(mode):
-    envs = vector.TransformReward(gym.make_vec("PBMRank-v0", 4, autoreset_mode=mode), lambda rewards: 2 * rewards)
+    envs = vector.TransformReward(
+        gym.make_vec("PBMRank-v0", 4, autoreset_mode=mode), lambda rewards: 2 * rewards
+    )
     plain = gym.make_vec("PBMRank-v0", 4, autoreset_mode=mode)
     for each in (envs, plain):
         each.reset(seed=0)
@@ -111,7 +123,9 @@ def test_a_time_limit_truncates():
 
 @pytest.mark.parametrize("n_envs", [None, 50])
 def test_observations_are_normalised(n_envs):
-    """By the mean and the variance of all clicks so far, up to the small prior weight of Gymnasium's estimates."""
+    """By the mean and the variance of all clicks so far, up to the small prior weight of
+    Gymnasium's estimates.
+    """
     make = gym.make if n_envs is None else gym.make_vec
     arguments = {} if n_envs is None else {"num_envs": n_envs}
     wrapper = NormalizeObservation if n_envs is None else vector.NormalizeObservation
@@ -123,7 +137,9 @@ def test_observations_are_normalised(n_envs):
         normalised = env.step(env.action_space.sample())[0]
         seen.append(plain.step(plain.action_space.sample())[0])
     clicks = np.reshape(seen, (-1, 5))
-    np.testing.assert_allclose(normalised, (seen[-1] - clicks.mean(axis=0)) / clicks.std(axis=0), atol=0.01)
+    np.testing.assert_allclose(
+        normalised, (seen[-1] - clicks.mean(axis=0)) / clicks.std(axis=0), atol=0.01
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +161,9 @@ def test_wrappers_compose(wrap):
     env = wrap(gym.make("PBMRank-v0"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so
+        warnings.filterwarnings(
+            "ignore", ".*is different from the unwrapped version"
+        )  # it is, and shall be checked so
         check_env(env, skip_render_check=True)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
@@ -154,15 +172,23 @@ def test_wrappers_compose(wrap):
 
 
 def test_scores_may_be_rescaled():
-    rescaled, plain = RescaleAction(ScoresAction(gym.make("PBMRank-v0")), np.float32(0), np.float32(1)), gym.make("PBMRank-v0")
+    rescaled, plain = (
+        RescaleAction(ScoresAction(gym.make("PBMRank-v0")), np.float32(0), np.float32(1)),
+        gym.make("PBMRank-v0"),
+    )
     rescaled.reset(seed=0)
     plain.reset(seed=0)
     scores = np.linspace(1, 0, 10, dtype=np.float32)
     for _ in range(20):
         assert rescaled.step(scores)[-1] == plain.step([0, 1, 2, 3, 4])[-1]
-    envs = vector.RescaleAction(ScoresVectorAction(gym.make_vec("PBMRank-v0", 3)), np.float32(0), np.float32(1))
+    envs = vector.RescaleAction(
+        ScoresVectorAction(gym.make_vec("PBMRank-v0", 3)), np.float32(0), np.float32(1)
+    )
     envs.reset(seed=0)
-    regret = gym.make("PBMRank-v0").unwrapped.task.optimal_reward - envs.step(np.tile(scores, (3, 1)))[-1]["expected_reward"]
+    regret = (
+        gym.make("PBMRank-v0").unwrapped.task.optimal_reward
+        - envs.step(np.tile(scores, (3, 1)))[-1]["expected_reward"]
+    )
     assert len(set(regret.tolist())) == 1
 
 
@@ -179,7 +205,9 @@ def test_frames_are_collected():
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_gymnasium_vectorises_wrapped_environments(kind):
-    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[EnumeratedAction])
+    envs = gym.make_vec(
+        "PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[EnumeratedAction]
+    )
     try:
         envs.reset(seed=0)
         envs.action_space.seed(0)
@@ -198,7 +226,9 @@ def test_gymnasium_vectorises_wrapped_environments(kind):
 
 @by_mode
 def test_infos_as_a_list_of_streams(mode):
-    envs = vector.DictInfoToList(gym.make_vec("PBMRank-v0", 3, autoreset_mode=mode, max_episode_steps=2))
+    envs = vector.DictInfoToList(
+        gym.make_vec("PBMRank-v0", 3, autoreset_mode=mode, max_episode_steps=2)
+    )
     plain = gym.make_vec("PBMRank-v0", 3, autoreset_mode=mode, max_episode_steps=2)
     envs.reset(seed=0)
     plain.reset(seed=0)
@@ -228,7 +258,11 @@ def test_the_code_of_the_page_runs(block, tmp_path, monkeypatch):
 
 
 def test_the_page_names_every_wrapper():
-    names = [name for name in clickgym.envs.__all__ if name.startswith(("Lehmer", "Scores", "Enumerated", "ItemBy"))]
+    names = [
+        name
+        for name in clickgym.envs.__all__
+        if name.startswith(("Lehmer", "Scores", "Enumerated", "ItemBy"))
+    ]
     assert len(names) == 8
     for name in [*names, RecordVectorRegret.__name__]:
         assert f"`{name}" in PAGE, name

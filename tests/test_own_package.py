@@ -1,4 +1,5 @@
-"""What a package of somebody else brings takes part like our own, and leaves nothing behind that others could not do without.
+"""What a package of somebody else brings takes part like our own, and leaves nothing behind that
+others could not do without.
 
 The click model and the compiled agent are those of docs/own_agent.md.
 """
@@ -193,7 +194,9 @@ def shop(tmp_path_factory):
     """A folder with a package, a working folder, and a cache."""
     folder = tmp_path_factory.mktemp("elsewhere")
     files = {
-        file: code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) for file in re.findall(r"^# (\w+)", code)
+        file: code
+        for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+        for file in re.findall(r"^# (\w+)", code)
     }
     sources = {
         "__init__": REGISTRATION,
@@ -213,7 +216,13 @@ def python(shop, *words, with_package=True, exit_code=0):
     path = str(shop / "lib") if with_package else ""
     environment = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(shop / "cache")}
     done = subprocess.run(
-        [sys.executable, *words], cwd=shop / "work", env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *words],
+        cwd=shop / "work",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == exit_code, done.stderr
     return done
@@ -226,7 +235,9 @@ def forget():
 
 @pytest.fixture
 def command(shop, undrawn, capsys, monkeypatch):
-    """The command line where the package can be imported, but is not yet; workers have it too: the script tries that."""
+    """The command line where the package can be imported, but is not yet; workers have it too: the
+    script tries that.
+    """
     monkeypatch.chdir(shop / "work")
     monkeypatch.syspath_prepend(shop / "lib")
     forget()
@@ -257,15 +268,21 @@ def test_everything_in_a_script(shop, printed):
     }
     agents, regret = told["sweep"]
     assert agents == [
-        name for name in ("TopRank", "ownpkg.agents:Optimist:credit=2", "ownpkg.agents:TopRank") for _ in range(2)
+        name
+        for name in ("TopRank", "ownpkg.agents:Optimist:credit=2", "ownpkg.agents:TopRank")
+        for _ in range(2)
     ]
     assert regret[4] == regret[5], "always the same list"
     assert len(set(regret)) == 5
-    assert [value is None for value in told["shop"]] == [False] * 4 + [True] * 4, "regret is known where it is told"
+    assert [value is None for value in told["shop"]] == [False] * 4 + [True] * 4, (
+        "regret is known where it is told"
+    )
     assert len(told["own"]) == 4
     words = "run PBMRank-v0 --agents TopRank ownpkg.agents:TopRank ownpkg.agents:Optimist:credit=2 --horizon 200 --runs 2"
     python(shop, "-m", "clickgym", *words.split(), "--out", "line")
-    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "line"))
+    script, line = (
+        polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "line")
+    )
     assert line["regret"].to_list() == script.filter(env="PBMRank-v0")["regret"].to_list()
 
 
@@ -276,7 +293,10 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
 
 def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
     python(shop, "-c", "from ownpkg.agents import Optimist; Optimist(4, 2, seed=0).save('own.npz')")
-    with pytest.raises(ValueError, match=r"holds an agent Optimist, which is not a published one; call Optimist\.load"):
+    with pytest.raises(
+        ValueError,
+        match=r"holds an agent Optimist, which is not a published one; call Optimist\.load",
+    ):
         CompiledAgent.load(shop / "work" / "own.npz")
     monkeypatch.syspath_prepend(shop / "lib")
     agent = importlib.import_module("ownpkg.agents").Optimist.load(shop / "work" / "own.npz")
@@ -286,13 +306,17 @@ def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
 
 def test_the_command_line_runs_own_agents_by_name(shop, command):
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
-    printed = command("run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three").out
+    printed = command(
+        "run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three"
+    ).out
     assert all(name in printed for name in names)
     line = polars.read_parquet(shop / "work" / "three" / "results.parquet")
     assert_frame_equal(line, clickgym.sweep(["PBMRank-v0"], names, 200, 2).frame)
 
 
-def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(shop, command):
+def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(
+    shop, command
+):
     users = importlib.import_module("ownpkg.models").FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
     Instance("own", {"Fading": users}, n_positions=2).save("own.json")
     forget()
@@ -301,8 +325,19 @@ def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and
     printed = command(*words, "--horizon", "200", "--runs", "2", "--out", "five").out
     assert "ownpkg:OwnRank-v0" in printed
     line = polars.read_parquet(shop / "work" / "five" / "results.parquet")
-    assert_frame_equal(line, clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"]).frame)
-    words = ["run", "ownpkg:Shop-v0:tells=false", "--agents", "ownpkg.agents:TopRank", "--horizon", "200", "--runs", "2"]
+    assert_frame_equal(
+        line, clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"]).frame
+    )
+    words = [
+        "run",
+        "ownpkg:Shop-v0:tells=false",
+        "--agents",
+        "ownpkg.agents:TopRank",
+        "--horizon",
+        "200",
+        "--runs",
+        "2",
+    ]
     printed = command(*words, "--out", "six").out
     assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in printed
     assert "reward" in command("report", "six").out
@@ -344,7 +379,18 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
 
 
 def test_a_kernel_that_allocates_is_told_in_one_line(command):
-    words = ["run", "PBMRank-v0", "--agents", "ownpkg.agents:Sorting", "--horizon", "200", "--runs", "2", "--out", "four"]
+    words = [
+        "run",
+        "PBMRank-v0",
+        "--agents",
+        "ownpkg.agents:Sorting",
+        "--horizon",
+        "200",
+        "--runs",
+        "2",
+        "--out",
+        "four",
+    ]
     told = command(*words, exit_code=2).err.splitlines()
     assert re.fullmatch(
         r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, makes an array, list or string, "

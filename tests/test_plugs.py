@@ -1,4 +1,6 @@
-"""Commands of other packages: found without loading them, never in the place of ours, and harmless where they are broken."""
+"""Commands of other packages: found without loading them, never in the place of ours, and harmless
+where they are broken.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def packages(tmp_path, monkeypatch):
     command_line._load.cache_clear()
 
 
-def test_a_command_of_another_package_is_called_and_named_without_being_loaded(packages, tmp_path, capsys):
+def test_a_command_of_another_package_is_called_and_named_without_being_loaded(
+    packages, tmp_path, capsys
+):
     packages("greetings", greet="greetings:greet")
     assert main(["--help"]) == 0
     assert "A command of greetings." in capsys.readouterr().out
@@ -59,14 +63,22 @@ def test_no_other_package_takes_the_place_of_a_command(packages, name):
 def test_a_broken_command_costs_one_line(packages, capsys, place):
     packages("broken", greet=place)
     assert main(["greet"]) == 2
-    assert capsys.readouterr().err.startswith("clickgym: the command 'greet' of broken cannot be loaded: ")
+    assert capsys.readouterr().err.startswith(
+        "clickgym: the command 'greet' of broken cannot be loaded: "
+    )
     assert main(["list", "metrics"]) == 0
 
 
 def test_the_library_loads_nothing_of_other_distributions():
     code = "import sys, clickgym, clickgym.command_line; clickgym.command_line.main(['--help']); clickgym.run"
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}; print([each for each in sys.modules if 'clickgym_l' in each])"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            f"{code}; print([each for each in sys.modules if 'clickgym_l' in each])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.endswith("[]\n")

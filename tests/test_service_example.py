@@ -1,4 +1,6 @@
-"""The service of the examples: what it acknowledged survives a kill, a restart is a replay, an agent is refused in a line."""
+"""The service of the examples: what it acknowledged survives a kill, a restart is a replay, an
+agent is refused in a line.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,16 @@ class Process:
     """The example in a process of its own, and four users who call it until it is killed."""
 
     def __init__(self, store: Path, seed: int) -> None:
-        command = [sys.executable, str(EXAMPLES / "service.py"), "--store", str(store), "--positions", str(K), "--port", "0"]
+        command = [
+            sys.executable,
+            str(EXAMPLES / "service.py"),
+            "--store",
+            str(store),
+            "--positions",
+            str(K),
+            "--port",
+            "0",
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         self.port = int(self.process.stdout.readline().split()[-1])
@@ -85,15 +96,22 @@ def replayed_by_hand(events: list[tuple[Any, ...]], query: str) -> clickgym.agen
         elif of_query == query and kind == "close":
             (impression,) = [event[3] for event in events if event[0] == number]
             (shown,) = [json.loads(event[4]) for event in events if event[0] == impression]
-            clicked = [event[4] for event in events if event[3] == impression and event[2] == "click"]
-            ranking, clicks = [ITEMS.index(item) for item in shown], [int(item in clicked) for item in shown]
+            clicked = [
+                event[4] for event in events if event[3] == impression and event[2] == "click"
+            ]
+            ranking, clicks = (
+                [ITEMS.index(item) for item in shown],
+                [int(item in clicked) for item in shown],
+            )
             agent.update(None, ranking, clicks, sum(clicks))
     return agent
 
 
 def assert_equal_agents(one: Any, other: Any) -> None:
     for name in one.state._fields:
-        np.testing.assert_array_equal(getattr(one.state, name), getattr(other.state, name), err_msg=name)
+        np.testing.assert_array_equal(
+            getattr(one.state, name), getattr(other.state, name), err_msg=name
+        )
     assert one.rng.bit_generator.state == other.rng.bit_generator.state
 
 
@@ -105,8 +123,14 @@ def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
         acknowledged += process.acknowledged
     with closing(sqlite3.connect(store)) as connection:
         events = connection.execute("SELECT * FROM events ORDER BY number").fetchall()
-    lists = {number: (query, json.loads(content)) for number, query, kind, _, content in events if kind == "list"}
-    clicks = [(impression, content) for _, _, kind, impression, content in events if kind == "click"]
+    lists = {
+        number: (query, json.loads(content))
+        for number, query, kind, _, content in events
+        if kind == "list"
+    }
+    clicks = [
+        (impression, content) for _, _, kind, impression, content in events if kind == "click"
+    ]
     closed = [impression for _, _, kind, impression, _ in events if kind == "close"]
     assert len(acknowledged) > 300
     for route, body, answer in acknowledged:
@@ -116,14 +140,20 @@ def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
             assert clicks.count((body["impression"], body["item"])) == 1
         else:
             assert closed.count(body["impression"]) == 1
-    assert len(events) <= len(acknowledged) + 8 * 4  # what each user was waiting for when the process was killed
+    assert (
+        len(events) <= len(acknowledged) + 8 * 4
+    )  # what each user was waiting for when the process was killed
     service = example.Service(store, "CascadeTS", K)
     for query in QUERIES:
         assert_equal_agents(service._agent(query), replayed_by_hand(events, query))
 
 
 def test_a_service_that_goes_on_has_the_agents_of_one_that_starts_again(example, tmp_path):
-    service, rng, waiting = example.Service(tmp_path / "clicks.db", "PBMHB", K), random.Random(0), []
+    service, rng, waiting = (
+        example.Service(tmp_path / "clicks.db", "PBMHB", K),
+        random.Random(0),
+        [],
+    )
     for _ in range(60):
         waiting.append(service.rank("q", ITEMS))
         shown = waiting.pop(rng.randrange(len(waiting))) if len(waiting) > 3 else waiting[-1]

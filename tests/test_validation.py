@@ -1,9 +1,10 @@
-"""Every public argument refuses what it cannot mean: the walk over all constructors and functions, by their signatures.
+"""Every public argument refuses what it cannot mean: the walk over all constructors and functions,
+by their signatures.
 
-A recipe says how each is called rightly. Then each argument is replaced by values of a wrong kind: True, 0.5 for an integer,
-"3", nan, infinity, -1, None, a list for a number, 10³⁰, an entry of a wrong kind in an array. The call must end in a
-ValueError or a TypeError whose message contains the argument's name. What has no recipe fails
-`test_every_public_name_is_walked`.
+A recipe says how each is called rightly. Then each argument is replaced by values of a wrong kind:
+True, 0.5 for an integer, "3", nan, infinity, -1, None, a list for a number, 10³⁰, an entry of a
+wrong kind in an array. The call must end in a ValueError or a TypeError whose message contains the
+argument's name. What has no recipe fails `test_every_public_name_is_walked`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,14 @@ HUGE = 10**30
 # ------------------------------------------------------------------------------------------------------- what is called
 
 PBM = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
-LOG = logs.ClickLog([[0, 1], [1, 0]] * 6, [[1, 0], [0, 1]] * 6, [0] * 12, ("a", "b"), ("q",), propensities=[[0.5] * 2] * 12)
+LOG = logs.ClickLog(
+    [[0, 1], [1, 0]] * 6,
+    [[1, 0], [0, 1]] * 6,
+    [0] * 12,
+    ("a", "b"),
+    ("q",),
+    propensities=[[0.5] * 2] * 12,
+)
 SIZES = {"n_items": 4, "n_positions": 2}
 VALUES: dict[str, Any] = {  # what a parameter of a click model is, by its shape
     "L": [0.5, 0.4, 0.3, 0.2],
@@ -111,7 +119,10 @@ def policy(observation: Any) -> list[int]:
 @cache
 def contextual_log() -> logs.ClickLog:
     """Sessions that `replay` takes."""
-    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=3,n_positions=3,n_features=3,n_pool=5,n_users=2")
+    env = gym.make(
+        "ContextualUBMRank-v0",
+        instance="linear:n_items=3,n_positions=3,n_features=3,n_pool=5,n_users=2",
+    )
     return logs.record(clickgym.make_agent("Random", env, seed=0), env, 5, seed=0)
 
 
@@ -126,12 +137,18 @@ class Call(NamedTuple):
 
 
 def right(agent: type[agents.CompiledAgent], name: str) -> Any:
-    """A hyper-parameter that an agent takes: of the table, by default, or the first that may be searched."""
+    """A hyper-parameter that an agent takes: of the table, by default, or the first that may be
+    searched.
+    """
     default = inspect.signature(agent).parameters[name].default
     if name in OF_AGENTS or default is not None:
         return OF_AGENTS.get(name, default)
     searched = agent.search_space[name]
-    return searched.low if isinstance(searched, agents.Range) else next(value for value in searched if value is not None)
+    return (
+        searched.low
+        if isinstance(searched, agents.Range)
+        else next(value for value in searched if value is not None)
+    )
 
 
 def recipes() -> dict[Any, Call]:
@@ -150,7 +167,12 @@ def recipes() -> dict[Any, Call]:
     add(envs.PiecewiseStationaryModel, models=[PBM, PBM], starts=[0, 5])
     items = [[0.5, 0.0], [0.0, 0.5], [0.2, 0.2], [0.1, 0.3]]
     candidates = [[0, 1, 2, 3], [3, 2, 1, 0]]
-    contextual: dict[str, Any] = {"base": PBM, "items": items, "users": [[0.3], [0.1]], "candidates": candidates}
+    contextual: dict[str, Any] = {
+        "base": PBM,
+        "items": items,
+        "users": [[0.3], [0.1]],
+        "candidates": candidates,
+    }
     add(envs.LinearModel, theta=[0.5, 0.5, 0.5], **contextual)
     add(envs.LabelledModel, attraction=[[0.1, 0.2, 0.3, 0.4]] * 2, **contextual)
     spoils = [[[1, 0], [0, 1], [1, 0], [1, 0], [1, 0]], [[0, 1]] * 5]
@@ -167,10 +189,25 @@ def recipes() -> dict[Any, Call]:
     add(envs.Instance, name="toy", models={"PBM": PBM}, n_positions=2, initial_ranking=[3, 2, 1, 0])
     add(envs.RankedList, **SIZES, seed=0)
     add(BatchedRankedList, n=2, **SIZES, seed=0)
-    calls["check_ranking"] = Call(partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]})  # the sizes are its caller's
-    one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
+    calls["check_ranking"] = Call(
+        partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]}
+    )  # the sizes are its caller's
+    one_session = {
+        "reward": "clicks",
+        "cutoff": 1,
+        "reference": [1, 0],
+        "render_mode": "ansi",
+        "n_positions": 2,
+    }
     add(ClickEnv, model=PBM, **one_session)
-    add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
+    add(
+        ClickVectorEnv,
+        model=PBM,
+        num_envs=2,
+        max_episode_steps=5,
+        autoreset_mode="SameStep",
+        **one_session,
+    )
     add(envs.load_instance, name="yandex-9982")
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
@@ -183,15 +220,35 @@ def recipes() -> dict[Any, Call]:
     add(Meter, checkpoints=[1, 5], n_metrics=2)
     for agent in (AGENTS | CONTEXTUAL_AGENTS).values():
         parameters = inspect.signature(agent).parameters.items()
-        named = [name for name, parameter in parameters if name not in SIZES and parameter.kind is not parameter.VAR_KEYWORD]
+        named = [
+            name
+            for name, parameter in parameters
+            if name not in SIZES and parameter.kind is not parameter.VAR_KEYWORD
+        ]
         known = {name: right(agent, name) for name in named}
         if "examination" in known and agent.told["examination"] == "browsing":
             known["examination"] = VALUES["KK"]
         add(agent, **SIZES, **known)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
-    add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
+    add(
+        agents.CascadeVI,
+        **SIZES,
+        n_states=2,
+        mean_sessions=5.0,
+        click_rewards=rewards,
+        bonus=0.5,
+        seed=0,
+    )
     add(agents.Range, low=0.5, high=2.0, log=True)
-    add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
+    add(
+        FrozenPolicy,
+        **SIZES,
+        model=policy,
+        actions="codes",
+        items=[3, 1, 0, 2],
+        deterministic=True,
+        seed=0,
+    )
     if find_spec("sb3_contrib") is not None:
         for learner in LEARNERS.values():
             add(learner, **SIZES, seed=0, **learner.defaults)
@@ -235,13 +292,27 @@ def recipes() -> dict[Any, Call]:
         "bootstrap": 2,
     }
     add(logs.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
-    add(logs.query_instance, log=LOG, query="q", estimators={"CM": logs.CMEstimator().fit(LOG)}, n_items=2)
+    add(
+        logs.query_instance,
+        log=LOG,
+        query="q",
+        estimators={"CM": logs.CMEstimator().fit(LOG)},
+        n_items=2,
+    )
     bootstrap = {"bootstrap": 2, "level": 0.9, "seed": 0}
     what: dict[str, Any] = {"estimator": "item-position", "reward": "clicks", "cutoff": 1}
     target = logs.UniformPolicy(2, 2)
     add(logs.evaluate, log=LOG, target=target, **what, **bootstrap)
     add(logs.contributions, log=LOG, target=target, **what)
-    add(logs.compare, log=LOG, policies="uniform", estimators=["item-position"], reward="clicks", cutoff=1, **bootstrap)
+    add(
+        logs.compare,
+        log=LOG,
+        policies="uniform",
+        estimators=["item-position"],
+        reward="clicks",
+        cutoff=1,
+        **bootstrap,
+    )
     add(logs.label_attraction, labels=[0.0, 1.0], floor=0.1)
     data: dict[str, Any] = {
         "n_items": 3,
@@ -251,7 +322,13 @@ def recipes() -> dict[Any, Call]:
         "dimension": 1,
         "seed": 0,
     }
-    add(logs.contextual_instance, ratings=logs.Ratings(**RATINGS), models=["PBM"], most_rated=4, **data)
+    add(
+        logs.contextual_instance,
+        ratings=logs.Ratings(**RATINGS),
+        models=["PBM"],
+        most_rated=4,
+        **data,
+    )
     session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
     add(best_scan, gain=[0.6, 0.5, 0.1], continuation=[0.4, 1.0, 0.2], n_chosen=2, terminal=0.5)
     calls["relabelled"] = Call(PBM.relabelled, {"order": [3, 1, 0, 2]})
@@ -259,14 +336,31 @@ def recipes() -> dict[Any, Call]:
     calls["worth"] = Call(MDP.worth, {"value": [0.5, 0.2]})
     calls["policy_value"] = Call(MDP.policy_value, {"lists": [[0, 1], [1, 0]]})
     calls["sample"] = Call(PBM.sample, {"ranking": [0, 1], "rng": np.random.default_rng(0)})
-    calls["expected_reward"] = Call(PBM.expected_reward, {"ranking": [0, 1], "reward": "clicks", "cutoff": 1})
+    calls["expected_reward"] = Call(
+        PBM.expected_reward, {"ranking": [0, 1], "reward": "clicks", "cutoff": 1}
+    )
     add(logs.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
     add(logs.empirical_policies, log=LOG)
-    add(logs.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
+    add(
+        logs.check_models,
+        log=LOG[np.arange(120) % 12],
+        models=["PBM"],
+        least_sessions=10,
+        bootstrap=2,
+        seed=0,
+    )
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
-    sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
+    sweep: dict[str, Any] = {
+        "envs": ["PBMRank-v0"],
+        "agents": ["Random"],
+        "instances": ["yandex-9"],
+    }
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
-    tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
+    tune: dict[str, Any] = {
+        "agent": "EpsilonGreedy",
+        "envs": ["PBMRank-v0"],
+        "instances": ["yandex-9"],
+    }
     add(clickgym.tune, **tune, trials=8, horizon=4, runs=1, seed=0, n_jobs=1, progress=False)
     add(logs.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(logs.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
@@ -277,30 +371,84 @@ def recipes() -> dict[Any, Call]:
 # Not walked, each with the reason.
 ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
-        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Decision", "ContextualAgent", "ContextualModel",
-        "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
+        "Agent",
+        "AgentError",
+        "ClickModel",
+        "CompiledAgent",
+        "Comparison",
+        "Decision",
+        "ContextualAgent",
+        "ContextualModel",
+        "ConvergenceWarning",
+        "Estimator",
+        "Evaluation",
+        "Fitted",
+        "KernelError",
+        "Learner",
+        "Policy",
+        "Result",
+        "Simulability",
+        "SessionError",
+        "StateAgent",
+        "Tuning",
+        "Users",
     },
-    "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
+    "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {
+        "PlackettLuceActorCritic"
+    },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
-    "logs/tests/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
-    "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model",
-        "entry", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
-        "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
+    "logs/tests/test_decide.py has their wrong arguments": {
+        "decide",
+        "decide_all",
+        "write_decisions",
     },
-}  # fmt: skip
+    "takes names, files, or objects of its own": {
+        "Results",
+        "check_agent",
+        "check_click_model",
+        "entry",
+        "kernel",
+        "list_agents",
+        "list_environments",
+        "list_instances",
+        "list_metrics",
+        "read_log",
+        "read_ratings",
+        "read_yandex",
+        "register",
+        "sessions",
+        "write_tidy",
+    },
+}
 
 
 def public_names() -> dict[str, Any]:
-    found = {name: getattr(module, name) for module in (clickgym, envs, agents, logs) for name in module.__all__}
+    found = {
+        name: getattr(module, name)
+        for module in (clickgym, envs, agents, logs)
+        for name in module.__all__
+    }
     return {name: thing for name, thing in found.items() if callable(thing)}
 
 
 # -------------------------------------------------------------------------------------------------------- what is wrong
 
 NUMBERS = {
-    "an integer": [True, 0.5, "3", math.nan, math.inf, -1, None, [1], HUGE, np.True_, np.float64(0.5), b"3", 1j],
+    "an integer": [
+        True,
+        0.5,
+        "3",
+        math.nan,
+        math.inf,
+        -1,
+        None,
+        [1],
+        HUGE,
+        np.True_,
+        np.float64(0.5),
+        b"3",
+        1j,
+    ],
     "a number": [True, "3", math.nan, math.inf, -1.0, None, [1.0], np.True_, b"3", 1j, 10**400],
     "a seed": [True, 0.5, "3", math.nan, -1, [1], 1j],
     "a horizon": [True, 0.5, "3", math.nan, math.inf, -1, None, [1], HUGE, 1e300],
@@ -311,8 +459,17 @@ NUMBERS = {
 HORIZONS = ("horizon",)
 NAMES = ("metrics", "models", "queries", "estimators", "item_labels", "query_labels", "user_labels")
 CHOICES = (
-    "reward", "feedback", "engine", "actions", "protocol", "family", "method", "render_mode", "autoreset_mode", "estimator",
-)  # fmt: skip
+    "reward",
+    "feedback",
+    "engine",
+    "actions",
+    "protocol",
+    "family",
+    "method",
+    "render_mode",
+    "autoreset_mode",
+    "estimator",
+)
 
 
 def kind_of(name: str, value: Any) -> str:
@@ -328,7 +485,9 @@ def kind_of(name: str, value: Any) -> str:
             return kind
     if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
         return "names" if name in NAMES else ""
-    if isinstance(value, list | tuple) and all(isinstance(entry, int | float | list) for entry in value):
+    if isinstance(value, list | tuple) and all(
+        isinstance(entry, int | float | list) for entry in value
+    ):
         return "an array"
     return ""
 
@@ -360,18 +519,31 @@ def wrong_arrays(values: Any) -> Iterator[Any]:
 
 
 def is_taken(call: Call, name: str, value: Any) -> bool:
-    """Whether a value that looks wrong is not: the argument may be None, or what its documentation says."""
+    """Whether a value that looks wrong is not: the argument may be None, or what its documentation
+    says.
+    """
     parameter = inspect.signature(call.function).parameters.get(name)
     if value is None:
         return parameter is not None and "None" in str(parameter.annotation)
     if isinstance(value, np.ndarray):
         return name == "clicks" and value.dtype == np.bool_  # a mask
-    documented: dict[str, Any] = {"n_jobs": -1, "net_arch": [], "max_episode_steps": -1, "terminal": -1.0}
+    documented: dict[str, Any] = {
+        "n_jobs": -1,
+        "net_arch": [],
+        "max_episode_steps": -1,
+        "terminal": -1.0,
+    }
     if call.function in (clickgym.run, clickgym.sweep):
         documented["checkpoints"] = []  # the horizon alone
-    if call.function in (logs.ClickLog, logs.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
+    if (
+        call.function in (logs.ClickLog, logs.ListPolicy)
+        and name in ("items", "lists")
+        and isinstance(value, list)
+    ):
         return value[-1:] in ([[0, -1]], [[1, -1]])  # below the end of a list
-    return name in documented and type(value) is type(documented[name]) and value == documented[name]
+    return (
+        name in documented and type(value) is type(documented[name]) and value == documented[name]
+    )
 
 
 def walked() -> dict[tuple[Any, str], list[Any]]:
@@ -398,7 +570,11 @@ def attempt(call: Callable[[], Any], name: str) -> str | None:
         frame, _ = list(traceback.walk_tb(error.__traceback__))[-1]
         if "numpy" in frame.f_code.co_filename.split("clickgym")[-1]:
             return f"an error from inside NumPy: {error}"
-        return None if not name or re.search(rf"\b{name}\b", str(error)) else f"{name} is not named: {error}"
+        return (
+            None
+            if not name or re.search(rf"\b{name}\b", str(error))
+            else f"{name} is not named: {error}"
+        )
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "accepted"
@@ -419,12 +595,18 @@ def test_every_public_name_is_walked():
     if find_spec("sb3_contrib") is None:
         missing -= {*LEARNERS}
     assert not missing, "a recipe is missing, or a reason why there is none"
-    assert not elsewhere - public.keys() or elsewhere - public.keys() <= {"Estimator", "PlackettLuceActorCritic"}
+    assert not elsewhere - public.keys() or elsewhere - public.keys() <= {
+        "Estimator",
+        "PlackettLuceActorCritic",
+    }
     lacking = []
     for key, call in RECIPES.items():
         for name, parameter in inspect.signature(call.function).parameters.items():
             kind = re.search(r"\b(int|float|bool|ArrayLike|Seed)\b", str(parameter.annotation))
-            known = isinstance(call.function, partial) or parameter.kind is inspect.Parameter.VAR_KEYWORD
+            known = (
+                isinstance(call.function, partial)
+                or parameter.kind is inspect.Parameter.VAR_KEYWORD
+            )
             if kind and not known and name not in call.arguments:
                 lacking.append(f"{name_of(key)}: {name}")
     assert not lacking, "a recipe lacks an argument"
@@ -439,11 +621,17 @@ def test_what_is_right_is_taken_in_numpys_types_too(key):
     for integer, real in ((np.int64, np.float64), (np.uint8, np.float32)):
         made = {}
         for name, value in call.arguments.items():
-            if kinds[name] == "an array" and not isinstance(value, tuple) and np.array(value).dtype.kind == "i":
+            if (
+                kinds[name] == "an array"
+                and not isinstance(value, tuple)
+                and np.array(value).dtype.kind == "i"
+            ):
                 made[name] = np.array(value, integer)
             elif kinds[name] == "an array" and not isinstance(value, tuple) and real is np.float64:
                 made[name] = np.array(value, real)
-            elif kinds[name] in ("an integer", "a seed") or (kinds[name] == "a horizon" and isinstance(value, int)):
+            elif kinds[name] in ("an integer", "a seed") or (
+                kinds[name] == "a horizon" and isinstance(value, int)
+            ):
                 made[name] = integer(value) if value < 256 else np.int64(value)
             elif kinds[name] == "a number":
                 made[name] = real(value)
@@ -452,7 +640,9 @@ def test_what_is_right_is_taken_in_numpys_types_too(key):
         call.function(**call.arguments | made)
 
 
-@pytest.mark.parametrize(("key", "name"), WALKED, ids=[f"{name_of(key)} {name}" for key, name in WALKED])
+@pytest.mark.parametrize(
+    ("key", "name"), WALKED, ids=[f"{name_of(key)} {name}" for key, name in WALKED]
+)
 def test_what_is_wrong_is_refused_by_name(key, name):
     call = RECIPES[key]
     faults = []
@@ -467,38 +657,161 @@ def test_what_is_wrong_is_refused_by_name(key, name):
 
 
 def junk() -> list[Any]:
-    """More than a hundred values of every kind; each argument refuses those that it cannot take for what it is."""
+    """More than a hundred values of every kind; each argument refuses those that it cannot take for
+    what it is.
+    """
     loop: list[Any] = []
     loop.append(loop)
     deep: Any = 0
     for _ in range(60):
         deep = [deep]
     gaps = np.ma.masked_array([1, 2], [True, False])
-    numbers = [-1, -7, HUGE, -HUGE, 10**400, 0.5, -1.5, 1e308, math.nan, math.inf, np.int64(-3), np.uint8(255), np.float16(1.5)]
+    numbers = [
+        -1,
+        -7,
+        HUGE,
+        -HUGE,
+        10**400,
+        0.5,
+        -1.5,
+        1e308,
+        math.nan,
+        math.inf,
+        np.int64(-3),
+        np.uint8(255),
+        np.float16(1.5),
+    ]
     flags = [True, False, np.True_]
     texts = [
-        "", "x", "abc", "3", "nan", "\x1b[31m", "\ud800", "x\0", "a b", "x" * 10_000, "None", "[1]", "{}", ":", "a:b=c", "=",
-    ]  # fmt: skip
+        "",
+        "x",
+        "abc",
+        "3",
+        "nan",
+        "\x1b[31m",
+        "\ud800",
+        "x\0",
+        "a b",
+        "x" * 10_000,
+        "None",
+        "[1]",
+        "{}",
+        ":",
+        "a:b=c",
+        "=",
+    ]
     lists = [
-        (), [], [None], [True], ["x", "x"], ["x"], [3], [[1, 2], [3]], [math.nan], [1j], [[[]]], [object()], ("a", 1), [HUGE],
-        (1, 2, 3, 4, 5, 6, 7), loop, deep, [-1], [0.5] * 3, [{}], [b"x"], range(0), range(-3), iter([]), (one for one in [1]),
-    ]  # fmt: skip
+        (),
+        [],
+        [None],
+        [True],
+        ["x", "x"],
+        ["x"],
+        [3],
+        [[1, 2], [3]],
+        [math.nan],
+        [1j],
+        [[[]]],
+        [object()],
+        ("a", 1),
+        [HUGE],
+        (1, 2, 3, 4, 5, 6, 7),
+        loop,
+        deep,
+        [-1],
+        [0.5] * 3,
+        [{}],
+        [b"x"],
+        range(0),
+        range(-3),
+        iter([]),
+        (one for one in [1]),
+    ]
     arrays = [
-        np.array("x"), np.array(None), np.array(math.nan), np.zeros(0), np.zeros((0, 0)), np.zeros((2, 3, 4)), gaps,
-        np.array([math.nan] * 4), np.array([object()]), np.array([b"x"]), np.array(["a"]), np.array([1j]), np.ma.masked,
-        np.zeros(3, [("a", int)]), np.array([np.datetime64("NaT")]), np.array([True, False]), polars.Series([1]),
-    ]  # fmt: skip
+        np.array("x"),
+        np.array(None),
+        np.array(math.nan),
+        np.zeros(0),
+        np.zeros((0, 0)),
+        np.zeros((2, 3, 4)),
+        gaps,
+        np.array([math.nan] * 4),
+        np.array([object()]),
+        np.array([b"x"]),
+        np.array(["a"]),
+        np.array([1j]),
+        np.ma.masked,
+        np.zeros(3, [("a", int)]),
+        np.array([np.datetime64("NaT")]),
+        np.array([True, False]),
+        polars.Series([1]),
+    ]
     mappings = [{}, {1: 2}, {"a": 1}, {"model": "CM"}, {"a": None}, {None: "a"}, {"x": [1]}]
-    calls = [object, int, str, list, type, len, print, lambda: 0, lambda *_, **__: None, np.int64, ValueError, agents.TopRank]
+    calls = [
+        object,
+        int,
+        str,
+        list,
+        type,
+        len,
+        print,
+        lambda: 0,
+        lambda *_, **__: None,
+        np.int64,
+        ValueError,
+        agents.TopRank,
+    ]
     ours = [PBM, LOG, scalar(), Clumsy(4, 2), logs.FixedPolicy([0, 1]), logs.CMEstimator()]
     others = [
-        None, 1j, complex(math.nan, 0), np.complex64(1j), Fraction(1, 2), Decimal("NaN"), Decimal("0.5"), b"", b"3", set(), {1},
-        bytearray(b"ab"), frozenset(), object(), Ellipsis, NotImplemented, slice(3), Path("x"), Path("a", "b"), timedelta(1),
-        date(2020, 1, 1), Exception("x"), math, SimpleNamespace(a=1), np.datetime64("2020-01-01"), np.dtype(int), StringIO(),
-        polars.DataFrame(), polars.DataFrame({"a": [[1]]}), polars.col("a"), sparse.csr_array(np.eye(2)), np.random, zip(),
-        np.random.default_rng(0), re.compile("x"), gym.spaces.Discrete(2), SeedSequence(1), UUID(int=0), map(str, []), super,
-        property(), Enum("E", "a"), deque(), memoryview(b"ab"), array("d"), Lock(), ContextVar("x"), PurePosixPath("x"),
-    ]  # fmt: skip
+        None,
+        1j,
+        complex(math.nan, 0),
+        np.complex64(1j),
+        Fraction(1, 2),
+        Decimal("NaN"),
+        Decimal("0.5"),
+        b"",
+        b"3",
+        set(),
+        {1},
+        bytearray(b"ab"),
+        frozenset(),
+        object(),
+        Ellipsis,
+        NotImplemented,
+        slice(3),
+        Path("x"),
+        Path("a", "b"),
+        timedelta(1),
+        date(2020, 1, 1),
+        Exception("x"),
+        math,
+        SimpleNamespace(a=1),
+        np.datetime64("2020-01-01"),
+        np.dtype(int),
+        StringIO(),
+        polars.DataFrame(),
+        polars.DataFrame({"a": [[1]]}),
+        polars.col("a"),
+        sparse.csr_array(np.eye(2)),
+        np.random,
+        zip(),
+        np.random.default_rng(0),
+        re.compile("x"),
+        gym.spaces.Discrete(2),
+        SeedSequence(1),
+        UUID(int=0),
+        map(str, []),
+        super,
+        property(),
+        Enum("E", "a"),
+        deque(),
+        memoryview(b"ab"),
+        array("d"),
+        Lock(),
+        ContextVar("x"),
+        PurePosixPath("x"),
+    ]
     modules = [
         clickgym,
         agents,
@@ -515,11 +828,41 @@ def junk() -> list[Any]:
         traceback,
         re,
     ]
-    raised = (KeyError, OSError, RuntimeError, TypeError, Warning, EOFError, StopIteration, MemoryError)
+    raised = (
+        KeyError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        Warning,
+        EOFError,
+        StopIteration,
+        MemoryError,
+    )
     errors = [error("x") for error in raised]
-    times = [datetime(2020, 1, 1), time(1), UTC, np.timedelta64(1), np.timedelta64("NaT"), *(date(y, 1, 1) for y in (1, 9))]
+    times = [
+        datetime(2020, 1, 1),
+        time(1),
+        UTC,
+        np.timedelta64(1),
+        np.timedelta64("NaT"),
+        *(date(y, 1, 1) for y in (1, 9)),
+    ]
     views = [SIZES.items(), SIZES.keys(), SIZES.values()]
-    return [*numbers, *flags, *texts, *lists, *arrays, *mappings, *calls, *ours, *others, *modules, *errors, *times, *views]
+    return [
+        *numbers,
+        *flags,
+        *texts,
+        *lists,
+        *arrays,
+        *mappings,
+        *calls,
+        *ours,
+        *others,
+        *modules,
+        *errors,
+        *times,
+        *views,
+    ]
 
 
 KINDS: dict[str, tuple[Any, ...]] = {
@@ -531,25 +874,49 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "str|Spec|AnyInstance|EnvLike|AgentLike|Actions|Engine": (str,),
     "PathLike|Path": (str, Path, PurePosixPath),
     "ArrayLike|NDArray|Floats|Sequence|Iterable|tuple|list": (
-        list, tuple, np.ndarray, range, polars.Series, polars.DataFrame, memoryview, array, deque, Iterator, sparse.csr_array,
+        list,
+        tuple,
+        np.ndarray,
+        range,
+        polars.Series,
+        polars.DataFrame,
+        memoryview,
+        array,
+        deque,
+        Iterator,
+        sparse.csr_array,
     ),
     "Mapping|dict": (dict,),
     "Callable|OnChunk|AgentLike|EnvLike|AnyInstance|Any": (Callable, type),
-    "ClickLog": (logs.ClickLog,), "Estimator": (logs.CMEstimator,), "Polic": (logs.FixedPolicy,),
-    "Users|ClickModel|EnvLike": (PositionBasedModel,), "Env": (ClickEnv,), "Agent": (Clumsy,),
+    "ClickLog": (logs.ClickLog,),
+    "Estimator": (logs.CMEstimator,),
+    "Polic": (logs.FixedPolicy,),
+    "Users|ClickModel|EnvLike": (PositionBasedModel,),
+    "Env": (ClickEnv,),
+    "Agent": (Clumsy,),
     "None": (type(None),),
-}  # fmt: skip
+}
 UNCHECKED = {
     "shipped results are sealed with the checks of these constructors": {
-        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG",
+        "PPO",
+        "RecurrentPPO",
+        "A2C",
+        "DQN",
+        "MaskablePPO",
+        "QRDQN",
+        "TD3",
+        "SAC",
+        "DDPG",
     },
     "takes a second for each call": {"sweep"},
-}  # fmt: skip
+}
 ALL_JUNK = junk()
 
 
 def may_be_right(call: Call, name: str, value: Any) -> bool:
-    """Whether the annotation speaks of values of this kind; of choices only the words there are, which are none of these."""
+    """Whether the annotation speaks of values of this kind; of choices only the words there are,
+    which are none of these.
+    """
     annotation = str(inspect.signature(call.function).parameters[name].annotation)
     kinds = {words: kinds for words, kinds in KINDS.items() if re.search(words, annotation)}
     if name in CHOICES and value is not None:
@@ -560,7 +927,9 @@ def may_be_right(call: Call, name: str, value: Any) -> bool:
 
 
 def refusal(call: Callable[[], Any]) -> str | None:
-    """How a call fails to be refused by a ``raise`` of the package, in a message of one line; None if it is."""
+    """How a call fails to be refused by a ``raise`` of the package, in a message of one line; None
+    if it is.
+    """
     try:
         call()
     except Exception as error:
@@ -568,7 +937,11 @@ def refusal(call: Callable[[], Any]) -> str | None:
         code = linecache.getline(frame.f_code.co_filename, line).strip()
         place = f"{type(error).__name__} in {frame.f_code.co_filename}:{line}, {code!r}: {error}"
         ours = "clickgym" in frame.f_globals["__name__"] and code.startswith("raise ")
-        return None if ours and isinstance(error, (ValueError, TypeError)) and "\n" not in str(error) else place
+        return (
+            None
+            if ours and isinstance(error, (ValueError, TypeError)) and "\n" not in str(error)
+            else place
+        )
     return "accepted"
 
 
@@ -576,17 +949,25 @@ def arguments_of(key: Any) -> list[str]:
     call = RECIPES[key]
     fixed = call.function.keywords if isinstance(call.function, partial) else {}
     parameters = inspect.signature(call.function).parameters.items()
-    return [name for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and name not in fixed]
+    return [
+        name
+        for name, each in parameters
+        if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and name not in fixed
+    ]
 
 
 def refuses_junk(key: Any, values: Sequence[Any]) -> tuple[int, list[str]]:
-    """How many wrong values were tried for the arguments of a call, and those that are not refused."""
+    """How many wrong values were tried for the arguments of a call, and those that are not
+    refused.
+    """
     call, tried, faults = RECIPES[key], 0, []
     for name in arguments_of(key):
         for value in values:
             if not may_be_right(call, name, value):
                 tried += 1
-                fault = refusal(lambda name=name, value=value: call.function(**call.arguments | {name: value}))
+                fault = refusal(
+                    lambda name=name, value=value: call.function(**call.arguments | {name: value})
+                )
                 if fault is not None:
                     faults.append(f"{name}={short(value)}: {fault}")
     return tried, faults
@@ -614,36 +995,81 @@ def test_every_argument_refuses_all_that_nobody_would_mean(key):
 
 
 PLAIN_WRONGS = [None, 3, "x", object(), [1], {}, math.nan, math.inf, -1]
-TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, where that is something else
-    "ranking": [0, 1], "rankings": [[0, 1], [1, 0]], "lists": [[0, 1], [1, 0]], "order": [3, 1, 0, 2], "item": 3,
-    "clicks": [1, 0], "observation": [0, 0], "action": [0, 1], "actions": [[0, 1], [1, 0]], "x": [0, 1], "cutoff": 1,
-    "reward": "clicks", "CompiledAgent.update reward": 1.0, "FrozenPolicy.update reward": 1.0, "state": 0, "value": [0.5, 0.2],
-    "rng": np.random.default_rng(0), "seed": 0, "n_positions": 1, "n_sessions": 1, "user": 0,
-    "model_class": "PBM", "path": "file.json", "CompiledAgent.load path": "agent.npz", "CompiledAgent.save path": "agent.npz",
-    "Results.plot path": None, "CascadeMDP.course cutoff": None, "run": 0, "n": 1,
-    "description": PBM.to_dict(), "behaviour": "perfect", "n_grades": 3,
-    "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
-    "Results.plot log": True, "interactions": np.zeros((0, 2), int),
-    "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
+TAKEN: dict[
+    str, Any
+] = {  # what a parameter of methods takes; of one method, where that is something else
+    "ranking": [0, 1],
+    "rankings": [[0, 1], [1, 0]],
+    "lists": [[0, 1], [1, 0]],
+    "order": [3, 1, 0, 2],
+    "item": 3,
+    "clicks": [1, 0],
+    "observation": [0, 0],
+    "action": [0, 1],
+    "actions": [[0, 1], [1, 0]],
+    "x": [0, 1],
+    "cutoff": 1,
+    "reward": "clicks",
+    "CompiledAgent.update reward": 1.0,
+    "FrozenPolicy.update reward": 1.0,
+    "state": 0,
+    "value": [0.5, 0.2],
+    "rng": np.random.default_rng(0),
+    "seed": 0,
+    "n_positions": 1,
+    "n_sessions": 1,
+    "user": 0,
+    "model_class": "PBM",
+    "path": "file.json",
+    "CompiledAgent.load path": "agent.npz",
+    "CompiledAgent.save path": "agent.npz",
+    "Results.plot path": None,
+    "CascadeMDP.course cutoff": None,
+    "run": 0,
+    "n": 1,
+    "description": PBM.to_dict(),
+    "behaviour": "perfect",
+    "n_grades": 3,
+    "items": [0, 1, 2, 3],
+    "features": [[0.5] * 3] * 4,
+    "best": lambda features: np.arange(2),
+    "log": LOG,
+    "Results.plot log": True,
+    "interactions": np.zeros((0, 2), int),
+    "ItemByItem.step action": 0,
+    "ItemByItemVector.step actions": [0, 0],
+    "reference": None,
     "_ListAction.action action": [0, 0],
-    "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
-}  # fmt: skip
+    "_ListVectorAction.actions actions": [[0, 0], [0, 0]],
+    "step": 0,
+}
 UNWALKED_METHODS = {
     "called for every session or list, by what has checked the arguments": {
-        "Meter.add", "Meter.advance", "DynamicBayesianModel.click_satisfies", "DependentClickModel.click_satisfies",
+        "Meter.add",
+        "Meter.advance",
+        "DynamicBayesianModel.click_satisfies",
+        "DependentClickModel.click_satisfies",
         "ClickModel.click_satisfies",
     },
     "passes its arguments on to the constructor": {"LabelledModel.described"},
-}  # fmt: skip
+}
 ALWAYS_REFUSED = {"Users.relabelled": "candidates change"}
 
 
 def methods() -> Iterator[tuple[Any, str, Call]]:
-    """Each public method of what the recipes make, but for logs: the object, the name, and how it is called rightly."""
+    """Each public method of what the recipes make, but for logs: the object, the name, and how it
+    is called rightly.
+    """
     left_out = {"sweep", "tune", *LEARNERS}
-    things = [call.function(**call.arguments) for key, call in RECIPES.items() if name_of(key) not in left_out]
+    things = [
+        call.function(**call.arguments)
+        for key, call in RECIPES.items()
+        if name_of(key) not in left_out
+    ]
     things.append(clickgym.sweep(["PBMRank-v0"], ["Random"], 4, 2, n_jobs=1, progress=False))
-    things.append(clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, horizon=50, n_jobs=1, progress=False))
+    things.append(
+        clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, horizon=50, n_jobs=1, progress=False)
+    )
     seen = set().union(*UNWALKED_METHODS.values())
     for thing in things:
         for name, member in inspect.getmembers_static(type(thing)):
@@ -669,7 +1095,9 @@ def methods() -> Iterator[tuple[Any, str, Call]]:
 
 
 def test_no_method_ends_in_a_raw_error(tmp_path, monkeypatch):
-    """A wrong value is taken, or refused by a line of the package: no AttributeError from inside."""
+    """A wrong value is taken, or refused by a line of the package: no AttributeError from
+    inside.
+    """
     monkeypatch.chdir(tmp_path)
     agents.Fixed(4, 2, ranking=[0, 1]).save("agent.npz")  # which load takes
     faults, tried = [], 0
@@ -708,12 +1136,19 @@ KEYWORDS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "NonStationaryCMRank-v0", "ContextualUBMRank-v0"])
-@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)], ids=["make", "make_vec"])
+@pytest.mark.parametrize(
+    "make", [gym.make, partial(gym.make_vec, num_envs=2)], ids=["make", "make_vec"]
+)
 def test_keywords_of_gym_make(make, env_id, keyword):
     values = [
-        value for value in KEYWORDS[keyword] if not (isinstance(value, list) and keyword == "instance" and "vec" in repr(make))
+        value
+        for value in KEYWORDS[keyword]
+        if not (isinstance(value, list) and keyword == "instance" and "vec" in repr(make))
     ]
-    faults = {repr(value): attempt(lambda value=value: make(env_id, **{keyword: value}), keyword) for value in values}
+    faults = {
+        repr(value): attempt(lambda value=value: make(env_id, **{keyword: value}), keyword)
+        for value in values
+    }
     assert not {value: fault for value, fault in faults.items() if fault}, faults
 
 
@@ -725,22 +1160,40 @@ def test_arguments_of_families(family):
         for text in ["True", "nan", "inf", "-1", "x", "", "[1]", "9" * 5000, *numbers]:
             if kind is str or (name == "seed" and text.isdecimal() and len(text) < 100):
                 continue
-            fault = attempt(lambda text=text, name=name: envs.load_instance(f"{family}:{name}={text}"), name)
+            fault = attempt(
+                lambda text=text, name=name: envs.load_instance(f"{family}:{name}={text}"), name
+            )
             assert fault is None, f"{family}:{name}={text[:20]}: {fault}"
 
 
 @pytest.mark.parametrize("name", [*CLICK_MODELS, "PiecewiseStationaryModel", "LinearModel"])
 def test_descriptions_of_models_with_a_wrong_kind_at_each_key(name):
     described = envs.load_instance(INSTANCES.get(name, "uniform:n_items=4,n_positions=2"))
-    kind = next(kind for kind in described.models if name in (kind.partition(" ")[0], type(described.models[kind]).__name__))
+    kind = next(
+        kind
+        for kind in described.models
+        if name in (kind.partition(" ")[0], type(described.models[kind]).__name__)
+    )
     description = described.models[kind].to_dict()
     for key in description.keys() - {"model", "users"}:
         for value in (None, True, "x", {}, {"a": 1}, [[[]]], [None], -3, math.nan):
             if value is None and key in ("candidates", "trust_relevant", "trust_irrelevant"):
                 continue
-            fault = attempt(lambda key=key, value=value: envs.ClickModel.from_dict(description | {key: value}), key)
+            fault = attempt(
+                lambda key=key, value=value: envs.ClickModel.from_dict(description | {key: value}),
+                key,
+            )
             assert fault is None, f"{name}, {key}={value!r}: {fault}"
-    for wrong in ({"model": name}, {"model": name, 3: 4}, {"model": [name]}, {"model": None}, {}, [], "x", None):
+    for wrong in (
+        {"model": name},
+        {"model": name, 3: 4},
+        {"model": [name]},
+        {"model": None},
+        {},
+        [],
+        "x",
+        None,
+    ):
         assert attempt(lambda wrong=wrong: envs.ClickModel.from_dict(wrong), "") is None, wrong
 
 
@@ -786,7 +1239,13 @@ def test_after_a_run_no_list_waits_for_clicks(engine):
 
 
 @pytest.mark.parametrize(
-    "make", [scalar, vector, lambda: gym.make("PBMRank-v0"), lambda: gym.make_vec("PBMRank-v0", num_envs=2)]
+    "make",
+    [
+        scalar,
+        vector,
+        lambda: gym.make("PBMRank-v0"),
+        lambda: gym.make_vec("PBMRank-v0", num_envs=2),
+    ],
 )
 def test_a_step_needs_a_reset(make):
     env = make()
@@ -808,7 +1267,18 @@ def test_a_reset_knows_seeds_and_no_options(make):
 
 
 @pytest.mark.parametrize(
-    "action", [[True, 0], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, HUGE], [0, math.nan], {0, 1}]
+    "action",
+    [
+        [True, 0],
+        [0.0, 1.0],
+        ["0", "1"],
+        [[0], [1, 2]],
+        None,
+        "01",
+        [0, HUGE],
+        [0, math.nan],
+        {0, 1},
+    ],
 )
 def test_an_action_is_a_list_of_integers(action):
     env, envs_ = scalar(), vector()

@@ -1,12 +1,14 @@
-"""Play one run of each agent over the first tenth of each shipped result again, and compare it with the digits that ship.
+"""Play one run of each agent over the first tenth of each shipped result again, and compare it with
+the digits that ship.
 
 python benchmarks/shipped/replay.py [NAME ...] [--instances FOLDER] [--jobs N]
 
-The seeds are those of the sweep that made the result, and the full horizon is what agents are told. Of a study the first tenth
-of the sessions is played in all instances, for its curves are means over them. Of the scorecard a run is played to the last
-step of the first tenth that ships exactly, or to its end, in one instance of each block of tasks; ``scorecard-CascadeTS`` are
-the results of an agent. All figures are compared exactly, in the precision in which they ship. Results of generic reinforcement
-learning are not played: they differ from one build of torch to another.
+The seeds are those of the sweep that made the result, and the full horizon is what agents are told.
+Of a study the first tenth of the sessions is played in all instances, for its curves are means over
+them. Of the scorecard a run is played to the last step of the first tenth that ships exactly, or to
+its end, in one instance of each block of tasks; ``scorecard-CascadeTS`` are the results of an
+agent. All figures are compared exactly, in the precision in which they ship. Results of generic
+reinforcement learning are not played: they differ from one build of torch to another.
 """
 
 from __future__ import annotations
@@ -86,7 +88,9 @@ def of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> R
     origin = shipped.made
     (part,) = (part for part in STUDIES[name].parts if part.name == shipped.part)
     figures = shipped.table.drop(part.facts, strict=False)
-    figures = figures.filter(col("run") == 0, col("step") <= origin["horizon"] // 10, ~col("agent").is_in(list(LEARNERS)))
+    figures = figures.filter(
+        col("run") == 0, col("step") <= origin["horizon"] // 10, ~col("agent").is_in(list(LEARNERS))
+    )
     sources = origin["instances"]
     if of_files(sources):
         queries = tuple(_query(query, folder) for query in origin["queries"])
@@ -106,7 +110,9 @@ def _query(name: str, folder: Path | None) -> str:
 
 
 def of_line(shipped: Shipped) -> Replay:
-    """The replay of a block of tasks of an agent: the first run in the first task that it has played."""
+    """The replay of a block of tasks of an agent: the first run in the first task that it has
+    played.
+    """
     played = set(shipped.table["env"])
     task = next(task for task in blocks(CURRENT.candidates)[shipped.part] if task.name in played)
     exact = CURRENT.stages(task)
@@ -114,8 +120,13 @@ def of_line(shipped: Shipped) -> Replay:
     metrics = () if task.measure == "regret" else (task.measure,)
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     [agent] = shipped.made["agents"]
-    figures, games = rows.select(*KEYS, "regret", *metrics), (Game(task.name, task.instance, agent),)
-    return Replay(f"{SCORECARD}{agent}: {shipped.part}", figures, games, task.horizon, CURRENT.seed, metrics)
+    figures, games = (
+        rows.select(*KEYS, "regret", *metrics),
+        (Game(task.name, task.instance, agent),),
+    )
+    return Replay(
+        f"{SCORECARD}{agent}: {shipped.part}", figures, games, task.horizon, CURRENT.seed, metrics
+    )
 
 
 def play(replay: Replay, n_jobs: int = -1) -> polars.DataFrame:
@@ -138,9 +149,18 @@ def _play(replay: Replay, game: Game) -> polars.DataFrame:
         env, trial, player = task.make(), CURRENT.trial(task, 0), equipped(game.agent, task)
     env_seed, agent_seed = trial.seeds(replay.seed)
     agent = make_agent(player, env, horizon=replay.horizon, seed=agent_seed)
-    result = run(agent, env, replay.steps[-1], seed=env_seed, checkpoints=replay.steps, metrics=replay.metrics)
+    result = run(
+        agent,
+        env,
+        replay.steps[-1],
+        seed=env_seed,
+        checkpoints=replay.steps,
+        metrics=replay.metrics,
+    )
     names = {"env": game.env, "instance": place_of(env).instance, "agent": game.agent}
-    return result.to_frame().with_columns(polars.lit(portable(name)).alias(key) for key, name in names.items())
+    return result.to_frame().with_columns(
+        polars.lit(portable(name)).alias(key) for key, name in names.items()
+    )
 
 
 def differences(figures: polars.DataFrame, table: polars.DataFrame) -> dict[tuple[str, str], int]:
@@ -151,7 +171,8 @@ def differences(figures: polars.DataFrame, table: polars.DataFrame) -> dict[tupl
         table: of the replay, in all instances.
 
     Returns:
-        The first step at which any figure differs, for each pair of an environment and an agent that differs.
+        The first step at which any figure differs, for each pair of an environment and an agent
+        that differs.
 
     Example:
         >>> rows = [("E", i, "A", 0, step, step / 3) for i in "xy" for step in (1, 2)]
@@ -161,21 +182,33 @@ def differences(figures: polars.DataFrame, table: polars.DataFrame) -> dict[tupl
         ({}, {('E', 'A'): 2})
     """
     columns = [name for name in figures.columns if name in table.columns and name not in KEYS]
-    means = table.group_by("env", "agent", "run", "step", maintain_order=True).agg(col(*columns).mean())
+    means = table.group_by("env", "agent", "run", "step", maintain_order=True).agg(
+        col(*columns).mean()
+    )
     both = polars.concat([means, table.select(*KEYS, *columns)], how="diagonal_relaxed")
     beside = figures.join(both, on=KEYS, how="left", nulls_equal=True, suffix=" again")
     # Columns that only the ends of instances have are null here.
-    equal = [col(name).is_null() | col(name).eq_missing(col(f"{name} again").cast(figures.schema[name])) for name in columns]
-    rows = beside.filter(~polars.all_horizontal(equal)).group_by("env", "agent", maintain_order=True).agg(col("step").min())
+    equal = [
+        col(name).is_null() | col(name).eq_missing(col(f"{name} again").cast(figures.schema[name]))
+        for name in columns
+    ]
+    rows = (
+        beside.filter(~polars.all_horizontal(equal))
+        .group_by("env", "agent", maintain_order=True)
+        .agg(col("step").min())
+    )
     return {(env, agent): step for env, agent, step in rows.iter_rows()}
 
 
-def replay_all(names: Sequence[str] = (), folder: Path | None = None, n_jobs: int = -1) -> list[str]:
+def replay_all(
+    names: Sequence[str] = (), folder: Path | None = None, n_jobs: int = -1
+) -> list[str]:
     """Play shipped results again, and report on each part.
 
     Args:
         names: of studies, or of agents after ``scorecard-``; none takes all.
-        folder: of instance files, named as their instances, for results on queries that do not ship.
+        folder: of instance files, named as their instances, for results on queries that do not
+        ship.
         n_jobs: workers.
 
     Returns:
@@ -185,11 +218,17 @@ def replay_all(names: Sequence[str] = (), folder: Path | None = None, n_jobs: in
         ValueError: an unknown name.
     """
     paths = {path.stem: path for path in sorted(RESULTS.glob("*.parquet"))}
-    paths |= {f"{SCORECARD}{path.stem}": path for path in sorted(CURRENT.data.glob("*.parquet")) if path.stem not in LEARNERS}
+    paths |= {
+        f"{SCORECARD}{path.stem}": path
+        for path in sorted(CURRENT.data.glob("*.parquet"))
+        if path.stem not in LEARNERS
+    }
     for name in names:
         if name not in paths:
             raise ValueError(f"{name} is no shipped result; there is {', '.join(paths)}")
-    return [part for name in names or paths for part in _replay_file(name, paths[name], folder, n_jobs)]
+    return [
+        part for name in names or paths for part in _replay_file(name, paths[name], folder, n_jobs)
+    ]
 
 
 def _replay_file(name: str, path: Path, folder: Path | None, n_jobs: int) -> Iterator[str]:
@@ -198,17 +237,28 @@ def _replay_file(name: str, path: Path, folder: Path | None, n_jobs: int) -> Ite
         for shipped in read_shipped(path):
             try:
                 is_line = name.startswith(SCORECARD)
-                replay = of_line(shipped) if is_line else of_study(shipped, name, folder, Path(files))
+                replay = (
+                    of_line(shipped) if is_line else of_study(shipped, name, folder, Path(files))
+                )
             except ValueError as error:
-                print(f"{name}: {shipped.part}, {shipped.setting}: cannot be played: {error}", flush=True)
+                print(
+                    f"{name}: {shipped.part}, {shipped.setting}: cannot be played: {error}",
+                    flush=True,
+                )
                 continue
             if replay.figures.is_empty():
                 continue
             start = time.perf_counter()
             different = differences(replay.figures, play(replay, n_jobs))
-            words = "; ".join(f"{agent} in {env} differs from session {step:,} on" for (env, agent), step in different.items())
+            words = "; ".join(
+                f"{agent} in {env} differs from session {step:,} on"
+                for (env, agent), step in different.items()
+            )
             size = f"{len(replay.games)} runs of {replay.steps[-1]:,} sessions"
-            print(f"{replay.name}: {size}, {time.perf_counter() - start:.1f} s: {words or 'equal'}", flush=True)
+            print(
+                f"{replay.name}: {size}, {time.perf_counter() - start:.1f} s: {words or 'equal'}",
+                flush=True,
+            )
             if different:
                 yield replay.name
 
@@ -216,8 +266,15 @@ def _replay_file(name: str, path: Path, folder: Path | None, n_jobs: int) -> Ite
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="studies, or scorecard-AGENT; all if none is named")
-    parser.add_argument("--instances", type=Path, metavar="FOLDER", help="instance files of queries that do not ship")
+    parser.add_argument(
+        "names", nargs="*", help="studies, or scorecard-AGENT; all if none is named"
+    )
+    parser.add_argument(
+        "--instances",
+        type=Path,
+        metavar="FOLDER",
+        help="instance files of queries that do not ship",
+    )
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
     options = parser.parse_args(arguments)
     return int(bool(replay_all(options.names, options.instances, options.jobs)))

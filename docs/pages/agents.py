@@ -53,8 +53,14 @@ def page(name: str) -> str:
         env=env_of(name),
         algorithm=inspect.cleandoc(parts["Algorithm"].removeprefix("::")),
         papers=papers,
-        bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n").rstrip(),
-        studies=[key for key, study in STUDIES.items() if any(name in _names(part.agents) for part in study.parts)],
+        bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers))
+        .replace("}}\n", "}\n}\n")
+        .rstrip(),
+        studies=[
+            key
+            for key, study in STUDIES.items()
+            if any(name in _names(part.agents) for part in study.parts)
+        ],
     )
     return f"{text}\n"
 

@@ -1,4 +1,6 @@
-"""How Sphinx builds the website; `build.py` beside it writes the pages that are made from the package."""
+"""How Sphinx builds the website; `build.py` beside it writes the pages that are made from the
+package.
+"""
 
 import sys
 from importlib.metadata import version as version_of
@@ -22,7 +24,13 @@ project = "clickgym"
 author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
-extensions = ["myst_nb", "notfound.extension", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "notfound.extension",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # build.py names the folder
@@ -66,7 +74,11 @@ def _turned(app, what, name, thing, options, lines):
 
 def _skipped(app, what, name, thing, skip, options):
     """The fields of a named tuple stand among its attributes, each with its meaning."""
-    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
+    return (
+        True
+        if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number")
+        else None
+    )
 
 
 def _formula(translator, node, display):
@@ -84,7 +96,9 @@ def _block(translator, node):
 
 
 def _origin(app, pagename, templatename, context, doctree):
-    """Let the buttons to view and to edit a page lead to its file in the repository; a page without one has no buttons."""
+    """Let the buttons to view and to edit a page lead to its file in the repository; a page without
+    one has no buttons.
+    """
     if pagename in ORIGINS:
         context["theme_source_view_link"] = f"{REPOSITORY}blob/main/{ORIGINS[pagename]}?plain=1"
         context["theme_source_edit_link"] = f"{REPOSITORY}edit/main/{ORIGINS[pagename]}"
@@ -96,4 +110,6 @@ def setup(app):
     app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )

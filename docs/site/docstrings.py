@@ -1,4 +1,6 @@
-"""Docstrings as reStructuredText: what they have of Markdown, and their sources, turned before Sphinx reads them."""
+"""Docstrings as reStructuredText: what they have of Markdown, and their sources, turned before
+Sphinx reads them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def without(lines: Sequence[str], headings: Sequence[str]) -> list[str]:
 
 
 def readable(lines: Sequence[str]) -> list[str]:
-    """A docstring whose tables are lists of rows, whose sources are items, and whose stars before a name are stars.
+    """A docstring whose tables are lists of rows, whose sources are items, and whose stars before a
+    name are stars.
 
     Example:
         >>> readable(["Source:", "    A. Author. *Title.*", "        Journal 2020.", "", "End, **given."])
@@ -35,7 +38,9 @@ def readable(lines: Sequence[str]) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """Two stars before a name are stars, and a single letter with a full stop does not number a list."""
+    """Two stars before a name are stars, and a single letter with a full stop does not number a
+    list.
+    """
     line = re.sub(r"(?<![\\`*])\*\*(?=\w+(?!\w*\*))", r"\\*\\*", line)
     return re.sub(r"(: )([A-Za-z])\.", r"\1\2\\.", line)
 
@@ -53,7 +58,9 @@ def _laws(lines: Sequence[str]) -> Iterator[str]:
 
 def _tables(lines: Iterable[str]) -> Iterator[str]:
     """Tables of Markdown as those of Sphinx."""
-    for is_table, group in groupby([*lines, ""], lambda line: re.match(r"\s*\| |\s*\|[-:|]+\|$", line) is not None):
+    for is_table, group in groupby(
+        [*lines, ""], lambda line: re.match(r"\s*\| |\s*\|[-:|]+\|$", line) is not None
+    ):
         if not is_table:
             yield from group
             continue
@@ -74,4 +81,6 @@ def _sources(lines: Iterable[str]) -> list[str]:
         entries = re.sub(r"\n {8}(?! )", " ", found[0])
         return re.sub(r"^ {4}(?=\S)", "    - ", entries, flags=re.MULTILINE)
 
-    return re.sub(r"^Source:\n(?:(?: {4}.*)?\n)*", listed, "\n".join([*lines, ""]), flags=re.MULTILINE).split("\n")[:-1]
+    return re.sub(
+        r"^Source:\n(?:(?: {4}.*)?\n)*", listed, "\n".join([*lines, ""]), flags=re.MULTILINE
+    ).split("\n")[:-1]

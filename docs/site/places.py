@@ -1,4 +1,6 @@
-"""Where the files of the repository are in the site: which become pages, what links to them lead to, where a page is from."""
+"""Where the files of the repository are in the site: which become pages, what links to them lead
+to, where a page is from.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
 def pages() -> dict[str, Path]:
     """The files that are copied, by their place in the site."""
     docs, examples = ROOT / "docs", ROOT / "examples"
-    files = {path.relative_to(docs).as_posix(): path for kind in ("md", "png") for path in docs.rglob(f"*.{kind}")}
-    kept = {place: path for place, path in files.items() if not place.startswith(("pages/", "site/", "README.md"))}
+    files = {
+        path.relative_to(docs).as_posix(): path
+        for kind in ("md", "png")
+        for path in docs.rglob(f"*.{kind}")
+    }
+    kept = {
+        place: path
+        for place, path in files.items()
+        if not place.startswith(("pages/", "site/", "README.md"))
+    }
     kept |= {f"tutorials/{path.name}": path for path in sorted(examples.glob("*.ipynb"))}
     kept |= {f"course/{path.name}": path for path in sorted((examples / "course").glob("*.ipynb"))}
     return kept | {place: ROOT / path for place, path in ELSEWHERE.items()}
@@ -37,13 +47,21 @@ def places_of(files: Mapping[str, Path]) -> dict[str, str]:
     Args:
         files: as `pages` returns them.
     """
-    return {path.relative_to(ROOT).as_posix(): place for place, path in files.items()} | {"docs/README.md": "index.md"}
+    return {path.relative_to(ROOT).as_posix(): place for place, path in files.items()} | {
+        "docs/README.md": "index.md"
+    }
 
 
 def origins() -> dict[str, str]:
     """The file in the repository from which a page is made, by the name of the page."""
-    copied = {place: path for path, place in places_of(pages()).items() if place.endswith((".md", ".ipynb"))}
-    made = {f"agents/{name}.md": _source_file(agent) for name, agent in PUBLISHED.items()} | {"index.md": "docs/site/index.md"}
+    copied = {
+        place: path
+        for path, place in places_of(pages()).items()
+        if place.endswith((".md", ".ipynb"))
+    }
+    made = {f"agents/{name}.md": _source_file(agent) for name, agent in PUBLISHED.items()} | {
+        "index.md": "docs/site/index.md"
+    }
     return {place.rpartition(".")[0]: path for place, path in (copied | made).items()}
 
 
@@ -68,11 +86,19 @@ def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> st
     def turn(found: re.Match[str]) -> str:
         link, anchor = found[2], found[3] or ""
         folder = PurePosixPath(path.relative_to(ROOT).as_posix()).parent
-        there = normpath(link.removeprefix(REPOSITORY) if link.startswith(REPOSITORY) else (folder / link).as_posix())
+        there = normpath(
+            link.removeprefix(REPOSITORY)
+            if link.startswith(REPOSITORY)
+            else (folder / link).as_posix()
+        )
         if there in places:
             return f"{found[1]}{relpath(places[there], str(PurePosixPath(place).parent))}{anchor})"
         if not (ROOT / there).exists():
             raise ValueError(f"{path}: the link {link} leads nowhere")
         return f"{found[1]}{REPOSITORY}{there}{anchor})"
 
-    return re.sub(rf"(\]\()({re.escape(REPOSITORY)}[^)#\s]*|(?!https?:|#|mailto:)[^)#\s]+)(#[^)]*)?\)", turn, text)
+    return re.sub(
+        rf"(\]\()({re.escape(REPOSITORY)}[^)#\s]*|(?!https?:|#|mailto:)[^)#\s]+)(#[^)]*)?\)",
+        turn,
+        text,
+    )

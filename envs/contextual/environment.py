@@ -15,11 +15,12 @@ def _checked(model: object) -> ContextualModel:
 
 
 class ContextualClickEnv(ClickEnv):
-    """`ClickEnv` of users who meet other candidates in every session: the observation contains the features of the next
-    candidates.
+    """`ClickEnv` of users who meet other candidates in every session: the observation contains the
+    features of the next candidates.
 
-    In the user browsing model and the dependent click model, the best list for the reward ``"clicks"`` is found by a search in
-    every session. The search takes milliseconds, the session itself only microseconds (L = 20, K = 5).
+    In the user browsing model and the dependent click model, the best list for the reward
+    ``"clicks"`` is found by a search in every session. The search takes milliseconds, the session
+    itself only microseconds (L = 20, K = 5).
 
     Args:
         model: the users and the pool of candidates.

@@ -1,9 +1,12 @@
-"""Products of features as further features of a candidate: which pairs, their scale, and the features themselves.
+"""Products of features as further features of a candidate: which pairs, their scale, and the
+features themselves.
 
-A candidate of user u and item v has the features ``c [1, u, v]``, whose first is the constant c. The product of two of them is
-divided by it, so the further features are c times products of the entries of u and v.
+A candidate of user u and item v has the features ``c [1, u, v]``, whose first is the constant c.
+The product of two of them is divided by it, so the further features are c times products of the
+entries of u and v.
 
-⚠ One number c scales all candidates. A scale for each would make all features equally long, and hide what their lengths tell.
+⚠ One number c scales all candidates. A scale for each would make all features equally long, and
+hide what their lengths tell.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
 
     Args:
         kind: one of `INTERACTIONS`; anything else has none.
-        first, second: the places of the features u and v among all. Where they are the same (a document's features and
-            themselves), ``"outer"`` has each unordered pair once.
+        first, second: the places of the features u and v among all. Where they are the same (a
+            document's features and themselves), ``"outer"`` has each unordered pair once.
 
     Returns:
         ``(P, 2)``; in ``"outer"`` the pair (u_a, v_b) has the place ``a len(v) + b``.
@@ -38,7 +41,9 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
         [[1, 1], [1, 2], [2, 2]]
     """
     if kind == "products" and len(first) != len(second):
-        raise ValueError(f"products need as many features of users as of items, not {len(first)} and {len(second)}; try outer")
+        raise ValueError(
+            f"products need as many features of users as of items, not {len(first)} and {len(second)}; try outer"
+        )
     if kind != "outer":
         return np.column_stack([first, second] if kind == "products" else [[], []]).astype(np.int64)
     pairs = np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
@@ -54,7 +59,9 @@ def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> ND
     """
     if not len(pairs):
         return features
-    return np.hstack([features, features[:, pairs[:, 0]] * features[:, pairs[:, 1]] / features[:, :1]])
+    return np.hstack(
+        [features, features[:, pairs[:, 0]] * features[:, pairs[:, 1]] / features[:, :1]]
+    )
 
 
 def largest_norm(
@@ -63,7 +70,8 @@ def largest_norm(
     pairs: NDArray[np.int64],
     candidates: Sequence[NDArray[np.int64]] | None = None,
 ) -> float:
-    """The largest norm of the features, products included, over the candidates of all users; the products are not kept.
+    """The largest norm of the features, products included, over the candidates of all users; the
+    products are not kept.
 
     Args:
         users, items: ``(M, d_u)`` and ``(N, d_v)`` features.

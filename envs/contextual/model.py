@@ -1,6 +1,8 @@
-"""Click models whose users meet other candidates in every session: with attraction linear in features, or from labels.
+"""Click models whose users meet other candidates in every session: with attraction linear in
+features, or from labels.
 
-Letters beside those of the package: d features, M users, N items of the pool from which L candidates are drawn.
+Letters beside those of the package: d features, M users, N items of the pool from which L
+    candidates are drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short, unknown
+from ...core.checks import (
+    check_within,
+    integers,
+    is_sequence,
+    numbers,
+    probabilities,
+    short,
+    unknown,
+)
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .interactions import largest_norm
@@ -24,23 +34,29 @@ ROUNDING = 1e-9  # by how much sums may miss a bound
 class ContextualModel(Users, abstract=True):
     """Base class of the models whose users meet other candidates in every session.
 
-    In each session one of M users comes, all with the same probability. User i meets L items, drawn at random from the
-    candidates of that user. These are all N items, or only those named for the user, such as the documents of a query or the
-    films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine positions as in the base model.
+    In each session one of M users comes, all with the same probability. User i meets L items, drawn
+    at random from the candidates of that user. These are all N items, or only those named for the
+    user, such as the documents of a query or the films that a person rated. Candidate j has the
+    features ``x = [U(i), V(j)]``. Users examine positions as in the base model.
 
     Attributes:
-        base: the click model of the users; what belongs to items is replaced in every session, and only their number L matters.
-        mean: the click model of a session whose candidates all are as the mean candidate. `at` gives that of any session.
-        interactions: ``(Q, 2)`` the pairs of features whose products are further features (`LabelledModel.with_interactions`).
+        base: the click model of the users; what belongs to items is replaced in every session, and
+        only their number L matters.
+        mean: the click model of a session whose candidates all are as the mean candidate. `at`
+        gives that of any session.
+        interactions: ``(Q, 2)`` the pairs of features whose products are further features
+            (`LabelledModel.with_interactions`).
 
     Args:
         base: the click model of the users, or its ``to_dict()``.
         items: ``(N, d_v)`` V, the features of the items.
         users: ``(M, d_u)`` U, the features of the users; None: users have none.
-        candidates: for each user the numbers of the items that it may meet, distinct, at least L; None: all N items.
+        candidates: for each user the numbers of the items that it may meet, distinct, at least L;
+            None: all N items.
 
     Raises:
-        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` must hold for all candidates.
+        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` must hold for all
+            candidates.
     """
 
     pool: Pool
@@ -56,9 +72,13 @@ class ContextualModel(Users, abstract=True):
     ) -> None:
         self.base = click_model_of("base", base)
         if len(self.base.epochs) > 1:
-            raise ValueError(f"base is a {self.base.kind}; expected a click model that does not change")
+            raise ValueError(
+                f"base is a {self.base.kind}; expected a click model that does not change"
+            )
         if "attraction" not in self.base.shapes:
-            raise ValueError(f"base is a {self.base.kind}, whose items have no attraction; expected a click model with it")
+            raise ValueError(
+                f"base is a {self.base.kind}, whose items have no attraction; expected a click model with it"
+            )
         self.items = numbers("items", items, (None, None))
         self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None
@@ -67,7 +87,9 @@ class ContextualModel(Users, abstract=True):
         squares = (self.items**2).sum(axis=1)
         if candidates is None:
             if len(self.items) < self.base.n_items:
-                raise ValueError(f"items has {len(self.items)} rows; expected at least n_items = {self.base.n_items}")
+                raise ValueError(
+                    f"items has {len(self.items)} rows; expected at least n_items = {self.base.n_items}"
+                )
             norm = (self._users_part**2).sum(axis=1).max() + squares.max()
         else:
             self.candidates = self._checked_candidates(candidates)
@@ -76,7 +98,9 @@ class ContextualModel(Users, abstract=True):
                 for features, numbers in zip(self._users_part, self.candidates, strict=True)
             )
         if norm > (1 + ROUNDING) ** 2:
-            raise ValueError(f"the features of some user and item have the norm {norm**0.5:g}; expected at most 1")
+            raise ValueError(
+                f"the features of some user and item have the norm {norm**0.5:g}; expected at most 1"
+            )
 
     @property
     def _users_part(self) -> NDArray[np.float64]:
@@ -87,11 +111,19 @@ class ContextualModel(Users, abstract=True):
 
     def _checked_candidates(self, candidates: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
         if not is_sequence(candidates):
-            raise ValueError(f"candidates is {short(candidates)}; expected the numbers of items for each user")
+            raise ValueError(
+                f"candidates is {short(candidates)}; expected the numbers of items for each user"
+            )
         if not len(candidates) or (self.users is not None and len(self.users) != len(candidates)):
-            wanted = "one or more" if self.users is None else f"{len(self.users)}, one for each row of users"
+            wanted = (
+                "one or more"
+                if self.users is None
+                else f"{len(self.users)}, one for each row of users"
+            )
             raise ValueError(f"candidates has {len(candidates)} entries; expected {wanted}")
-        checked = [_numbers(user, entries, len(self.items)) for user, entries in enumerate(candidates)]
+        checked = [
+            _numbers(user, entries, len(self.items)) for user, entries in enumerate(candidates)
+        ]
         fewest = min(range(len(checked)), key=lambda user: len(checked[user]))
         if len(checked[fewest]) < self.base.n_items:
             has = f"candidates[{fewest}] has {len(checked[fewest])} items"
@@ -106,7 +138,11 @@ class ContextualModel(Users, abstract=True):
     @property
     def n_features(self) -> int:
         """d, the number of features of a candidate."""
-        return self.items.shape[1] + (0 if self.users is None else self.users.shape[1]) + len(self.interactions)
+        return (
+            self.items.shape[1]
+            + (0 if self.users is None else self.users.shape[1])
+            + len(self.interactions)
+        )
 
     @property
     def kind(self) -> str:
@@ -117,7 +153,9 @@ class ContextualModel(Users, abstract=True):
         return self.base.contextual_reward
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> RoundTask:
-        """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
+        """As `Users.course`: a round of candidates for each session, each with an optimum of its
+        own.
+        """
         if reference is not None:
             raise ValueError(
                 "reference is a list of the same items in every session; here each session has candidates of its own"
@@ -129,7 +167,11 @@ class ContextualModel(Users, abstract=True):
         names = self.base.item_parameters()[1:]
         for name in others:
             if name not in names:
-                raise TypeError(unknown("parameter", name, names) if names else f"{name} is no parameter of a {self.kind}")
+                raise TypeError(
+                    unknown("parameter", name, names)
+                    if names
+                    else f"{name} is no parameter of a {self.kind}"
+                )
         for name in names:
             if name not in others:
                 raise ValueError(f"{name} is missing: a {self.base.kind} has one for each item")
@@ -142,7 +184,9 @@ class ContextualModel(Users, abstract=True):
             "base": self.base.to_dict(),
             "items": self.items.tolist(),
             "users": None if self.users is None else self.users.tolist(),
-            "candidates": None if self.candidates is None else [numbers.tolist() for numbers in self.candidates],
+            "candidates": None
+            if self.candidates is None
+            else [numbers.tolist() for numbers in self.candidates],
         }
 
     def _set_pool(
@@ -166,7 +210,9 @@ class ContextualModel(Users, abstract=True):
             starts=np.concatenate([[0], np.cumsum(sizes)]),
             entries=np.concatenate([np.zeros(0, np.int64), *candidates]),
             entry_attraction=entry_attraction,
-            entry_others=np.array(entry_others, np.float64).reshape(n_others, len(entry_attraction)),
+            entry_others=np.array(entry_others, np.float64).reshape(
+                n_others, len(entry_attraction)
+            ),
             pairs=self.interactions,
         )
 
@@ -178,7 +224,9 @@ class ContextualModel(Users, abstract=True):
         means = [mean(user_attraction.mean() + item_attraction, entry_attraction)]
         if not candidates:
             means = [user_attraction.mean() + item_attraction.mean()]
-        means += [mean(*both) for both in zip(self.pool.item_others, self.pool.entry_others, strict=True)]
+        means += [
+            mean(*both) for both in zip(self.pool.item_others, self.pool.entry_others, strict=True)
+        ]
         self.mean = self._with_items([np.full(self.base.n_items, value) for value in means])
 
     def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
@@ -200,15 +248,16 @@ class LinearModel(ContextualModel):
     Args:
         base, items, users, candidates: as in `ContextualModel`.
         theta: ``(d,)`` θ*, first the users' part.
-        **others: ``(N,)`` what else of the base model belongs to items, as the satisfaction of a dynamic Bayesian network
-            model.
+        **others: ``(N,)`` what else of the base model belongs to items, as the satisfaction of a
+            dynamic Bayesian network model.
 
     Raises:
-        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and ``θ*ᵀx ∈ [0, 1]`` must hold for all candidates.
+        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and ``θ*ᵀx ∈ [0, 1]``
+            must hold for all candidates.
 
     Source:
-        He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys
-            2020, sections 3 and 6.3.
+        He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online
+            mobile recommendation*, RecSys 2020, sections 3 and 6.3.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -227,7 +276,10 @@ class LinearModel(ContextualModel):
         **others: ArrayLike,
     ) -> None:
         super().__init__(base, items, users, candidates)
-        self.others = {name: probabilities(name, others[name], (len(self.items),)) for name in self._of_items(others)}
+        self.others = {
+            name: probabilities(name, others[name], (len(self.items),))
+            for name in self._of_items(others)
+        }
         self.theta = numbers("theta", theta, (None,))
         n_user_features = self._users_part.shape[1]
         if len(self.theta) != self.n_features:
@@ -238,20 +290,37 @@ class LinearModel(ContextualModel):
         of_users = self._users_part @ self.theta[:n_user_features]
         of_items = self.items @ self.theta[n_user_features:]
         entries = np.concatenate(
-            [np.zeros(0), *(of_users[user] + of_items[numbers] for user, numbers in enumerate(self.candidates or []))]
+            [
+                np.zeros(0),
+                *(
+                    of_users[user] + of_items[numbers]
+                    for user, numbers in enumerate(self.candidates or [])
+                ),
+            ]
         )
         ends = (np.min, np.max)
-        least, most = (float(end(entries)) if self.candidates else float(end(of_users) + end(of_items)) for end in ends)
+        least, most = (
+            float(end(entries)) if self.candidates else float(end(of_users) + end(of_items))
+            for end in ends
+        )
         if least < -ROUNDING or most > 1 + ROUNDING:
-            raise ValueError(f"attractions theta @ x range from {least:g} to {most:g}; expected probabilities in [0, 1]")
+            raise ValueError(
+                f"attractions theta @ x range from {least:g} to {most:g}; expected probabilities in [0, 1]"
+            )
         named = np.concatenate([np.zeros(0, np.int64), *(self.candidates or [])])
         values = list(self.others.values())
-        self._set_pool(of_users, of_items, values, entries.clip(0.0, 1.0), [of_all[named] for of_all in values])
+        self._set_pool(
+            of_users, of_items, values, entries.clip(0.0, 1.0), [of_all[named] for of_all in values]
+        )
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
-        """The click model of a session whose candidates have the given ``(L, d)`` features, and other parameters of items."""
+        """The click model of a session whose candidates have the given ``(L, d)`` features, and
+        other parameters of items.
+        """
         rows = numbers("features", features, (self.n_items, self.n_features))
-        return self._with_items([rows @ self.theta, *(others[name] for name in self._of_items(others))])
+        return self._with_items(
+            [rows @ self.theta, *(others[name] for name in self._of_items(others))]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         others = {name: values.tolist() for name, values in self.others.items()}
@@ -263,11 +332,12 @@ class LinearModel(ContextualModel):
 
 
 class LabelledModel(ContextualModel):
-    """A `ContextualModel` in which the attraction of each candidate is given, for example from relevance labels; it need not be
-    linear.
+    """A `ContextualModel` in which the attraction of each candidate is given, for example from
+    relevance labels; it need not be linear.
 
     Args:
-        base, items, users, candidates: as in `ContextualModel`; the candidates of every user must be named.
+        base, items, users, candidates: as in `ContextualModel`; the candidates of every user must
+        be named.
         attraction: for each user the attraction probabilities of its candidates.
         **others: the same of what else of the base model belongs to items.
 
@@ -300,7 +370,10 @@ class LabelledModel(ContextualModel):
             raise ValueError("candidates is None; expected the numbers of items for each user")
         super().__init__(base, items, users, candidates)
         self._of_items(others)
-        self.labels = {name: self._checked_labels(name, given) for name, given in {"attraction": attraction, **others}.items()}
+        self.labels = {
+            name: self._checked_labels(name, given)
+            for name, given in {"attraction": attraction, **others}.items()
+        }
         nothing = np.zeros(1)
         first, *rest = (np.concatenate(self.labels[name]) for name in self.base.item_parameters())
         self._set_pool(nothing, nothing, [nothing for _ in rest], first, rest)
@@ -312,34 +385,47 @@ class LabelledModel(ContextualModel):
 
     def _checked_labels(self, name: str, labels: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
         if not is_sequence(labels):
-            raise ValueError(f"{name} is {short(labels)}; expected probabilities for each entry of candidates")
+            raise ValueError(
+                f"{name} is {short(labels)}; expected probabilities for each entry of candidates"
+            )
         if len(labels) != len(self.candidates):
-            raise ValueError(f"{name} has {len(labels)} entries; expected {len(self.candidates)}, as candidates")
-        return [probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),)) for user, values in enumerate(labels)]
+            raise ValueError(
+                f"{name} has {len(labels)} entries; expected {len(self.candidates)}, as candidates"
+            )
+        return [
+            probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),))
+            for user, values in enumerate(labels)
+        ]
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
-        """The click model of a session in which a user meets the given L of its candidates, by the numbers of the items."""
+        """The click model of a session in which a user meets the given L of its candidates, by the
+        numbers of the items.
+        """
         user = check_within("user", user, 0, len(self.candidates) - 1)
         candidates = integers("items", items, (self.n_items,), 0, len(self.items))
         if not np.isin(candidates, self.candidates[user]).all():
             raise ValueError(f"items are {items!r}; expected {self.n_items} of candidates[{user}]")
         order = np.argsort(self.candidates[user])
         places = order[np.searchsorted(self.candidates[user][order], candidates)]
-        return self._with_items([self.labels[name][user][places] for name in self.base.item_parameters()])
+        return self._with_items(
+            [self.labels[name][user][places] for name in self.base.item_parameters()]
+        )
 
     def with_interactions(self, interactions: ArrayLike) -> Self:
-        """The same users and items, with products of features as further features of each candidate.
+        """The same users and items, with products of features as further features of each
+        candidate.
 
-        Agents then see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for the q-th pair (a, b). The first feature x_0
-        must be a constant c, so that x is c times ``[1, u, v, u_a v_b, ...]``. Clicks and attractions stay as they are.
-        Products are computed in every session; no table of users × candidates × features is made.
+        Agents then see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for the q-th pair (a,
+        b). The first feature x_0 must be a constant c, so that x is c times ``[1, u, v, u_a v_b,
+        ...]``. Clicks and attractions stay as they are. Products are computed in every session; no
+        table of users × candidates × features is made.
 
         Args:
             interactions: ``(Q, 2)`` pairs of places in ``[U(i), V(j)]``.
 
         Raises:
-            ValueError: a place that no feature has, a first feature that is not a positive constant, or ``‖x‖₂ > 1`` for some
-                candidate.
+            ValueError: a place that no feature has, a first feature that is not a positive
+                constant, or ``‖x‖₂ > 1`` for some candidate.
 
         Example:
             >>> from clickgym.envs import PositionBasedModel
@@ -353,8 +439,14 @@ class LabelledModel(ContextualModel):
         first = (self._users_part if self._users_part.shape[1] else self.items)[:, 0]
         if len(pairs) and (first[0] <= 0 or np.ptp(first) > 0):
             ends = f"from {first.min():g} to {first.max():g}"
-            raise ValueError(f"the first feature goes {ends}; interactions need the same positive number for all")
-        norm = largest_norm(self._users_part, self.items, pairs, self.candidates) if len(pairs) else 0.0
+            raise ValueError(
+                f"the first feature goes {ends}; interactions need the same positive number for all"
+            )
+        norm = (
+            largest_norm(self._users_part, self.items, pairs, self.candidates)
+            if len(pairs)
+            else 0.0
+        )
         if norm > 1 + ROUNDING:
             raise ValueError(
                 f"the features of some user and item, products included, have the norm {norm:g}; expected at most 1"
@@ -373,12 +465,16 @@ class LabelledModel(ContextualModel):
         return {"interactions": self.interactions.tolist()} if len(self.interactions) else {}
 
     def to_dict(self) -> dict[str, Any]:
-        labels = {name: [values.tolist() for values in lists] for name, lists in self.labels.items()}
+        labels = {
+            name: [values.tolist() for values in lists] for name, lists in self.labels.items()
+        }
         return self._describe() | labels | self._interactions()
 
     def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
-        made = LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
+        made = LabelledModel(
+            base, self.candidates, items=self.items, users=self.users, **self.labels
+        )
         return made.with_interactions(self.interactions)
 
 

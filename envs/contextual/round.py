@@ -1,7 +1,8 @@
-"""One round of a contextual environment, in compiled code: a user, the candidates, and their best list.
+"""One round of a contextual environment, in compiled code: a user, the candidates, and their best
+list.
 
-Click models stay as they are: the attractions of the candidates are written into the array that their kernels read. Letters
-as in `clickgym.envs.contextual.model`.
+Click models stay as they are: the attractions of the candidates are written into the array that
+their kernels read. Letters as in `clickgym.envs.contextual.model`.
 """
 
 from __future__ import annotations
@@ -27,23 +28,30 @@ Observation = dict[str, NDArray[Any]]
 
 
 class Pool(NamedTuple):
-    """What the candidates of a session are drawn from: all items for every user, or those that a user's entries name."""
+    """What the candidates of a session are drawn from: all items for every user, or those that a
+    user's entries name.
+    """
 
     users: NDArray[np.float64]  # (M, d_u)
     items: NDArray[np.float64]  # (N, d_v)
     user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
     item_attraction: NDArray[np.float64]  # (N,) the items' part
-    item_others: NDArray[np.float64]  # (P, N) the further parameters that belong to items (satisfaction)
+    item_others: NDArray[
+        np.float64
+    ]  # (P, N) the further parameters that belong to items (satisfaction)
     starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
     entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
     entry_others: NDArray[np.float64]  # (P, E)
-    pairs: NDArray[np.int64]  # (Q, 2) the features whose products, divided by the first, are further features
+    pairs: NDArray[
+        np.int64
+    ]  # (Q, 2) the features whose products, divided by the first, are further features
 
 
 class Round(NamedTuple):
-    """The candidates of one session and their best list; and the working memory to draw them. A user may meet D items, and m
-    positions count."""
+    """The candidates of one session and their best list; and the working memory to draw them. A
+    user may meet D items, and m positions count.
+    """
 
     user: Annotated[Ints, "1"]  # who meets them
     items: Annotated[Ints, "L"]  # their numbers in the pool
@@ -52,11 +60,17 @@ class Round(NamedTuple):
     others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
     best: Annotated[Ints, "K", range]  # the best list
     optimum: Annotated[Floats, "1"]  # its expected reward
-    deck: Annotated[Ints, "D", range]  # the numbers of all that a user may meet; dealt from and put back in every draw
+    deck: Annotated[
+        Ints, "D", range
+    ]  # the numbers of all that a user may meet; dealt from and put back in every draw
     swaps: Annotated[Ints, "L"]
     candidates: Annotated[Ints, "L"]  # the candidates by decreasing attraction
-    places: Annotated[Ints, "m", -1]  # which of them stands at each counted position of the best list; -1: to be searched for
-    bounds: Annotated[Floats, "m m"]  # of the search: bounds on the examination of the positions k.., decreasing
+    places: Annotated[
+        Ints, "m", -1
+    ]  # which of them stands at each counted position of the best list; -1: to be searched for
+    bounds: Annotated[
+        Floats, "m m"
+    ]  # of the search: bounds on the examination of the positions k.., decreasing
     gain: Annotated[Floats, "L"]  # of a scan, like the four that follow
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
@@ -70,7 +84,9 @@ class Round(NamedTuple):
 
 @kernel
 def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
-    """Insert an item into an order by decreasing weight that ends before a place; behind its equals."""
+    """Insert an item into an order by decreasing weight that ends before a place; behind its
+    equals.
+    """
     while place > 0 and weights[order[place - 1]] < weights[item]:
         order[place] = order[place - 1]
         place -= 1
@@ -112,7 +128,9 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
             drawn.features[a, n_user_features + j] = pool.items[item, j]
         for q in range(len(pool.pairs)):
             product = drawn.features[a, pool.pairs[q, 0]] * drawn.features[a, pool.pairs[q, 1]]
-            drawn.features[a, n_user_features + pool.items.shape[1] + q] = product / drawn.features[a, 0]
+            drawn.features[a, n_user_features + pool.items.shape[1] + q] = (
+                product / drawn.features[a, 0]
+            )
         insert(drawn.candidates, a, drawn.attraction, a)
     for a in range(n_items - 1, -1, -1):  # so that a draw depends on nothing but the generator
         deck[a], deck[drawn.swaps[a]] = deck[drawn.swaps[a]], deck[a]
@@ -135,7 +153,9 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     @kernel
     def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
         weigh(parameters, reward, drawn.gain, drawn.continuation)
-        scan(drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found)
+        scan(
+            drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found
+        )
         show_found(drawn)
 
     return find
@@ -149,9 +169,17 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
     def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
         """The best list by a search."""
         search(
-            parameters, drawn.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
-            drawn.used, drawn.found,
-        )  # fmt: skip
+            parameters,
+            drawn.attraction,
+            drawn.candidates,
+            drawn.bounds,
+            reward,
+            scratch,
+            drawn.head,
+            drawn.choice,
+            drawn.used,
+            drawn.found,
+        )
         show_found(drawn)
 
     return find
@@ -212,23 +240,28 @@ def draw_rounds(next_round: Callable[..., Any]) -> Callable[..., None]:
 
 
 class RoundTask:
-    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`, and the `Course` of its
-    users, for it never changes: only its round is drawn anew for every session.
+    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`,
+    and the `Course` of its users, for it never changes: only its round is drawn anew for every
+    session.
 
     Args:
-        base: the click model of the users, whose kernels read what belongs to the items of the present round.
+        base: the click model of the users, whose kernels read what belongs to the items of the
+        present round.
         pool: what candidates are drawn from.
         kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.
 
     Attributes:
-        items: ``(1 + P, L)`` attraction and further parameters of the candidates, where the kernels read them.
+        items: ``(1 + P, L)`` attraction and further parameters of the candidates, where the kernels
+            read them.
 
     Raises:
         ValueError: the best list is known only by a search that would be too large.
     """
 
-    def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
+    def __init__(
+        self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None
+    ) -> None:
         self.model, self.pool = base, pool
         self.code, self.cutoff = base.check_reward(reward, cutoff)
         n_items, m = base.n_items, self.cutoff
@@ -242,12 +275,19 @@ class RoundTask:
         self.items = np.zeros((1 + len(pool.item_others), n_items))
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
         sizes = {"L": n_items, "K": base.n_positions, "m": m, "D": most}
-        arrays = first_arrays(Round, sizes) | {"bounds": bounds} | ({} if places is None else {"places": places})
+        arrays = (
+            first_arrays(Round, sizes)
+            | {"bounds": bounds}
+            | ({} if places is None else {"places": places})
+        )
         arrays["features"] = np.zeros((n_items, n_features))
         self.round = Round(attraction=self.items[0], others=self.items[1:], **arrays)
-        self.parameters = base.parameters._replace(**dict(zip(base.item_parameters(), self.items, strict=True)))
+        self.parameters = base.parameters._replace(
+            **dict(zip(base.item_parameters(), self.items, strict=True))
+        )
         self.observation_space = Dict(
-            clicks=MultiBinary(base.n_positions), features=Box(-1.0, 1.0, (n_items, n_features), np.float64)
+            clicks=MultiBinary(base.n_positions),
+            features=Box(-1.0, 1.0, (n_items, n_features), np.float64),
         )
 
     @property
@@ -287,19 +327,38 @@ class _Streams(Batch):
         drawn = task.round
         self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
         self._features, self._items = per_stream(drawn.features, size), per_stream(task.items, size)
-        self.optimal_ranking, self.optimal_reward = per_stream(drawn.best, size), per_stream(drawn.optimum, size)[:, 0]
+        self.optimal_ranking, self.optimal_reward = (
+            per_stream(drawn.best, size),
+            per_stream(drawn.optimum, size)[:, 0],
+        )
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         entry(draw_rounds(task.next_round))(
-            task.pool, task.round, task.parameters, rng, task.code, self._scratch,
-            self._features, self._items, self.optimal_ranking, self.optimal_reward,
-        )  # fmt: skip
+            task.pool,
+            task.round,
+            task.parameters,
+            rng,
+            task.code,
+            self._scratch,
+            self._features,
+            self._items,
+            self.optimal_ranking,
+            self.optimal_reward,
+        )
 
     def play(self, sessions: Sessions) -> None:
         task = self._task
         play = sessions_of_own_items(task.model)
-        play(task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
+        play(
+            task.parameters,
+            task.code,
+            task.cutoff,
+            self._scratch,
+            task.items,
+            self._items,
+            *sessions,
+        )
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         return {"clicks": clicks, "features": self._features.copy()}

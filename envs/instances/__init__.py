@@ -1,4 +1,6 @@
-"""Instances: ready-made problems by name, by seed, or from a file; the shipped real queries lie beside this file."""
+"""Instances: ready-made problems by name, by seed, or from a file; the shipped real queries lie
+beside this file.
+"""
 
 from . import families  # noqa: F401  (registers the families of instances)
 from .instance import DEFAULT_INSTANCE, AnyInstance, Instance, list_instances, load_instance

@@ -1,4 +1,6 @@
-"""Instances made from arguments: the papers' synthetic instances, and random families by seed; `family` registers them."""
+"""Instances made from arguments: the papers' synthetic instances, and random families by seed;
+`family` registers them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _model(name: str, **parameters: Any) -> Any:
     return Users.from_dict({"model": name, **parameters})
 
 
-def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None) -> Instance:
+def _of_models(
+    models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None
+) -> Instance:
     return Instance(
         "",
         {model.kind: model for model in models},
@@ -46,8 +50,12 @@ def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np
 
 
 @family("kveton2015")
-def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15) -> Instance:
-    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with χ_k = 1/k)"""
+def _kveton2015(
+    n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15
+) -> Instance:
+    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with
+    χ_k = 1/k)
+    """
     check_positions(n_positions, check_count("n_items", n_items))
     probability("p", p)
     probability("delta", delta)
@@ -67,20 +75,35 @@ def _examined(n_positions: int, eta: float) -> NDArray[np.float64]:
 
 
 @family("position-bias")
-def _position_bias(n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0) -> Instance:
-    """Examined with 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries (PBM, trust bias)"""
+def _position_bias(
+    n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0
+) -> Instance:
+    """Examined with 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
+    (PBM, trust bias)
+    """
     check_at_least("eta", eta, 0)
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
-    models = [_model(name, attraction=attraction, examination=examination) for name in ("PBM", "TPBM")]
+    models = [
+        _model(name, attraction=attraction, examination=examination) for name in ("PBM", "TPBM")
+    ]
     return _of_models(models, "drawn at random")
 
 
 @family("rare-clicks")
-def _rare_clicks(n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0) -> Instance:
-    """Like real queries, but nothing attracts with more than 0.02 (most), and little with half of it (all click models)"""
+def _rare_clicks(
+    n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0
+) -> Instance:
+    """Like real queries, but nothing attracts with more than 0.02 (most), and little with half of
+    it (all click models)
+    """
     probability("most", most)
-    attraction = most * np.logspace(-1.5, 0, n_items)[np.random.default_rng(check_seed(seed)).permutation(n_items)]
+    attraction = (
+        most
+        * np.logspace(-1.5, 0, n_items)[
+            np.random.default_rng(check_seed(seed)).permutation(n_items)
+        ]
+    )
     like = _yandex_like(n_items, n_positions, seed)
     models = [like.model(kind).with_items(attraction=attraction) for kind in like.models]
     return _of_models(models, "drawn at random")
@@ -97,7 +120,9 @@ def _lagree2016_small() -> Instance:
 
 @family("li2019-chi-min")
 def _li2019_chi_min(i: int = 1) -> Instance:
-    """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i (PBM)"""
+    """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i
+    (PBM)
+    """
     check_count("i", i)
     return _of_models(
         [_model("PBM", attraction=[0.9] + [0.5] * 9, examination=[0.9] * 8 + [0.5**i] * 2)],
@@ -107,7 +132,11 @@ def _li2019_chi_min(i: int = 1) -> Instance:
 
 
 def _with_parameters(
-    name: str, of_items: Mapping[str, Any], others: Mapping[tuple[str, str], Any], n_positions: int, rng_seed: int | None
+    name: str,
+    of_items: Mapping[str, Any],
+    others: Mapping[tuple[str, str], Any],
+    n_positions: int,
+    rng_seed: int | None,
 ) -> Any:
     """A registered click model with the parameters of a family; None if the family has none for it.
 
@@ -116,14 +145,16 @@ def _with_parameters(
         of_items: what belongs to items, by name.
         others: the other parameters, by name and shape (see `ClickModel.shapes`).
         n_positions: K.
-        rng_seed: draw a parameter that the family does not know uniformly, from a generator of its own, unless the model has a
-            default for it; None draws nothing.
+        rng_seed: draw a parameter that the family does not know uniformly, from a generator of its
+            own, unless the model has a default for it; None draws nothing.
     """
     model_class = CLICK_MODELS[name]
     signature = inspect.signature(model_class).parameters
     table = {(parameter, "L"): values for parameter, values in of_items.items()} | dict(others)
     sizes = {"n_items": len(of_items["attraction"]), "n_positions": n_positions}
-    parameters: dict[str, Any] = {size: number for size, number in sizes.items() if size in signature}
+    parameters: dict[str, Any] = {
+        size: number for size, number in sizes.items() if size in signature
+    }
     for parameter, shape in model_class.shapes.items():
         if (parameter, shape) in table:
             parameters[parameter] = table[parameter, shape]
@@ -132,7 +163,9 @@ def _with_parameters(
         elif rng_seed is None:
             return None
         else:
-            rng = np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=(crc32(parameter.encode()),)))
+            rng = np.random.default_rng(
+                np.random.SeedSequence(rng_seed, spawn_key=(crc32(parameter.encode()),))
+            )
             size = tuple({"L": sizes["n_items"], "K": n_positions}[letter] for letter in shape)
             parameters[parameter] = rng.random(size) if size else rng.random()
     return model_class(**parameters)
@@ -140,7 +173,9 @@ def _with_parameters(
 
 @family("uniform")
 def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
-    """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less (all click models)"""
+    """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less
+    (all click models)
+    """
     attraction, satisfaction, rng = _items(n_items, n_positions, seed)
     curve = np.sort(rng.random(n_positions))[::-1]
     browsing = np.sort(rng.random((n_positions, n_positions)), axis=0)[::-1]
@@ -153,15 +188,22 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     of_items = {"attraction": attraction, "satisfaction": satisfaction}
     models = []
     for name in CLICK_MODELS:
-        with contextlib.suppress(ValueError):  # a model of one's own may not take any numbers: it is not in the family
+        with contextlib.suppress(
+            ValueError
+        ):  # a model of one's own may not take any numbers: it is not in the family
             models.append(_with_parameters(name, of_items, others, n_positions, seed))
     return _of_models(models, "drawn at random")
 
 
 @family("yandex-like")
 def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
-    """Drawn from distributions fitted to the real queries, any number of items and positions (all click models)"""
-    from scipy.special import betaincinv, expit  # only here, for it takes longer to import than all the rest
+    """Drawn from distributions fitted to the real queries, any number of items and positions (all
+    click models)
+    """
+    from scipy.special import (
+        betaincinv,
+        expit,
+    )  # only here, for it takes longer to import than all the rest
 
     attraction, satisfaction, _ = _items(n_items, n_positions, seed)
     family = read_json(FOLDER / "yandex-like.json")
@@ -174,7 +216,9 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
 
     k, j = np.indices((n_positions, n_positions))
     intercept, slope, distance_slope = family["browsing_after_click"]
-    browsing = expit(intercept + slope * position[:, None] + distance_slope * np.log(np.maximum(k + 1 - j, 1)))
+    browsing = expit(
+        intercept + slope * position[:, None] + distance_slope * np.log(np.maximum(k + 1 - j, 1))
+    )
     browsing[:, 0] = curve("browsing_before_click")
     others = {
         ("examination", "K"): curve("examination"),
@@ -193,13 +237,19 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
 
 
 @family("in-production")
-def _in_production(n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0) -> Instance:
-    """Like yandex-like, with a production ranking that is about as good as those of the real queries (all click models)"""
+def _in_production(
+    n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0
+) -> Instance:
+    """Like yandex-like, with a production ranking that is about as good as those of the real
+    queries (all click models)
+    """
     check_at_least("noise", noise, 0)
     like = _yandex_like(n_items, n_positions, seed)
     # By the items' quantiles of attraction and noise: with 0.4 Kendall's tau is 0.4 on average, as in the real queries.
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    ranking = np.argsort(-_items(n_items, n_positions, seed)[0] - noise * rng.normal(size=n_items), kind="stable")
+    ranking = np.argsort(
+        -_items(n_items, n_positions, seed)[0] - noise * rng.normal(size=n_items), kind="stable"
+    )
     return replace(like, initial_ranking=ranking)
 
 
@@ -213,9 +263,12 @@ def _click_models(instance: Instance) -> list[ClickModel]:
     return models
 
 
-def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]) -> Instance:
-    """For each click model of an instance the same with attractions that change every ``length`` steps; without attraction it
-    is the first parameter of items that changes."""
+def _epochs(
+    base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]
+) -> Instance:
+    """For each click model of an instance the same with attractions that change every ``length``
+    steps; without attraction it is the first parameter of items that changes.
+    """
     check_count("length", length)
     models = []
     for model in _click_models(base):
@@ -223,20 +276,35 @@ def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable
             continue
         first = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
         changing = model.item_parameters()[0]
-        epochs = [first.with_items(**{changing: values}) for values in attractions(getattr(first.parameters, changing))]
-        models.append(_model("PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length))
+        epochs = [
+            first.with_items(**{changing: values})
+            for values in attractions(getattr(first.parameters, changing))
+        ]
+        models.append(
+            _model(
+                "PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length
+            )
+        )
     return _of_models(models, base.origin, base.initial_ranking)
 
 
 @family("li2019-switching")
 def _li2019_switching(
-    query: str = DEFAULT_INSTANCE, n_positions: int = 3, n_epochs: int = 10, length: int = 10_000, seed: int = 0
+    query: str = DEFAULT_INSTANCE,
+    n_positions: int = 3,
+    n_epochs: int = 10,
+    length: int = 10_000,
+    seed: int = 0,
 ) -> Instance:
-    """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all models, changing)"""
+    """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all
+    models, changing)
+    """
     check_count("n_epochs", n_epochs)
     base = load_instance(query)
     if base.n_items < n_positions + 3:
-        raise ValueError(f"{query!r} has {base.n_items} items; expected n_positions + 3 = {n_positions + 3} or more")
+        raise ValueError(
+            f"{query!r} has {base.n_items} items; expected n_positions + 3 = {n_positions + 3} or more"
+        )
 
     def attractions(attraction: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         rng = np.random.default_rng(seed)
@@ -251,9 +319,15 @@ def _li2019_switching(
 
 @family("li2019-two-changes")
 def _li2019_two_changes(
-    n_positions: int = 3, attraction: float = 0.5, gap: float = 0.3, length: int = 100_000, seed: int = 0
+    n_positions: int = 3,
+    attraction: float = 0.5,
+    gap: float = 0.3,
+    length: int = 100_000,
+    seed: int = 0,
 ) -> Instance:
-    """Li 2019b, theorem 3: of 2K items K attract more, by a gap; the halves change places twice (all models, changing)"""
+    """Li 2019b, theorem 3: of 2K items K attract more, by a gap; the halves change places twice
+    (all models, changing)
+    """
     check_count("n_positions", n_positions)
     probability("attraction", attraction)
     probability("gap", gap)
@@ -261,27 +335,43 @@ def _li2019_two_changes(
         raise ValueError(f"gap is {gap!r}; expected at most attraction = {attraction!r}")
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
     epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
-    return _epochs(_uniform(2 * n_positions, n_positions, seed), n_positions, length, lambda _: epochs)
+    return _epochs(
+        _uniform(2 * n_positions, n_positions, seed), n_positions, length, lambda _: epochs
+    )
 
 
 @family("abrupt")
-def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0) -> Instance:
+def _abrupt(
+    n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0
+) -> Instance:
     """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""
     check_count("n_epochs", n_epochs)
-    rng_seed = np.random.SeedSequence(seed, spawn_key=(1,))  # the first epoch is the stationary instance of the seed
+    rng_seed = np.random.SeedSequence(
+        seed, spawn_key=(1,)
+    )  # the first epoch is the stationary instance of the seed
     return _epochs(
         _uniform(n_items, n_positions, seed),
         n_positions,
         length,
-        lambda attraction: [attraction, *np.random.default_rng(rng_seed).random((n_epochs - 1, n_items))],
+        lambda attraction: [
+            attraction,
+            *np.random.default_rng(rng_seed).random((n_epochs - 1, n_items)),
+        ],
     )
 
 
 @family("random-walk")
 def _random_walk(
-    n_items: int = 10, n_positions: int = 5, n_epochs: int = 100, length: int = 1_000, step: float = 0.05, seed: int = 0
+    n_items: int = 10,
+    n_positions: int = 5,
+    n_epochs: int = 100,
+    length: int = 1_000,
+    step: float = 0.05,
+    seed: int = 0,
 ) -> Instance:
-    """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, changing)"""
+    """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models,
+    changing)
+    """
     check_count("n_epochs", n_epochs)
     check_at_least("step", step, 0)
     rng_seed = np.random.SeedSequence(seed, spawn_key=(2,))
@@ -305,7 +395,9 @@ def _linear(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """20 candidates in each session, attraction linear in features, examination of a real query (contextual models)"""
+    """20 candidates in each session, attraction linear in features, examination of a real query
+    (contextual models)
+    """
     for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
         check_count(name, value)
     check_positions(n_positions, check_count("n_items", n_items))
@@ -315,29 +407,41 @@ def _linear(
     rng = np.random.default_rng(seed)
     n_user_features = n_features // 2
     sizes = (n_user_features, n_features - n_user_features)
-    theta = np.concatenate([rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes])
+    theta = np.concatenate(
+        [rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes]
+    )
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
     users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
     share = 0.0 if users is None else 0.25
     scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
-    models = [_model("LinearModel", base=base, theta=theta, **scaled, **others) for base, others in bases]
+    models = [
+        _model("LinearModel", base=base, theta=theta, **scaled, **others) for base, others in bases
+    ]
     return _of_models(models, f"features and θ* drawn at random; examination: {origin}")
 
 
 def _with_candidates(
     query: str, n_items: int, n_positions: int, n_pool: int, seed: int
 ) -> tuple[list[tuple[ClickModel, dict[str, NDArray[np.float64]]]], str]:
-    """The click models of an instance that have attractions, each with what else belongs to the items of the pool, drawn
-    uniformly; and the origin of the instance."""
+    """The click models of an instance that have attractions, each with what else belongs to the
+    items of the pool, drawn uniformly; and the origin of the instance.
+    """
     source, bases = load_instance(query), []
     for model in _click_models(source):
         if "attraction" not in model.shapes:
             continue
         names = model.item_parameters()
-        base = model.with_positions(n_positions).with_items(**{name: np.zeros(n_items) for name in names})
-        seeds = {name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)) for name in names[1:]}
-        bases.append((base, {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds}))
+        base = model.with_positions(n_positions).with_items(
+            **{name: np.zeros(n_items) for name in names}
+        )
+        seeds = {
+            name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),))
+            for name in names[1:]
+        }
+        bases.append(
+            (base, {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds})
+        )
     return bases, source.origin
 
 
@@ -348,7 +452,9 @@ HIDDEN = 32
 """Hidden units of the network of the family."""
 
 FEATURES = ("plain", *INTERACTIONS)
-"""What agents see of a user u and an item v: c [u, v], or c [1, u, v] and products of their features."""
+"""What agents see of a user u and an item v: c [u, v], or c [1, u, v] and products of their
+features.
+"""
 
 Floats: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
@@ -369,15 +475,32 @@ def _personal(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """Each user prefers other items: the score is bilinear in the features of user and item (contextual models)"""
+    """Each user prefers other items: the score is bilinear in the features of user and item
+    (contextual models)
+    """
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
-        raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected as many features of users as of items")
+        raise ValueError(
+            f"form is inner, d_u is {d_u} and d_v is {d_v}; expected as many features of users as of items"
+        )
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
         return _products(_products(users, weights.T), items)
 
-    return _world(score, n_items, n_positions, d_u, d_v, n_pool, n_users, popularity, rate, features, query, seed)
+    return _world(
+        score,
+        n_items,
+        n_positions,
+        d_u,
+        d_v,
+        n_pool,
+        n_users,
+        popularity,
+        rate,
+        features,
+        query,
+        seed,
+    )
 
 
 @family("network")
@@ -395,7 +518,9 @@ def _network(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """Each user prefers other items: the score is a network of sines, beyond products of features (contextual models)"""
+    """Each user prefers other items: the score is a network of sines, beyond products of features
+    (contextual models)
+    """
     check_at_least("gain", gain, 0, strictly=True)
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
@@ -405,22 +530,49 @@ def _network(
         # The inputs are √2 [u, v] and are divided by √2; unit by unit, so that no table of users, items and units is held.
         of_users, of_items = _products(inputs[:, :d_u], users), _products(inputs[:, d_u:], items)
         for unit in range(HIDDEN):
-            total += weights[unit] * np.sin(gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit])
+            total += weights[unit] * np.sin(
+                gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit]
+            )
         return total
 
-    return _world(score, n_items, n_positions, d_u, d_v, n_pool, n_users, popularity, rate, features, query, seed)
+    return _world(
+        score,
+        n_items,
+        n_positions,
+        d_u,
+        d_v,
+        n_pool,
+        n_users,
+        popularity,
+        rate,
+        features,
+        query,
+        seed,
+    )
 
 
 def _world(  # the arguments of the families, and their score
-    score: Score, n_items: int, n_positions: int, d_u: int, d_v: int, n_pool: int, n_users: int, popularity: float, rate: float,
-    features: str, query: str, seed: int,
-) -> Instance:  # fmt: skip
-    """Users and items drawn at random, with the attraction ``σ(a z + b)`` of standardised scores z, a = `SHARPNESS`.
+    score: Score,
+    n_items: int,
+    n_positions: int,
+    d_u: int,
+    d_v: int,
+    n_pool: int,
+    n_users: int,
+    popularity: float,
+    rate: float,
+    features: str,
+    query: str,
+    seed: int,
+) -> Instance:
+    """Users and items drawn at random, with the attraction ``σ(a z + b)`` of standardised scores z,
+    a = `SHARPNESS`.
 
-    ⚠ b is no constant: it is solved by bisection so that the mean attraction over all pairs is ``rate``, whatever the seed.
-    ⚠ One b for all users: with one for each, users would differ in nothing but their order.
-    ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is standardised once more, for p and the items' means of z are not
-    quite independent. p/4 is a further feature of items, behind v; it takes no part in products.
+    ⚠ b is no constant: it is solved by bisection so that the mean attraction over all pairs is
+    ``rate``, whatever the seed. ⚠ One b for all users: with one for each, users would differ in
+    nothing but their order. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is standardised
+    once more, for p and the items' means of z are not quite independent. p/4 is a further feature
+    of items, behind v; it takes no part in products.
     """
     for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
         check_count(name, value)
@@ -443,16 +595,28 @@ def _world(  # the arguments of the families, and their score
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
-    table = {"items": scale * items, "users": scale * users, "candidates": [np.arange(n_pool)] * n_users}
+    table = {
+        "items": scale * items,
+        "users": scale * users,
+        "candidates": [np.arange(n_pool)] * n_users,
+    }
     models = []
     for base, others in bases:
         of_items = {name: [values] * n_users for name, values in others.items()}
-        models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items).with_interactions(pairs))
-    return _of_models(models, f"users, items and their scores drawn at random; examination: {origin}")
+        models.append(
+            LabelledModel(base, attraction=list(attraction), **table, **of_items).with_interactions(
+                pairs
+            )
+        )
+    return _of_models(
+        models, f"users, items and their scores drawn at random; examination: {origin}"
+    )
 
 
 def _products(first: Floats, second: Floats) -> Floats:
-    """``first @ second.T``, summed in one order on every machine, so that a seed gives the same instance."""
+    """``first @ second.T``, summed in one order on every machine, so that a seed gives the same
+    instance.
+    """
     total = np.zeros((len(first), len(second)))
     for column in range(first.shape[1]):
         total += first[:, column, None] * second[:, column]
@@ -462,13 +626,18 @@ def _products(first: Floats, second: Floats) -> Floats:
 def _standardised(scores: Floats) -> Floats:
     spread = scores.std()
     if spread < 1e-9:
-        raise ValueError("all scores are the same; expected more users, more items of the pool or more features")
+        raise ValueError(
+            "all scores are the same; expected more users, more items of the pool or more features"
+        )
     return (scores - scores.mean()) / spread
 
 
 def _attraction(z: Floats, rate: float) -> Floats:
     """``σ(a z + b)`` with the mean ``rate``: b by bisection, to 1e-12."""
-    from scipy.special import expit, logit  # only here, for it takes longer to import than all the rest
+    from scipy.special import (
+        expit,
+        logit,
+    )  # only here, for it takes longer to import than all the rest
 
     low, high = logit(rate) - SHARPNESS * z.max(), logit(rate) - SHARPNESS * z.min()
     while high - low > 1e-12:
@@ -482,8 +651,9 @@ BORED = 0.25
 
 
 Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
-"""Attraction ``(S, L)`` and transition ``(S, L + 1, S)`` by attraction in the best state, and how much of it is left in
-each."""
+"""Attraction ``(S, L)`` and transition ``(S, L + 1, S)`` by attraction in the best state, and how
+much of it is left in each.
+"""
 
 
 def _remembering(name: str) -> Callable[[Chances], Chances]:
@@ -520,46 +690,72 @@ def _remembering(name: str) -> Callable[[Chances], Chances]:
 
 
 @_remembering("independent")
-def _independent(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Users who come back in another state, whatever they clicked: to look at one session alone is optimal (with a memory)"""
+def _independent(
+    attraction: Floats, decay: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Users who come back in another state, whatever they clicked: to look at one session alone is
+    optimal (with a memory)
+    """
     n_states, n_items = len(decay), len(attraction)
-    order = rng.permuted(np.tile(np.arange(n_items), (n_states, 1)), axis=1)  # each state has its own favourites
+    order = rng.permuted(
+        np.tile(np.arange(n_items), (n_states, 1)), axis=1
+    )  # each state has its own favourites
     moves = rng.dirichlet(np.ones(n_states), n_states)
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
 @_remembering("clickbait")
-def _clickbait(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Users whom the more attractive half of the items disappoints: after a click on bait they click less (with a memory)"""
+def _clickbait(
+    attraction: Floats, decay: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Users whom the more attractive half of the items disappoints: after a click on bait they
+    click less (with a memory)
+    """
     bait, stays = attraction > np.median(attraction), np.eye(len(decay))
     better, worse = _neighbours(len(decay))
-    after = np.where(bait[None, :, None], (0.8 * worse + 0.2 * stays)[:, None], (0.5 * better + 0.5 * stays)[:, None])
+    after = np.where(
+        bait[None, :, None],
+        (0.8 * worse + 0.2 * stays)[:, None],
+        (0.5 * better + 0.5 * stays)[:, None],
+    )
     return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
 
 
 @_remembering("habit")
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Users who make a habit of it: clicks on items that satisfy let them click more from then on (with a memory)"""
+    """Users who make a habit of it: clicks on items that satisfy let them click more from then on
+    (with a memory)
+    """
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
     less, more = _neighbours(len(decay))
-    after = satisfies * more[:, None] + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(len(decay)))[:, None]
+    after = (
+        satisfies * more[:, None]
+        + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(len(decay)))[:, None]
+    )
     none = 0.1 * less + 0.9 * np.eye(len(decay))
     return decay[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1)
 
 
 def _neighbours(n_states: int) -> tuple[Floats, Floats]:
-    """The moves from each state to the one before and to the one after; there is no state beyond the ends."""
+    """The moves from each state to the one before and to the one after; there is no state beyond
+    the ends.
+    """
     before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
     before[0, 0] = after[-1, -1] = 1.0
     return before, after
 
 
-def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
+def _items(
+    n_items: int, n_positions: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
     """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
 
-    Each has a generator of its own, so that the items of a seed do not depend on the number of positions.
+    Each has a generator of its own, so that the items of a seed do not depend on the number of
+    positions.
     """
     check_positions(n_positions, check_count("n_items", n_items))
     check_seed(seed)
-    first, second, third = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
+    first, second, third = (
+        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)
+    )
     return first.random(n_items), second.random(n_items), third

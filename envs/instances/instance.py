@@ -2,13 +2,16 @@
 
 What `load_instance` accepts wherever an ``instance`` is asked for:
 
-* a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, see the file's own text);
-* a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments: ``"li2019-chi-min:i=3"``;
+* a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, see the
+  file's own text);
+* a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments:
+  ``"li2019-chi-min:i=3"``;
 * a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
-* either of them with other item ids, so that their order tells nothing: ``"yandex-98435:shuffle=1"``, where 1 is a seed;
-* a JSON file of your own, ``"folder/mine.json"``: what `Instance.save` writes, or just the ``to_dict()`` of one click
-  model; or what stands in such a file, as a dict;
+* either of them with other item ids, so that their order tells nothing:
+  ``"yandex-98435:shuffle=1"``, where 1 is a seed;
+* a JSON file of your own, ``"folder/mine.json"``: what `Instance.save` writes, or just the
+  ``to_dict()`` of one click model; or what stands in such a file, as a dict;
 * an `Instance` itself.
 """
 
@@ -26,7 +29,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_kind, check_path, check_positions, check_seed, short, unknown
+from ...core.checks import (
+    as_call,
+    check_kind,
+    check_path,
+    check_positions,
+    check_seed,
+    short,
+    unknown,
+)
 from ...core.files import read_json, write_whole
 from ..spaces import check_order
 from ..users import Users
@@ -37,8 +48,9 @@ FOLDER = Path(__file__).parent
 DEFAULT_INSTANCE = "yandex-9982"
 """The instance of every stationary environment when none is asked for.
 
-The query with by far the most sessions (23,885), so its parameters are the surest; its attractions are well spread, and
-under the position-based model the list in production leaves a quarter of the clicks to gain.
+The query with by far the most sessions (23,885), so its parameters are the surest; its attractions
+are well spread, and under the position-based model the list in production leaves a quarter of the
+clicks to gain.
 """
 
 
@@ -48,12 +60,13 @@ class Instance:
 
     Args:
         name: the name of the instance in results.
-        models: the click models (and users of other kinds) by `Users.kind`, over all positions for which there are parameters;
-            the names of classes are accepted too.
+        models: the click models (and users of other kinds) by `Users.kind`, over all positions for
+            which there are parameters; the names of classes are accepted too.
         n_positions: K, the number of positions unless another is asked for.
         description: a description in one line.
         origin: where the parameters come from.
-        initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if there is none.
+        initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if
+        there is none.
         estimation: how the parameters were estimated, and from how many sessions.
 
     Raises:
@@ -80,13 +93,17 @@ class Instance:
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         _check_models(self.models)
         if not isinstance(self.estimation, Mapping):
-            raise ValueError(f"estimation must be a JSON object, a mapping, got {short(self.estimation)}")
+            raise ValueError(
+                f"estimation must be a JSON object, a mapping, got {short(self.estimation)}"
+            )
         object.__setattr__(self, "models", dict(self.models))
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"models have different numbers of items: {sizes}")
         available = min(model.n_positions for model in self.models.values())
-        object.__setattr__(self, "n_positions", check_positions(self.n_positions, self.n_items, available))
+        object.__setattr__(
+            self, "n_positions", check_positions(self.n_positions, self.n_items, available)
+        )
         if self.initial_ranking is not None:
             ranking = check_order("initial_ranking", self.initial_ranking, self.n_items)
             object.__setattr__(self, "initial_ranking", ranking.copy())
@@ -104,7 +121,8 @@ class Instance:
         """The instance under one click model.
 
         Args:
-            model_class: a click model class, its short name, or a kind such as ``"PiecewiseStationaryModel of CM"``.
+            model_class: a click model class, its short name, or a kind such as
+            ``"PiecewiseStationaryModel of CM"``.
             n_positions: K; None takes the instance's.
 
         Raises:
@@ -113,11 +131,16 @@ class Instance:
         check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
-            raise ValueError(f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}")
-        return self.models[name].with_positions(self.n_positions if n_positions is None else n_positions)
+            raise ValueError(
+                f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}"
+            )
+        return self.models[name].with_positions(
+            self.n_positions if n_positions is None else n_positions
+        )
 
     def shuffled(self, seed: int) -> Instance:
-        """The same instance with other item ids, in random order, so that an id says nothing about the item.
+        """The same instance with other item ids, in random order, so that an id says nothing about
+        the item.
 
         Args:
             seed: of the order.
@@ -136,7 +159,9 @@ class Instance:
         return replace(self, models=models, initial_ranking=initial)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the instance to a JSON file, which `load_instance` reads back; no half-written file is left."""
+        """Write the instance to a JSON file, which `load_instance` reads back; no half-written file
+        is left.
+        """
         entries = {
             "format": FORMAT,
             "version": VERSION,
@@ -144,10 +169,15 @@ class Instance:
             "description": self.description,
             "origin": self.origin,
             "n_positions": self.n_positions,
-            "initial_ranking": None if self.initial_ranking is None else self.initial_ranking.tolist(),
+            "initial_ranking": None
+            if self.initial_ranking is None
+            else self.initial_ranking.tolist(),
             "estimation": dict(self.estimation),
         }
-        lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
+        lines = [
+            f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+            for key, value in entries.items()
+        ]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
         write_whole(check_path("path", path), text)
@@ -164,7 +194,8 @@ FAMILIES: dict[str, Callable[..., Instance]] = {}
 def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
     """Register a function under the name of a family of instances.
 
-    The function takes integers and numbers, all with defaults; the first line of its docstring describes the family.
+    The function takes integers and numbers, all with defaults; the first line of its docstring
+    describes the family.
     """
 
     def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
@@ -175,7 +206,9 @@ def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Insta
 
 
 def _check_models(models: Any) -> None:
-    if not isinstance(models, Mapping) or not all(isinstance(model, Users) for model in models.values()):
+    if not isinstance(models, Mapping) or not all(
+        isinstance(model, Users) for model in models.values()
+    ):
         raise ValueError(f"models is {short(models)}; expected click models by their kinds")
     if not models:
         raise ValueError("models is empty; expected at least one click model")
@@ -185,15 +218,16 @@ def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
-        name: a name that `list_instances` gives, with arguments where it takes some; the path of a JSON file (anything that
-            ends with ``.json`` or is a path object); what stands in such a file, as a dict; or an instance, which is returned.
+        name: a name that `list_instances` gives, with arguments where it takes some; the path of a
+            JSON file (anything that ends with ``.json`` or is a path object); what stands in such a
+            file, as a dict; or an instance, which is returned.
 
     Returns:
         The instance, completely validated.
 
     Raises:
-        ValueError: on an unknown name (with a suggestion), a bad argument, or a file that is absent or not an instance:
-            naming the file, the field and what was expected.
+        ValueError: on an unknown name (with a suggestion), a bad argument, or a file that is absent
+            or not an instance: naming the file, the field and what was expected.
         TypeError: on what can be no instance.
 
     Example:
@@ -219,7 +253,8 @@ def load_instance(name: AnyInstance) -> Instance:
 
 
 def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
-    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for.
+    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is
+    what was asked for.
 
     Beside those of the function there is ``shuffle``, the seed of other item ids.
     """
@@ -229,7 +264,11 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
         ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
         of_file = any(str(value).endswith(".json") for value in values.values())
         kept = ours and not of_file  # what a file or a family of the user says may change
-        made = _made(make, tuple(values.items()), tuple(Users._named.values())) if kept else make(**values)
+        made = (
+            _made(make, tuple(values.items()), tuple(Users._named.values()))
+            if kept
+            else make(**values)
+        )
         description, estimation = made.description or make.__doc__ or "", dict(made.estimation)
         made = replace(made, name=name, description=description, estimation=estimation)
         return made if order is None else made.shuffled(order)
@@ -239,7 +278,9 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
 
 def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict[str, Any]:
     """The values of arguments; ``name`` is what was asked for."""
-    defaults = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
+    defaults = {
+        key: parameter.default for key, parameter in inspect.signature(make).parameters.items()
+    } | {"shuffle": 0}
     values: dict[str, Any] = {}
     for argument in arguments.split(",") if arguments else []:
         key, _, text = argument.partition("=")
@@ -257,8 +298,14 @@ def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict
     return values
 
 
-@lru_cache(maxsize=8)  # most environments of a program are of a few instances, and their models cannot be changed
-def _made(make: Callable[..., Instance], values: tuple[tuple[str, Any], ...], models: tuple[type[Users], ...]) -> Instance:
+@lru_cache(
+    maxsize=8
+)  # most environments of a program are of a few instances, and their models cannot be changed
+def _made(
+    make: Callable[..., Instance],
+    values: tuple[tuple[str, Any], ...],
+    models: tuple[type[Users], ...],
+) -> Instance:
     """``models``: those that there are, for most families make an instance of each."""
     return make(**dict(values))
 
@@ -271,7 +318,9 @@ def list_instances() -> dict[str, str]:
         'Lagrée 2016: 5 items, 3 positions (PBM)'
     """
     generated = {name: make.__doc__ or "" for name, make in sorted(FAMILIES.items())}
-    return {name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()} | generated
+    return {
+        name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()
+    } | generated
 
 
 @cache
@@ -314,7 +363,15 @@ def _from_entries(content: Mapping[str, Any]) -> Instance:
     for key, expected in (("format", FORMAT), ("version", VERSION)):
         if content.get(key) != expected:
             raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")
-    fields = ["name", "description", "origin", "n_positions", "initial_ranking", "estimation", "models"]
+    fields = [
+        "name",
+        "description",
+        "origin",
+        "n_positions",
+        "initial_ranking",
+        "estimation",
+        "models",
+    ]
     for key in content:
         if key not in ["format", "version", *fields]:
             raise ValueError(unknown("field", key, fields))

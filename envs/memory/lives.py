@@ -1,4 +1,6 @@
-"""The lives of users with a memory, session by session, in compiled code. Letters as in `clickgym.envs.memory.model`."""
+"""The lives of users with a memory, session by session, in compiled code. Letters as in
+`clickgym.envs.memory.model`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class Meeting(NamedTuple):
 
     attraction: NDArray[np.float64]  # (S, L) q
     click_rewards: NDArray[np.float64]  # (S, L) r
-    worth: NDArray[np.float64]  # (D, S, L + 1) w; D = 1, or a row for each number of sessions left after this one
+    worth: NDArray[
+        np.float64
+    ]  # (D, S, L + 1) w; D = 1, or a row for each number of sessions left after this one
     now: NDArray[np.int64]  # (3,) s, the row of worth, and the item clicked last; L if none was
 
 
@@ -37,14 +41,18 @@ class Law(NamedTuple):
 class Life(NamedTuple):
     """The user who is there, as the compiled loop and agents see him."""
 
-    features: NDArray[np.int64]  # (3,) what is observed: the state, 1 in a user's first session, the sessions left (or -1)
+    features: NDArray[
+        np.int64
+    ]  # (3,) what is observed: the state, 1 in a user's first session, the sessions left (or -1)
     optimum: NDArray[np.float64]  # (1,) V* of the state
     ended: NDArray[np.bool_]  # (1,) whether the user has left
 
 
 @kernel
 def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    """One user meets one list; returns what was earned, and what the list and the best ones after it earn in expectation."""
+    """One user meets one list; returns what was earned, and what the list and the best ones after
+    it earn in expectation.
+    """
     n_positions, state = len(ranking), users.now[0]
     worth = users.worth[users.now[1], state]
     clicked, earned = len(worth) - 1, 0.0
@@ -146,8 +154,8 @@ def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ende
 
 
 class LifeTask:
-    """What is asked of the lists that users with a memory meet, and the user who is there; an `AnyTask`, and the `Course` of
-    these users, for it never changes: only its user does.
+    """What is asked of the lists that users with a memory meet, and the user who is there; an
+    `AnyTask`, and the `Course` of these users, for it never changes: only its user does.
 
     Args:
         model: the users, all of whose positions count.
@@ -162,7 +170,10 @@ class LifeTask:
         self.model, self.parameters, self.pool, self.best = model, parameters, law, best
         self.cutoff = model.n_positions
         self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_))
-        spaces: dict[str, Any] = {"clicks": MultiBinary(model.n_positions), "state": Discrete(best.shape[1])}
+        spaces: dict[str, Any] = {
+            "clicks": MultiBinary(model.n_positions),
+            "state": Discrete(best.shape[1]),
+        }
         if law.n_sessions:
             spaces["sessions_left"] = Discrete(law.n_sessions + 1)
         self.observation_space = Dict(spaces)
@@ -183,8 +194,14 @@ class _Streams(Batch):
 
     def __init__(self, task: LifeTask, size: int) -> None:
         self._task, self._scratch = task, np.empty(task.cutoff)
-        self._now, self._features = per_stream(task.parameters.now, size), per_stream(task.round.features, size)
-        self.ended, self.optimal_reward = per_stream(task.round.ended, size)[:, 0], per_stream(task.round.optimum, size)[:, 0]
+        self._now, self._features = (
+            per_stream(task.parameters.now, size),
+            per_stream(task.round.features, size),
+        )
+        self.ended, self.optimal_reward = (
+            per_stream(task.round.ended, size)[:, 0],
+            per_stream(task.round.optimum, size)[:, 0],
+        )
         self.ended[:] = True
 
     @property
@@ -194,7 +211,15 @@ class _Streams(Batch):
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         draw_streams(
-            task.pool, task.round, task.parameters, rng, only_ended, self._now, self._features, self.optimal_reward, self.ended
+            task.pool,
+            task.round,
+            task.parameters,
+            rng,
+            only_ended,
+            self._now,
+            self._features,
+            self.optimal_reward,
+            self.ended,
         )
 
     def begin_episode(self, rng: np.random.Generator) -> None:
@@ -205,5 +230,7 @@ class _Streams(Batch):
         play_streams(self._task.parameters, self._scratch, self._now, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        entries = {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
+        entries = (
+            {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
+        )
         return {"clicks": clicks, "state": self._features[:, 0].copy()} | entries

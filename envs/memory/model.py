@@ -1,9 +1,11 @@
-"""The cascading Markov decision process (Du, Srikant and Chen 2024), with its exact optimum and the value of any policy.
+"""The cascading Markov decision process (Du, Srikant and Chen 2024), with its exact optimum and the
+value of any policy.
 
-A user is in one of S states, which the agent sees. A list is scanned from the top, and the scan ends at the first click. A
-click on item i in state s earns ``r(s, i)`` and moves the user to s' with ``p(s' | s, i)``; no click earns nothing and moves
-the user with ``p(s' | s, ⊥)``. Letters: q is the attraction; with γ = 1 - 1/H what follows a click is worth ``w(i) = r(s, i) +
-γ Σ p(s' | s, i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
+A user is in one of S states, which the agent sees. A list is scanned from the top, and the scan
+ends at the first click. A click on item i in state s earns ``r(s, i)`` and moves the user to s'
+with ``p(s' | s, i)``; no click earns nothing and moves the user with ``p(s' | s, ⊥)``. Letters: q
+is the attraction; with γ = 1 - 1/H what follows a click is worth ``w(i) = r(s, i) + γ Σ p(s' | s,
+i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_array, check_at_least, check_count, check_positions, check_within, numbers, probabilities
+from ...core.checks import (
+    as_array,
+    check_at_least,
+    check_count,
+    check_positions,
+    check_within,
+    numbers,
+    probabilities,
+)
 from ..scan import best_scan
 from ..spaces import check_order, check_ranking, named_ranking
 from ..users import Users
@@ -29,20 +39,22 @@ TOLERANCE = 1e-13
 
 
 class CascadeMDP(Users):
-    r"""Users with a memory: they read a list from the top, click at most once, and return in a state that depends on the click.
+    r"""Users with a memory: they read a list from the top, click at most once, and return in a
+    state that depends on the click.
 
-    By default each session is the user's last one with probability 1/H. After it the user leaves for good, the environment
-    reports ``terminated``, and another user follows. With ``n_sessions`` each user stays for exactly so many sessions. The
-    observation then contains the number of sessions left, beside the state.
+    By default each session is the user's last one with probability 1/H. After it the user leaves
+    for good, the environment reports ``terminated``, and another user follows. With ``n_sessions``
+    each user stays for exactly so many sessions. The observation then contains the number of
+    sessions left, beside the state.
 
-    ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some states. So the optimum of the
-    paper may be larger.
+    ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some
+    states. So the optimum of the paper may be larger.
 
     Click law:
         $$P(\text{click on } d_k \mid s, R) = q(s, d_k) \prod_{i<k} (1 - q(s, d_i))$$
 
-        ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. The values of an outcome i of a session, of a list
-        R and of a state s are
+        ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. The values of an
+        outcome i of a session, of a list R and of a state s are
 
         $$w(s, i) = r(s, i) + γ \sum_{s'} p(s' \mid s, i) V^*(s')$$
 
@@ -59,19 +71,22 @@ class CascadeMDP(Users):
 
     Args:
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
-        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L: after a click on item i. The last entry:
-            after no click.
-        first: ``(S,)`` probabilities of a new user's first state; None: all states are equally likely.
-        click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at least 0; None: 1 each.
-        mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the last with probability 1/H.
+        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L: after a click on
+            item i. The last entry: after no click.
+        first: ``(S,)`` probabilities of a new user's first state; None: all states are equally
+        likely.
+        click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
+        least 0; None: 1 each.
+        mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
+        last with probability 1/H.
         n_sessions: the exact number of sessions of each user, instead of H.
         n_positions: K, the length of a list.
 
     Attributes:
         attraction, transition, first, click_rewards: as given.
         n_states: S.
-        value: ``(S,)`` V*, the highest expected reward that a user in each state can still bring. With ``n_sessions``:
-            ``(n_sessions, S)``, where row d is for d + 1 sessions left.
+        value: ``(S,)`` V*, the highest expected reward that a user in each state can still bring.
+            With ``n_sessions``: ``(n_sessions, S)``, where row d is for d + 1 sessions left.
         best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
 
     Raises:
@@ -112,7 +127,9 @@ class CascadeMDP(Users):
         alike = np.full(n_states, 1 / n_states)
         self.first = alike if first is None else _laws("first", first, (n_states,))
         rewards = np.ones((n_states, n_items)) if click_rewards is None else click_rewards
-        self.click_rewards = numbers("click_rewards", rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
+        self.click_rewards = numbers(
+            "click_rewards", rewards, (n_states, n_items), 0.0, expected="a finite number from 0"
+        )
         self.mean_sessions = check_at_least("mean_sessions", mean_sessions, 1)
         self.n_sessions = None if n_sessions is None else check_count("n_sessions", n_sessions)
         self.value, self.best = self._optimum()
@@ -129,12 +146,19 @@ class CascadeMDP(Users):
 
     @property
     def discount(self) -> float:
-        """γ, the probability that the same user comes back for another session; 1 if the number of sessions is fixed."""
+        """γ, the probability that the same user comes back for another session; 1 if the number of
+        sessions is fixed.
+        """
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
 
     def to_dict(self) -> dict[str, Any]:
-        lists = {name: getattr(self, name).tolist() for name in ("attraction", "transition", "first", "click_rewards")}
-        numbers = {name: getattr(self, name) for name in ("mean_sessions", "n_sessions", "n_positions")}
+        lists = {
+            name: getattr(self, name).tolist()
+            for name in ("attraction", "transition", "first", "click_rewards")
+        }
+        numbers = {
+            name: getattr(self, name) for name in ("mean_sessions", "n_sessions", "n_positions")
+        }
         return {"model": self.name(), **lists, **numbers}
 
     def with_positions(self, n_positions: int) -> CascadeMDP:
@@ -155,15 +179,20 @@ class CascadeMDP(Users):
         """As `Users.course`: one life after the other.
 
         Raises:
-            ValueError: on a cutoff below K or a reference list, for the optimum is a list for each state.
+            ValueError: on a cutoff below K or a reference list, for the optimum is a list for each
+                state.
         """
         if self.check_reward(reward, cutoff)[1] < self.n_positions:
-            raise ValueError(f"cutoff is {cutoff}; all {self.n_positions} positions count where a click changes the user")
+            raise ValueError(
+                f"cutoff is {cutoff}; all {self.n_positions} positions count where a click changes the user"
+            )
         if reference is not None:
             raise ValueError("reference is one list; here the best list is another in each state")
         fixed = self.n_sessions is not None
         values = np.atleast_2d(self.value)
-        later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values  # of the session after
+        later = (
+            np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
+        )  # of the session after
         worth = np.array([self.worth(value) for value in later])
         return LifeTask(
             self,
@@ -194,13 +223,14 @@ class CascadeMDP(Users):
         return later
 
     def list_value(self, state: int, ranking: ArrayLike, value: ArrayLike | None = None) -> float:
-        """The expected value of a list in a state: the reward of this session and of those that follow.
+        """The expected value of a list in a state: the reward of this session and of those that
+        follow.
 
         Args:
             state: s, from 0 to S - 1.
             ranking: K distinct item ids.
-            value: ``(S,)`` of the states that come next; None: V*, so that the loss of a list is ``value[s]`` less this. With
-                ``n_sessions`` it must be given.
+            value: ``(S,)`` of the states that come next; None: V*, so that the loss of a list is
+                ``value[s]`` less this. With ``n_sessions`` it must be given.
 
         Example:
             >>> users = CascadeMDP([[0.6, 0.5]], [[[1]] * 3], n_positions=1, mean_sessions=2)
@@ -209,14 +239,17 @@ class CascadeMDP(Users):
         """
         if value is None:
             if self.n_sessions is not None:
-                raise ValueError("value is None; where the number of sessions is fixed, give that of the states that come next")
+                raise ValueError(
+                    "value is None; where the number of sessions is fixed, give that of the states that come next"
+                )
             value = self.value
         state = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         ranking = check_ranking(ranking, self.n_items, self.n_positions)
         return _list_value(self.attraction[state], self.worth(value)[state], ranking)
 
     def policy_value(self, lists: ArrayLike) -> Floats:
-        """The expected total reward of one user under a policy that shows a fixed list in each state.
+        """The expected total reward of one user under a policy that shows a fixed list in each
+        state.
 
         Args:
             lists: ``(S, K)`` the list that it shows in each state.
@@ -227,8 +260,12 @@ class CascadeMDP(Users):
         rows = as_array("lists", lists)
         if rows.shape != (self.n_states, self.n_positions):
             wanted = (self.n_states, self.n_positions)
-            raise ValueError(f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}")
-        policy = np.array([named_ranking("lists", row, self.n_items, self.n_positions) for row in rows])
+            raise ValueError(
+                f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}"
+            )
+        policy = np.array(
+            [named_ranking("lists", row, self.n_items, self.n_positions) for row in rows]
+        )
         clicked = np.zeros((self.n_states, self.n_items + 1))
         for state, ranking in enumerate(policy):
             q = self.attraction[state, ranking]
@@ -244,18 +281,20 @@ class CascadeMDP(Users):
         return value
 
     def myopic(self) -> tuple[Lists, Lists]:
-        """The best and the worst of the policies that maximise the reward of the present session only.
+        """The best and the worst of the policies that maximise the reward of the present session
+        only.
 
-        Each of these policies shows a list that earns most in the present session. Often several lists do, for example all
-        orders of the same items if every click earns 1. Such lists can differ in the future that they lead to. A policy that
-        ignores the future may choose any of them.
+        Each of these policies shows a list that earns most in the present session. Often several
+        lists do, for example all orders of the same items if every click earns 1. Such lists can
+        differ in the future that they lead to. A policy that ignores the future may choose any of
+        them.
 
         Returns:
             Two policies, ``(S, K)`` each, the best and the worst by `policy_value` in every state.
 
         Raises:
-            ValueError: there are more than 10⁵ lists that earn most now in some state; or the number of sessions is fixed, so
-                that the best of them is not stationary.
+            ValueError: there are more than 10⁵ lists that earn most now in some state; or the
+                number of sessions is fixed, so that the best of them is not stationary.
         """
         if self.n_sessions is not None:
             raise ValueError(
@@ -284,7 +323,11 @@ class CascadeMDP(Users):
                 gain, further = earned + reached * q[item] * r[item], reached * (1.0 - q[item])
                 bound = gain
                 if len(head) + 1 < self.n_positions:
-                    tail = others[best_scan(q[others] * r[others], 1.0 - q[others], self.n_positions - len(head) - 1)]
+                    tail = others[
+                        best_scan(
+                            q[others] * r[others], 1.0 - q[others], self.n_positions - len(head) - 1
+                        )
+                    ]
                     bound += further * _list_value(q, now, tail)
                 if bound >= best - 1e-12:
                     extend([*head, item], gain, further)
@@ -293,12 +336,16 @@ class CascadeMDP(Users):
         return np.array(found)
 
     def _among(self, choices: list[Lists], better: Callable[..., Any]) -> Lists:
-        """The best (`max`) or the worst (`min`) policy of some lists in each state, by policy iteration."""
+        """The best (`max`) or the worst (`min`) policy of some lists in each state, by policy
+        iteration.
+        """
         lists = np.array([those[0] for those in choices])
         while True:
             worth, changed = self.worth(self.policy_value(lists)), False
             for state, those in enumerate(choices):
-                values = [_list_value(self.attraction[state], worth[state], ranking) for ranking in those]
+                values = [
+                    _list_value(self.attraction[state], worth[state], ranking) for ranking in those
+                ]
                 place = values.index(better(values))
                 now = _list_value(self.attraction[state], worth[state], lists[state])
                 if abs(values[place] - now) > 1e-10 * max(abs(now), 1.0):
@@ -317,7 +364,9 @@ class CascadeMDP(Users):
         _, best = self._improve(np.zeros(self.n_states))
         largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
         value = np.full(self.n_states, -math.inf)
-        while True:  # policy iteration: each policy is better than the last, and there are finitely many
+        while (
+            True
+        ):  # policy iteration: each policy is better than the last, and there are finitely many
             better = self.policy_value(best)
             if (better <= value + TOLERANCE * largest).all():
                 return self._improve(value)[0], best
@@ -325,12 +374,16 @@ class CascadeMDP(Users):
             best = self._improve(value)[1]
 
     def _improve(self, value: Floats) -> tuple[Floats, Lists]:
-        """The best lists where the states that come next have these values, and what they are worth."""
+        """The best lists where the states that come next have these values, and what they are
+        worth.
+        """
         worth = self.worth(value)
         lists = np.empty((self.n_states, self.n_positions), np.int64)
         for state, (q, w) in enumerate(zip(self.attraction, worth, strict=True)):
             lists[state] = best_scan(q * w[:-1], 1.0 - q, self.n_positions, w[-1])
-        return np.array([_list_value(*row) for row in zip(self.attraction, worth, lists, strict=True)]), lists
+        return np.array(
+            [_list_value(*row) for row in zip(self.attraction, worth, lists, strict=True)]
+        ), lists
 
 
 def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
@@ -345,6 +398,12 @@ def _laws(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
     laws = probabilities(name, given, shape)
     sums = laws.sum(axis=-1, keepdims=True)
     if (np.abs(sums - 1.0) > 1e-9).any():
-        place = tuple(map(int, np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[0])) if laws.ndim > 1 else ()
-        raise ValueError(f"{name}{list(place) if place else ''} adds up to {float(sums[(*place, 0)]):.6g}; expected 1")
+        place = (
+            tuple(map(int, np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[0]))
+            if laws.ndim > 1
+            else ()
+        )
+        raise ValueError(
+            f"{name}{list(place) if place else ''} adds up to {float(sums[(*place, 0)]):.6g}; expected 1"
+        )
     return laws / sums

@@ -7,8 +7,9 @@
 | `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action, where the lists are few: DQN |
 | `ItemByItem` | K steps of `Discrete(L)` with masks | policies that honour masks: MaskablePPO of sb3-contrib |
 
-Each has a twin for vector environments. In all of them number j stands for the item ``items[j]``: draw this order at random
-where ids may tell something, as where an instance is stored in order of attraction.
+Each has a twin for vector environments. In all of them number j stands for the item ``items[j]``:
+draw this order at random where ids may tell something, as where an instance is stored in order of
+attraction.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def check_autoreset_mode(env: VectorEnv) -> None:
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
-    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written as JSON."""
+    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written
+    as JSON.
+    """
     return None if values is None else np.asarray(values).tolist()
 
 
@@ -59,7 +62,9 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
         return self._codec.decode(action)
 
     def encode(self, ranking: ArrayLike) -> Any:
-        """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the probability of a list."""
+        """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the
+        probability of a list.
+        """
         return self._codec.encode(ranking)
 
 
@@ -83,18 +88,20 @@ class _ListVectorAction(VectorActionWrapper):
 
 
 class LehmerAction(_ListAction):
-    """Actions are Lehmer codes: number k chooses one of the L - k items that are not yet on the list.
+    """Actions are Lehmer codes: number k chooses one of the L - k items that are not yet on the
+    list.
 
-    Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO and A2C of
-    stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of uniform draws at L = 6, K = 3), and
-    masks of single positions cannot forbid them. Each code stands for exactly one list, and each list has one code. So every
-    list can be learned, no list is favoured, and the probability of a code is the probability of its list.
+    Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO
+    and A2C of stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of
+    uniform draws at L = 6, K = 3), and masks of single positions cannot forbid them. Each code
+    stands for exactly one list, and each list has one code. So every list can be learned, no list
+    is favoured, and the probability of a code is the probability of its list.
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. The meaning of a number depends
-            on this order. Draw the order at random if item ids carry information, for example if an instance is stored in order
-            of attraction.
+        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. The
+            meaning of a number depends on this order. Draw the order at random if item ids carry
+            information, for example if an instance is stored in order of attraction.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
@@ -118,7 +125,8 @@ class LehmerVectorAction(_ListVectorAction):
 
     Args:
         env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `LehmerAction`, the same for all streams; or ``(B, L)``, an order for each.
+        items: ``(L,)`` as in `LehmerAction`, the same for all streams; or ``(B, L)``, an order for
+            each.
 
     Raises:
         TypeError, ValueError: as `LehmerAction`.
@@ -128,23 +136,28 @@ class LehmerVectorAction(_ListVectorAction):
 
 
 class ScoresAction(_ListAction):
-    """Actions are scores of the items: the list shows the K items with the largest scores, the largest first.
+    """Actions are scores of the items: the list shows the K items with the largest scores, the
+    largest first.
 
-    Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list is equally likely. Many
-    different scores make the same list, and between two lists the reward jumps. PPO supports both kinds of actions, and learns
-    faster with `LehmerAction` (the documentation page of the wrappers compares them).
+    Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list
+    is equally likely. Many different scores make the same list, and between two lists the reward
+    jumps. PPO supports both kinds of actions, and learns faster with `LehmerAction` (the
+    documentation page of the wrappers compares them).
 
-    Only the order of the scores counts, so scores beyond -1 and 1 are valid, too. Exact ties are common if a policy clips its
-    actions (several scores are 1). Then the item that comes first in ``items`` wins.
+    Only the order of the scores counts, so scores beyond -1 and 1 are valid, too. Exact ties are
+    common if a policy clips its actions (several scores are 1). Then the item that comes first in
+    ``items`` wins.
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: score j belongs to ``items[j]``; None is ``0..L-1``. Draw the order at random if item ids
-            carry information, because ties favour the items that come first.
+        items: ``(L,)`` all items: score j belongs to ``items[j]``; None is ``0..L-1``. Draw the
+            order at random if item ids carry information, because ties favour the items that come
+            first.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a wrong shape or a score that is nan.
+        ValueError: ``items`` is not a permutation; in ``step``, a wrong shape or a score that is
+            nan.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -164,7 +177,8 @@ class ScoresVectorAction(_ListVectorAction):
 
     Args:
         env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `ScoresAction`, the same for all streams; or ``(B, L)``, an order for each.
+        items: ``(L,)`` as in `ScoresAction`, the same for all streams; or ``(B, L)``, an order for
+            each.
 
     Raises:
         TypeError, ValueError: as `ScoresAction`.
@@ -176,18 +190,21 @@ class ScoresVectorAction(_ListVectorAction):
 class EnumeratedAction(_ListAction):
     """Actions are numbers of lists: all lists in lexicographic order, as one `Discrete` space.
 
-    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, if there are few lists. A policy has
-    one output for each list, and learns nothing about one list from another. Its cost and the sessions that it needs grow with
-    L! / (L - K)!. More than `MAX_LISTS` (100,000) lists are refused; L = 10, K = 5 has 30,240.
+    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, if there
+    are few lists. A policy has one output for each list, and learns nothing about one list from
+    another. Its cost and the sessions that it needs grow with L! / (L - K)!. More than `MAX_LISTS`
+    (100,000) lists are refused; L = 10, K = 5 has 30,240.
 
     Args:
         env: an environment whose action space is a `RankedList` of at most `MAX_LISTS` lists.
-        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw the order at random if item
-            ids carry information: if an instance is stored in order of attraction, list 0 would be the best one.
+        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw
+            the order at random if item ids carry information: if an instance is stored in order of
+            attraction, list 0 would be the best one.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number of no list.
+        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number of no
+            list.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -208,8 +225,10 @@ class EnumeratedVectorAction(_ListVectorAction):
     """`EnumeratedAction` for a vector environment.
 
     Args:
-        env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS` lists.
-        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams; or ``(B, L)``, an order for each.
+        env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS`
+        lists.
+        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams; or ``(B, L)``, an order
+            for each.
 
     Raises:
         TypeError, ValueError: as `EnumeratedAction`.
@@ -227,12 +246,16 @@ def _with_draft(space: gym.Space, draft: Draft) -> Dict:
 
 
 def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
-    """What belongs to a space (its observations, or itself) under names: its own if it is a `Dict`."""
+    """What belongs to a space (its observations, or itself) under names: its own if it is a
+    `Dict`.
+    """
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
 def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
-    """Refuse lists as episodes where users have a memory: a policy would learn that nothing follows a list."""
+    """Refuse lists as episodes where users have a memory: a policy would learn that nothing follows
+    a list.
+    """
     across_lists = check_flag("across_lists", across_lists)
     if not across_lists and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
         raise ValueError(
@@ -243,32 +266,36 @@ def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
-    """A list is an episode of K steps: each step chooses the item of the next position, from the top down.
+    """A list is an episode of K steps: each step chooses the item of the next position, from the
+    top down.
 
-    Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the items that are already on
-    the list. The policy sees the items above when it chooses the next one. A session costs K passes through the network. The
-    reward comes with the last item. Set the discount to 1, because a smaller discount would reduce the reward for the items at
-    the top.
+    Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the
+    items that are already on the list. The policy sees the items above when it chooses the next
+    one. A session costs K passes through the network. The reward comes with the last item. Set the
+    discount to 1, because a smaller discount would reduce the reward for the items at the top.
 
-    The sessions of ``env`` continue from one list to the next. `reset` begins a new list. It resets ``env``, too, if it gets a
-    seed or options, or if the episode of ``env`` has ended (for example by a time limit).
+    The sessions of ``env`` continue from one list to the next. `reset` begins a new list. It resets
+    ``env``, too, if it gets a seed or options, or if the episode of ``env`` has ended (for example
+    by a time limit).
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at random if item ids carry
-            information.
-        across_lists: an episode is then an episode of ``env`` instead of one list. Use it if a list changes the future of its
-            user, as for users with a memory. The next list begins with the last item of this one, and `reset` resets ``env``.
+        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at
+            random if item ids carry information.
+        across_lists: an episode is then an episode of ``env`` instead of one list. Use it if a list
+            changes the future of its user, as for users with a memory. The next list begins with
+            the last item of this one, and `reset` resets ``env``.
 
     Observation:
-        A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own keys), and ``placed``
-        ``MultiBinary([K, L])``, 1 where a position holds the item of a number; the first row of zeros is the position to be
-        filled. On the last step they are the clicks and the list that got them.
+        A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
+        keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds the item of a
+        number; the first row of zeros is the position to be filled. On the last step they are the
+        clicks and the list that got them.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; the users have a memory, and ``across_lists`` is not given; in ``step``, a
-            forbidden choice, naming the item.
+        ValueError: ``items`` is not a permutation; the users have a memory, and ``across_lists`` is
+            not given; in ``step``, a forbidden choice, naming the item.
         gymnasium.error.ResetNeeded: in ``step``, when no list is under way.
 
     Example:
@@ -284,7 +311,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
     """
 
-    def __init__(self, env: gym.Env, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+    def __init__(
+        self, env: gym.Env, items: ArrayLike | None = None, *, across_lists: bool = False
+    ) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
         self._across_lists = _check_across_lists(env, across_lists)
         self._draft = Draft(env.action_space, items)
@@ -296,8 +325,11 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self._under_way = False
         self._ended = True  # the episode of env, not the list
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list. With a seed or options, or if the episode of ``env`` has ended, also reset ``env``.
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin a list. With a seed or options, or if the episode of ``env`` has ended, also reset
+        ``env``.
 
         Returns:
             The observation; and the info of the reset of ``env``, or an empty one.
@@ -317,8 +349,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             action: j for the item ``items[j]``.
 
         Returns:
-            The observation; 0 and an empty info, but on the last item the reward and the info of the session; whether the list
-            is complete, or with ``across_lists`` the user has left; whether the sessions were truncated.
+            The observation; 0 and an empty info, but on the last item the reward and the info of
+            the session; whether the list is complete, or with ``across_lists`` the user has left;
+            whether the sessions were truncated.
         """
         if not self._under_way:
             raise gym.error.ResetNeeded("call reset() first: it begins a list")
@@ -330,33 +363,50 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self._under_way = self._across_lists and not self._ended
         if self._under_way:
             self._draft.clear()
-        return self._observe(), float(reward), ended if self._across_lists else True, truncated, info
+        return (
+            self._observe(),
+            float(reward),
+            ended if self._across_lists else True,
+            truncated,
+            info,
+        )
 
     def action_masks(self) -> NDArray[np.bool_]:
         """``(L,)`` booleans: which choices are allowed now."""
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy({**_as_dict(self.env.observation_space, self._observation), "placed": self._draft.placed})
+        return deepcopy(
+            {
+                **_as_dict(self.env.observation_space, self._observation),
+                "placed": self._draft.placed,
+            }
+        )
 
 
 class ItemByItemVector(VectorWrapper):
-    """`ItemByItem` for a vector environment: K steps of all streams together, then one session of each stream.
+    """`ItemByItem` for a vector environment: K steps of all streams together, then one session of
+    each stream.
 
-    A complete list ends the episode of every stream. The next episode begins as the autoreset mode of ``env`` says. With
-    ``SAME_STEP`` the step of the last item returns the first observation of the next list. The last observation of this list is
-    then in ``final_obs``, and the info of the session in ``final_info``. With ``NEXT_STEP`` the following step ignores its
-    actions. The sessions of the streams continue.
+    A complete list ends the episode of every stream. The next episode begins as the autoreset mode
+    of ``env`` says. With ``SAME_STEP`` the step of the last item returns the first observation of
+    the next list. The last observation of this list is then in ``final_obs``, and the info of the
+    session in ``final_info``. With ``NEXT_STEP`` the following step ignores its actions. The
+    sessions of the streams continue.
 
     Args:
-        env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or
-            ``NEXT_STEP``, whose streams end together if at all (unless ``across_lists``).
-        items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for each.
-        across_lists: an episode is then an episode of ``env`` instead of one list, as in `ItemByItem`. Needs ``SAME_STEP``.
+        env: a vector environment whose single action space is a `RankedList`, with autoreset mode
+            ``SAME_STEP`` or ``NEXT_STEP``, whose streams end together if at all (unless
+            ``across_lists``).
+        items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for
+        each.
+        across_lists: an episode is then an episode of ``env`` instead of one list, as in
+            `ItemByItem`. Needs ``SAME_STEP``.
 
     Raises:
-        TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on another autoreset mode, and in
-            ``step`` where only some streams ended and ``across_lists`` is not given.
+        TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on
+            another autoreset mode, and in ``step`` where only some streams ended and
+            ``across_lists`` is not given.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -369,7 +419,9 @@ class ItemByItemVector(VectorWrapper):
         ([True, True, True], (3,), np.False_)
     """
 
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+    def __init__(
+        self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False
+    ) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         check_autoreset_mode(env)
@@ -387,7 +439,9 @@ class ItemByItemVector(VectorWrapper):
         self._observations: Any = None
         self._ended = True  # the episodes of env, not the lists
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin a list on each stream, and reset ``env`` where `ItemByItem.reset` does.
 
         Returns:
@@ -402,15 +456,17 @@ class ItemByItemVector(VectorWrapper):
 
     def step(
         self, actions: Any
-    ) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    ) -> tuple[
+        dict[str, Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+    ]:
         """Choose the item of the next position on each stream.
 
         Args:
             actions: ``(B,)`` j for the item ``items[j]``.
 
         Returns:
-            The observations; rewards 0 and no infos, but those of the sessions on the last item; whether the lists are
-            complete; whether the sessions were truncated.
+            The observations; rewards 0 and no infos, but those of the sessions on the last item;
+            whether the lists are complete; whether the sessions were truncated.
         """
         size = self.num_envs
         nothing, nobody = np.zeros(size), np.zeros(size, np.bool_)
@@ -426,25 +482,39 @@ class ItemByItemVector(VectorWrapper):
         self._draft.place(actions)
         if not self._draft.complete:
             return self._observe(), nothing, nobody, nobody.copy(), {}
-        self._observations, rewards, terminations, truncations, infos = self.env.step(self._draft.rankings)
+        self._observations, rewards, terminations, truncations, infos = self.env.step(
+            self._draft.rankings
+        )
         ended = terminations | truncations
         if self._across_lists:
             self._end(infos, ended)
-            return self._observe(), np.asarray(rewards, np.float64), terminations, truncations, infos
+            return (
+                self._observe(),
+                np.asarray(rewards, np.float64),
+                terminations,
+                truncations,
+                infos,
+            )
         if ended.any() != ended.all():
             which = np.flatnonzero(ended).tolist()
-            raise ValueError(f"the streams must end together; those that ended: {which}; across_lists=True lets each end alone")
+            raise ValueError(
+                f"the streams must end together; those that ended: {which}; across_lists=True lets each end alone"
+            )
         self._ended = bool(ended.any())
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             infos = self._next_lists(infos)
         return self._observe(), np.asarray(rewards, np.float64), ~nobody, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(B, L)`` which choices are allowed now on each stream: all before the step of ``NEXT_STEP`` that ignores them."""
+        """``(B, L)`` which choices are allowed now on each stream: all before the step of
+        ``NEXT_STEP`` that ignores them.
+        """
         return self._draft.left | self._draft.complete
 
     def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Give the last observations of the episodes that ended their lists, and begin the next list everywhere."""
+        """Give the last observations of the episodes that ended their lists, and begin the next
+        list everywhere.
+        """
         for b in np.flatnonzero(ended):
             last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
             infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
@@ -454,7 +524,11 @@ class ItemByItemVector(VectorWrapper):
         """Begin the next lists in the step that completed these, of which the infos tell."""
         if self._ended:  # so did the episodes of env, and the infos are already those of the next
             last = infos["final_obs"], infos["final_info"]
-            infos = {name: value for name, value in infos.items() if name.removeprefix("_") not in ("final_obs", "final_info")}
+            infos = {
+                name: value
+                for name, value in infos.items()
+                if name.removeprefix("_") not in ("final_obs", "final_info")
+            }
             self._ended = False
         else:
             last = iterate(self.env.observation_space, deepcopy(self._observations)), infos
@@ -466,7 +540,18 @@ class ItemByItemVector(VectorWrapper):
         ]
         self._draft.clear()
         everybody = np.ones(self.num_envs, np.bool_)
-        return {**infos, "final_obs": final, "_final_obs": everybody, "final_info": last[1], "_final_info": everybody.copy()}
+        return {
+            **infos,
+            "final_obs": final,
+            "_final_obs": everybody,
+            "final_info": last[1],
+            "_final_info": everybody.copy(),
+        }
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy({**_as_dict(self.env.single_observation_space, self._observations), "placed": self._draft.placed})
+        return deepcopy(
+            {
+                **_as_dict(self.env.single_observation_space, self._observations),
+                "placed": self._draft.placed,
+            }
+        )

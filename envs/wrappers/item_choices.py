@@ -17,24 +17,31 @@ from .actions import ItemByItemVector
 class ItemChoices(VectorWrapper):
     """`ItemByItemVector` for policies that need an array as observation and do not know masks.
 
-    A forbidden choice is taken for the next item, in the order of ``items``, that is left. An observation tells which items are
-    on the list and which position is next, then the last observation of ``env``.
+    A forbidden choice is taken for the next item, in the order of ``items``, that is left. An
+    observation tells which items are on the list and which position is next, then the last
+    observation of ``env``.
 
     Args:
         env, items, across_lists: as for `ItemByItemVector`; the observations of ``env`` are arrays.
     """
 
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+    def __init__(
+        self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False
+    ) -> None:
         self._by_item = ItemByItemVector(env, items, across_lists=across_lists)
         super().__init__(self._by_item)
         last: Any = env.single_observation_space
         lists: Any = env.single_action_space
         size = lists.n_items + lists.n_positions + flatdim(last)
-        least, most = (0, 1) if isinstance(last, MultiBinary) else (min(0, np.min(last.low)), np.inf)
+        least, most = (
+            (0, 1) if isinstance(last, MultiBinary) else (min(0, np.min(last.low)), np.inf)
+        )
         self.single_observation_space = Box(least, most, (size,))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         observations, infos = self.env.reset(seed=seed, options=options)
         return flat_draft(observations), infos
 
@@ -42,5 +49,7 @@ class ItemChoices(VectorWrapper):
         choices = next_left(actions, self._by_item.action_masks())
         observations, rewards, terminations, truncations, infos = self.env.step(choices)
         if "final_obs" in infos:
-            infos["final_obs"][:] = [last if last is None else flat_draft(last) for last in infos["final_obs"]]
+            infos["final_obs"][:] = [
+                last if last is None else flat_draft(last) for last in infos["final_obs"]
+            ]
         return flat_draft(observations), rewards, terminations, truncations, infos

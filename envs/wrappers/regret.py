@@ -1,4 +1,6 @@
-"""Wrappers that measure cumulative regret, reward and clicks of any code that calls ``env.step``."""
+"""Wrappers that measure cumulative regret, reward and clicks of any code that calls
+``env.step``.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,28 @@ from .actions import recorded
 
 
 class Meter:
-    """Running totals over sessions, and their values at checkpoints; its memory does not grow with the horizon.
+    """Running totals over sessions, and their values at checkpoints; its memory does not grow with
+    the horizon.
 
     Args:
-        checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions after the last are not
-            counted.
+        checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions
+            after the last are not counted.
         n_metrics: how many further quantities are summed.
 
     Attributes:
-        totals: expected regret, realised reward, clicks and further metrics, summed over the sessions so far.
+        totals: expected regret, realised reward, clicks and further metrics, summed over the
+        sessions so far.
         step: how many sessions were counted.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret that one session did not
-            tell is unknown from the first on: nan.
+        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret
+            that one session did not tell is unknown from the first on: nan.
     """
 
     def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
         self._checkpoints = integers("checkpoints", checkpoints, (None,), 1, whole=True)
         if not (np.diff(self._checkpoints) > 0).all():
-            raise ValueError(f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions")
+            raise ValueError(
+                f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions"
+            )
         n_metrics = check_count("n_metrics", n_metrics, 0)
         self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
@@ -104,14 +110,16 @@ class Meter:
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that measures regret, reward and clicks of whatever steps the environment: your own loop, an agent, an RL
-    library.
+    """Wrapper that measures regret, reward and clicks of whatever steps the environment: your own
+    loop, an agent, an RL library.
 
     Args:
-        env: an environment of this package, wrapped or not. Or an environment of another package, whose observation is the
-            clicks or a mapping with ``clicks``. Its ``info`` may contain ``regret``, or ``expected_reward`` and
-            ``optimal_reward``; without these the regret of the meter is nan.
-        checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2, 5, 10, 20, ... up to 10¹².
+        env: an environment of this package, wrapped or not. Or an environment of another package,
+            whose observation is the clicks or a mapping with ``clicks``. Its ``info`` may contain
+            ``regret``, or ``expected_reward`` and ``optimal_reward``; without these the regret of
+            the meter is nan.
+        checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2,
+            5, 10, 20, ... up to 10¹².
 
     Attributes:
         meter: the totals, over all episodes, and their values at the checkpoints.
@@ -144,7 +152,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(VectorWrapper):
-    """`RecordRegret` for a native vector environment; sessions count step by step, and within a step stream by stream.
+    """`RecordRegret` for a native vector environment; sessions count step by step, and within a
+    step stream by stream.
 
     Args:
         env: a `ClickVectorEnv`, wrapped or not.
@@ -152,22 +161,30 @@ class RecordVectorRegret(VectorWrapper):
 
     Attributes:
         meter: as in `RecordRegret`.
-        on_session: None, or called with list, clicks and expected reward of each session before it is counted.
+        on_session: None, or called with list, clicks and expected reward of each session before it
+            is counted.
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
-        self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = None
+        self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = (
+            None
+        )
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         final = infos.get("final_info", {})
-        over, reports = final.get("_regret", np.zeros(self.num_envs, np.bool_)), clicks_of(observations)
+        over, reports = (
+            final.get("_regret", np.zeros(self.num_envs, np.bool_)),
+            clicks_of(observations),
+        )
         for b in range(self.num_envs):
             last = final if over[b] else infos
-            if "regret" not in last or not last["_regret"][b]:  # the step was the reset of NEXT_STEP
+            if (
+                "regret" not in last or not last["_regret"][b]
+            ):  # the step was the reset of NEXT_STEP
                 continue
             clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:

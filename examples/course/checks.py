@@ -1,4 +1,6 @@
-"""The checks of the course: each says whether an answer to an exercise is right, and gives a hint if it is not."""
+"""The checks of the course: each says whether an answer to an exercise is right, and gives a hint
+if it is not.
+"""
 
 from __future__ import annotations
 

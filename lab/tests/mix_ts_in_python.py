@@ -1,7 +1,9 @@
-"""MixTS in plain Python, one function per step of its specification; it draws from a copy of the agent's generator.
+"""MixTS in plain Python, one function per step of its specification; it draws from a copy of the
+agent's generator.
 
-Five click models ("hypotheses") learn side by side from each list. Each session one of them is drawn by its share, its
-parameters and the attraction of each item are drawn around their estimates, and the list that is best for them is shown.
+Five click models ("hypotheses") learn side by side from each list. Each session one of them is
+drawn by its share, its parameters and the attraction of each item are drawn around their estimates,
+and the list that is best for them is shown.
 """
 
 from __future__ import annotations
@@ -25,8 +27,29 @@ LEAST = 1e-4
 FOLLOWED = 300  # items with a continuation of their own
 FIRST_CHANGE = 3e-4  # changes per display, before any was seen
 SAME_NAMES = (
-    *("clicks", "displays", "total", "exposure", "offset", "part", "owner", "base", "slope", "middle", "base_error"),
-    *("slope_error", "evidence", "likelihood", "share", "recent_total", "recent_exposure", "recent_offset", "change"),
+    *(
+        "clicks",
+        "displays",
+        "total",
+        "exposure",
+        "offset",
+        "part",
+        "owner",
+        "base",
+        "slope",
+        "middle",
+        "base_error",
+    ),
+    *(
+        "slope_error",
+        "evidence",
+        "likelihood",
+        "share",
+        "recent_total",
+        "recent_exposure",
+        "recent_offset",
+        "change",
+    ),
     *("began", "seen"),
 )
 """What is called here as in the agent's state."""
@@ -62,7 +85,9 @@ class Parameters(NamedTuple):
 
 
 class MixTSReference(Reference):
-    """The agent's list must be the one drawn here, and its state must be this one up to rounding."""
+    """The agent's list must be the one drawn here, and its state must be this one up to
+    rounding.
+    """
 
     def __init__(
         self,
@@ -88,8 +113,12 @@ class MixTSReference(Reference):
         self.followed = min(L, FOLLOWED)
         self.owner = list(range(self.followed))
         n_sources = {DBN: self.followed + 2, DCM: K + 1}
-        self.F = {h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()}  # displays, [h][x][i]
-        self.P = {h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()}  # their powers of g
+        self.F = {
+            h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()
+        }  # displays, [h][x][i]
+        self.P = {
+            h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()
+        }  # their powers of g
         self.S = {h: [0.0] * n for h, n in n_sources.items()}  # clicks
         self.c = {h: [1.0] * n for h, n in n_sources.items()}  # continuation
         self.n = {h: [WEIGHT] * n for h, n in n_sources.items()}  # how well it is known
@@ -97,9 +126,18 @@ class MixTSReference(Reference):
         self.g = dict.fromkeys(SCANNING, 0.95)
         self.base, self.slope = [0.0] * K, [1.0] * K
         self.middle, self.base_error, self.slope_error = [0.0] * K, [0.0] * K, [0.0] * K
-        self.evidence, self.likelihood, self.share, self.leader = [0.0] * 5, [1.0] * 5, [0.2] * 5, PBM
+        self.evidence, self.likelihood, self.share, self.leader = (
+            [0.0] * 5,
+            [1.0] * 5,
+            [0.2] * 5,
+            PBM,
+        )
         self.t = self.learned = self.due = 0
-        self.recent_total, self.recent_exposure, self.recent_offset = [0.0] * L, [0.0] * L, [0.0] * L
+        self.recent_total, self.recent_exposure, self.recent_offset = (
+            [0.0] * L,
+            [0.0] * L,
+            [0.0] * L,
+        )
         self.change, self.began, self.seen = [1.0] * L, [0.0] * L, [0.0] * L
         self.n_expected, self.n_changes, self.last_change = 0.0, 0.0, -1.0
 
@@ -127,7 +165,9 @@ class MixTSReference(Reference):
         stay = {i: self.c[DBN][self.source(i)] for i in self.items}
         if h == DCM:
             stay = dict(enumerate(self.c[DCM][1:]))
-        return Parameters(self.examination[h % 2], [1.0] * self.n_positions, stay, self.base, self.slope)
+        return Parameters(
+            self.examination[h % 2], [1.0] * self.n_positions, stay, self.base, self.slope
+        )
 
     def estimates(self, h: int) -> list[float]:
         seen = [self.total[i] + self.exposure[h][i] > 0 for i in self.items]
@@ -178,12 +218,15 @@ class MixTSReference(Reference):
         z = [self.width * self.rng.standard_normal() for _ in range(K)]
         if h == DCM:
             deviation = [0.5 * z[k] / math.sqrt(self.n[DCM][k + 1]) for k in range(K)]
-            return estimated._replace(stay={k: bounded(vary(self.c[DCM][k + 1], deviation[k])) for k in range(K)})
+            return estimated._replace(
+                stay={k: bounded(vary(self.c[DCM][k + 1], deviation[k])) for k in range(K)}
+            )
         x = self.solve(self.precision[h], [self.width**2 * z_k for z_k in z])
         mean = sum(x) / K
         phi = [math.exp(x_k - mean) for x_k in x]
         return estimated._replace(
-            examination=[[min(e * phi[k], 1.0) for e in self.examination[h][k]] for k in range(K)], phi=phi
+            examination=[[min(e * phi[k], 1.0) for e in self.examination[h][k]] for k in range(K)],
+            phi=phi,
         )
 
     def solve(self, R: list[list[float]], y: list[float]) -> list[float]:
@@ -208,11 +251,17 @@ class MixTSReference(Reference):
                 if v < unseen:
                     s, n, noise = 0.0, 0.0, FIRST[0]
                 elif v < odds:
-                    s, n = max(self.recent_total[i] - self.recent_offset[i], 0.0), self.recent_exposure[i]
+                    s, n = (
+                        max(self.recent_total[i] - self.recent_offset[i], 0.0),
+                        self.recent_exposure[i],
+                    )
                     noise = self.recent_total[i] + FIRST[0]
             n = max(s, n) + FIRST[1]
             if h in (PBM, UBM):
-                n *= 1 + sum((phi - 1) * part for phi, part in zip(parameters.phi, self.part[h][i], strict=True))
+                n *= 1 + sum(
+                    (phi - 1) * part
+                    for phi, part in zip(parameters.phi, self.part[h][i], strict=True)
+                )
             p = min((s + FIRST[0]) / n, 1 - LEAST)
             spread = noise * (s + FLAT) / (n * n * p * (s + FLAT + self.calm * s))
             draws.append(vary(p, 0.5 * math.sqrt(spread) * self.rng.standard_normal()))
@@ -220,12 +269,25 @@ class MixTSReference(Reference):
 
     def drawn_stay(self, i: int) -> float:
         x = self.source(i)
-        return bounded(vary(self.c[DBN][x], 0.5 * self.width * self.rng.standard_normal() / math.sqrt(self.n[DBN][x])))
+        return bounded(
+            vary(
+                self.c[DBN][x],
+                0.5 * self.width * self.rng.standard_normal() / math.sqrt(self.n[DBN][x]),
+            )
+        )
 
     def arrange(
-        self, h: int, merit: list[float], attraction: list[float], parameters: Parameters, available: Collection[int], stay: Any
+        self,
+        h: int,
+        merit: list[float],
+        attraction: list[float],
+        parameters: Parameters,
+        available: Collection[int],
+        stay: Any,
     ) -> list[int]:
-        """The best list of the items of largest merit. Draws do not tie, so that no tie is broken at random."""
+        """The best list of the items of largest merit. Draws do not tie, so that no tie is broken
+        at random.
+        """
         K, by_merit = self.n_positions, sorted(available, key=lambda i: (-merit[i], i))
         if h != DBN:
             return self.improved(h, by_merit[:K], merit, attraction, parameters, available)
@@ -252,11 +314,19 @@ class MixTSReference(Reference):
                     clicks += click
             return clicks
         for k in range(len(a) - 1, -1, -1):
-            clicks = a[k] + (a[k] * p.stay[k if h == DCM else row[k]] + (1 - a[k]) * self.g[h]) * clicks
+            clicks = (
+                a[k] + (a[k] * p.stay[k if h == DCM else row[k]] + (1 - a[k]) * self.g[h]) * clicks
+            )
         return clicks
 
     def improved(
-        self, h: int, row: list[int], merit: list[float], attraction: list[float], p: Parameters, available: Collection[int]
+        self,
+        h: int,
+        row: list[int],
+        merit: list[float],
+        attraction: list[float],
+        p: Parameters,
+        available: Collection[int],
     ) -> list[int]:
         """Exchanges of two items while the list gets better."""
         K = self.n_positions
@@ -277,7 +347,9 @@ class MixTSReference(Reference):
                 break
         return row[:K]
 
-    def n_entering(self, row: list[int], attraction: list[float], p: Parameters, n_available: int) -> int:
+    def n_entering(
+        self, row: list[int], attraction: list[float], p: Parameters, n_available: int
+    ) -> int:
         """At how many positions a DCM user should rather find nothing than stop."""
         w, below, g = 0, 0.0, self.g[DCM]
         for k in range(self.n_positions - 1, -1, -1):
@@ -306,7 +378,9 @@ class MixTSReference(Reference):
         a, p = dict(enumerate(self.estimates(h))), self.estimated(h)
 
         def difference(a: Any, p: Parameters) -> float:
-            return self.value(h, row, a, p) - (1 - self.tolerance) * self.value(h, self.production or [], a, p)
+            return self.value(h, row, a, p) - (1 - self.tolerance) * self.value(
+                h, self.production or [], a, p
+            )
 
         wanted, variance = difference(a, p), 0.0
         for i in [*row, *(i for i in self.production if i not in row)]:
@@ -350,7 +424,11 @@ class MixTSReference(Reference):
 
     def update(self, ranking: Sequence[int], clicks: Sequence[int], void: Sequence[bool]) -> None:
         j = 0
-        source, factor, power = dict.fromkeys(SCANNING, 0), dict.fromkeys(SCANNING, 1.0), dict.fromkeys(SCANNING, 0.0)
+        source, factor, power = (
+            dict.fromkeys(SCANNING, 0),
+            dict.fromkeys(SCANNING, 1.0),
+            dict.fromkeys(SCANNING, 0.0),
+        )
         b = [0.0] * 5  # how surely users examine
         for k, i in enumerate(ranking):
             click = clicks[k]
@@ -368,7 +446,11 @@ class MixTSReference(Reference):
                 factor[h] = f * (self.g[h] * (1 - a) / left)
                 power[h] = min(1 + power[h] / left, 8.0)
             if not void[k]:
-                b[PBM], b[UBM], b[TPBM] = self.examination[PBM][k][j], self.examination[UBM][k][j], self.slope[k]
+                b[PBM], b[UBM], b[TPBM] = (
+                    self.examination[PBM][k][j],
+                    self.examination[UBM][k][j],
+                    self.slope[k],
+                )
                 self.count(i, k, j, click, b)
             if click:
                 j = k + 1
@@ -418,7 +500,9 @@ class MixTSReference(Reference):
 
     def fit(self) -> None:
         self.add_likelihoods()
-        recent = [self.recent_exposure[i] / max(self.exposure[self.leader][i], 1e-9) for i in self.items]
+        recent = [
+            self.recent_exposure[i] / max(self.exposure[self.leader][i], 1e-9) for i in self.items
+        ]
         for h in (PBM, UBM):
             self.fit_examination(h)
         for h in SCANNING:
@@ -426,11 +510,15 @@ class MixTSReference(Reference):
         self.fit_trust()
         self.weigh_trust()
         self.share_out()
-        self.recent_offset = [recent[i] * self.offset[i] if self.leader == TPBM else 0.0 for i in self.items]
+        self.recent_offset = [
+            recent[i] * self.offset[i] if self.leader == TPBM else 0.0 for i in self.items
+        ]
         self.recent_exposure = [recent[i] * self.exposure[self.leader][i] for i in self.items]
 
     def add_likelihoods(self) -> None:
-        self.evidence = [e + math.log(p) for e, p in zip(self.evidence, self.likelihood, strict=True)]
+        self.evidence = [
+            e + math.log(p) for e, p in zip(self.evidence, self.likelihood, strict=True)
+        ]
         self.likelihood = [1.0] * 5
 
     def fit_cell(self, h: int, k: int, cells: range, prior: float) -> None:
@@ -450,12 +538,16 @@ class MixTSReference(Reference):
     def fit_examination(self, h: int) -> None:
         K, cells = self.n_positions, self.examination[h]
         for k in range(K):
-            self.fit_cell(h, k, range(k + 1) if h == PBM else range(1), cells[k - 1][0] if k else 1.0)
+            self.fit_cell(
+                h, k, range(k + 1) if h == PBM else range(1), cells[k - 1][0] if k else 1.0
+            )
         lower = [(k, j) for k in range(1, K) for j in range(1, k + 1)]
         if h == UBM:
             clicked = WEIGHT + sum(self.clicks[i][k][j] for i in self.items for k, j in lower)
             expected = WEIGHT + sum(
-                cells[k][0] * self.displays[i][k][j] * self.profile(h, i) for i in self.items for k, j in lower
+                cells[k][0] * self.displays[i][k][j] * self.profile(h, i)
+                for i in self.items
+                for k, j in lower
             )
             for k, j in lower:
                 self.fit_cell(h, k, range(j, j + 1), cells[k][0] * clicked / expected)
@@ -475,11 +567,15 @@ class MixTSReference(Reference):
             self.part[h][i] = [w_k / n for w_k in w]
             for k in range(K):
                 for other in range(k + 1):
-                    known[k][other] += self.profile(h, i) * (w[k] * (k == other) - w[k] * w[other] / n)
+                    known[k][other] += self.profile(h, i) * (
+                        w[k] * (k == other) - w[k] * w[other] / n
+                    )
         R = self.precision[h]
         for k in range(K):
             for other in range(k):
-                R[k][other] = (known[k][other] - sum(R[k][m] * R[other][m] for m in range(other))) / R[other][other]
+                R[k][other] = (
+                    known[k][other] - sum(R[k][m] * R[other][m] for m in range(other))
+                ) / R[other][other]
             R[k][k] = math.sqrt(max(known[k][k] - sum(R[k][m] ** 2 for m in range(k)), 1e-9))
 
     def fit_go_on(self, h: int) -> None:
@@ -506,7 +602,9 @@ class MixTSReference(Reference):
                 if displays[i] > 0:
                     factor = math.exp(powers[i] / displays[i] * log_ratio)
                     displays[i], powers[i] = displays[i] * factor, powers[i] * factor
-        self.exposure[h] = [sum(c * F[i] for c, F in zip(self.c[h], self.F[h], strict=True)) for i in self.items]
+        self.exposure[h] = [
+            sum(c * F[i] for c, F in zip(self.c[h], self.F[h], strict=True)) for i in self.items
+        ]
 
     def fit_continuation(self, h: int, mean: float) -> None:
         for x in range(1, len(self.c[h])):
@@ -535,7 +633,11 @@ class MixTSReference(Reference):
                 W, A, B = W + o, A + o * a, B + o * a * a
                 r, r_a = r + missing, r_a + missing * a
             D = W * B - A * A
-            self.middle[k], self.base_error[k], self.slope_error[k] = A / W, math.sqrt(0.2 / W), math.sqrt(0.2 * W / D)
+            self.middle[k], self.base_error[k], self.slope_error[k] = (
+                A / W,
+                math.sqrt(0.2 / W),
+                math.sqrt(0.2 * W / D),
+            )
             self.base[k] = min(max(u + (B * r - A * r_a) / D, 0.0), 0.95)
             self.slope[k] = min(max(v + (W * r_a - A * r) / D, 0.02), 2.0)
             for i, N, _ in self.on_position(k):
@@ -552,7 +654,9 @@ class MixTSReference(Reference):
                 self.exposure[TPBM][i] += self.slope[k] * N
 
     def weigh_trust(self) -> None:
-        """The evidence of the TPBM is that of the PBM, with the ratio of both likelihoods of all that was seen."""
+        """The evidence of the TPBM is that of the PBM, with the ratio of both likelihoods of all
+        that was seen.
+        """
         ratio = 0.0
         for k in range(self.n_positions):
             for i, N, S in self.on_position(k):
@@ -573,7 +677,9 @@ class MixTSReference(Reference):
     # ------------------------------------------------------------------------------------------------------------ change
 
     def look(self, i: int, k: int, click: int, b: float) -> None:
-        """How much less likely the item's latest clicks are by all of its clicks than by themselves."""
+        """How much less likely the item's latest clicks are by all of its clicks than by
+        themselves.
+        """
         h, now = self.leader, self.n_expected
         if self.change[i] < 1 and now - self.seen[i] > self.rate() * (1 + self.recent_exposure[i]):
             self.close(i, self.seen[i])
@@ -603,7 +709,9 @@ class MixTSReference(Reference):
             self.keep(i, clicks, self.recent_exposure[i] / exposure)
             if self.began[i] > self.last_change:
                 self.n_changes, self.last_change = self.n_changes + 1, now
-                self.began, self.seen = ([at - 1 for at in times] for times in (self.began, self.seen))
+                self.began, self.seen = (
+                    [at - 1 for at in times] for times in (self.began, self.seen)
+                )
                 self.seen[i] = now
             self.close(i, now)
 
@@ -612,7 +720,9 @@ class MixTSReference(Reference):
         for h in SCANNING:
             a = self.estimate(h, i)
             for x in range(len(self.c[h])):
-                self.S[h][x] = max(self.S[h][x] - (1 - rc) * self.c[h][x] * self.F[h][x][i] * a, 0.0)
+                self.S[h][x] = max(
+                    self.S[h][x] - (1 - rc) * self.c[h][x] * self.F[h][x][i] * a, 0.0
+                )
                 self.F[h][x][i] *= rd
                 self.P[h][x][i] *= rd
             self.Q[h][i] *= rc
@@ -681,4 +791,6 @@ class MixTSReference(Reference):
 
 def reference_of(agent: Any) -> MixTSReference:
     """The reference of an agent that has not played yet, with a copy of its generator."""
-    return MixTSReference(agent.n_items, agent.n_positions, rng=copy.deepcopy(agent.rng), **agent.hyperparameters)
+    return MixTSReference(
+        agent.n_items, agent.n_positions, rng=copy.deepcopy(agent.rng), **agent.hyperparameters
+    )

@@ -26,9 +26,16 @@ def test_a_docstring_has_the_idea_in_five_sentences_and_the_algorithm_in_pseudo_
 def test_a_page_has_its_parts_in_order():
     text = page("TopRank")
     parts = [
-        "# TopRank", "clickgym run CMRank-v0 --agents TopRank", "## The idea", "## The algorithm", "## Deviations",
-        "## The paper", "@inproceedings{toprank", "../studies/bubble-fig1.md", "## Arguments",
-    ]  # fmt: skip
+        "# TopRank",
+        "clickgym run CMRank-v0 --agents TopRank",
+        "## The idea",
+        "## The algorithm",
+        "## Deviations",
+        "## The paper",
+        "@inproceedings{toprank",
+        "../studies/bubble-fig1.md",
+        "## Arguments",
+    ]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

@@ -1,4 +1,6 @@
-"""The checker of bandit assumptions: verdicts that theory gives, counterexamples recomputed, and its decisions."""
+"""The checker of bandit assumptions: verdicts that theory gives, counterexamples recomputed, and
+its decisions.
+"""
 
 import itertools
 import re
@@ -34,7 +36,9 @@ def sdbn(*satisfaction, perseverance=1.0):
 
 
 def failing(model, *args, **kwargs):
-    return {finding.name for finding in check_assumptions(model, *args, **kwargs) if not finding.holds}
+    return {
+        finding.name for finding in check_assumptions(model, *args, **kwargs) if not finding.holds
+    }
 
 
 def test_all_nine_are_reported_in_order():
@@ -51,7 +55,9 @@ def test_all_nine_are_reported_in_order():
         CascadeModel([1.0, 1.0, 0.0], 3),
         CascadeModel([0.5], 1),
         PositionBasedModel([0.5, 0.2], [0.0]),
-        sdbn(0.6, 0.6, 0.6, 0.6, perseverance=0.9),  # a DCM of equal termination but for users who give up
+        sdbn(
+            0.6, 0.6, 0.6, 0.6, perseverance=0.9
+        ),  # a DCM of equal termination but for users who give up
     ],
     ids=lambda model: f"{model}",
 )
@@ -63,22 +69,32 @@ def test_unequal_termination_violates_order_independence():
     assert {"Zoghi 2017 Assumption 3", "Li 2019a A2"} <= failing(dcm(0.9, 0.1, 0.5))
     assert failing(dcm(0.9, 0.1, 0.5), "any_click") == {"Zoghi 2017 Assumption 3", "Li 2019a A2"}
     assert failing(dcm(0.5, 0.5, 0.5)) == set()
-    assert failing(dcm(0.5, 0.5, 0.1)) == set(), "what happens after a click at the last position changes no examination"
+    assert failing(dcm(0.5, 0.5, 0.1)) == set(), (
+        "what happens after a click at the last position changes no examination"
+    )
 
 
 def test_usual_user_browsing_violates_a2_a4_a5():
     assert failing(UBM) == {
-        "Li 2019a A2", "Li 2019a A4", "Li 2019a A5",
-        "Zoghi 2017 Assumption 3", "Zoghi 2017 Assumption 5", "Zoghi 2017 Assumption 6",
-    }  # fmt: skip
+        "Li 2019a A2",
+        "Li 2019a A4",
+        "Li 2019a A5",
+        "Zoghi 2017 Assumption 3",
+        "Zoghi 2017 Assumption 5",
+        "Zoghi 2017 Assumption 6",
+    }
     position_based = UserBrowsingModel(ALPHA, [[0.9, 0, 0], [0.6, 0.6, 0], [0.2, 0.2, 0.2]])
     assert failing(position_based) == set()
 
 
 def test_satisfaction_by_item_violates_a1_a4_a5():
     assert failing(sdbn(0.2, 0.9, 0.1, 0.9)) == {
-        "Li 2019a A1", "Li 2019a A4", "Li 2019a A5", "Zoghi 2017 Assumption 5", "Zoghi 2017 Assumption 6",
-    }  # fmt: skip
+        "Li 2019a A1",
+        "Li 2019a A4",
+        "Li 2019a A5",
+        "Zoghi 2017 Assumption 5",
+        "Zoghi 2017 Assumption 6",
+    }
 
 
 def test_rising_examination_violates_a1_and_a3():
@@ -96,19 +112,28 @@ def test_a1_depends_on_reward_and_cutoff():
     assert verdicts["any_click", 3], "any order of the best items will do"
     assert not verdicts["satisfaction", 3], "the best item belongs where termination is likeliest"
     assert all(verdicts[reward, 1] for reward in ("clicks", "any_click", "satisfaction"))
-    rest = [failing(model, reward) - {"Li 2019a A1"} for reward in ("clicks", "any_click", "satisfaction")]
+    rest = [
+        failing(model, reward) - {"Li 2019a A1"}
+        for reward in ("clicks", "any_click", "satisfaction")
+    ]
     assert rest[0] == rest[1] == rest[2]
 
 
 def test_a4_is_the_implication_and_not_the_printed_equivalence():
-    chi = np.array([PBM.examination_probabilities(ranking) for ranking in itertools.permutations(range(4), 3)])
-    assert np.ptp(chi, axis=0).max() == 0, "so χ(R, l) ≥ χ(R', l) always, α(R(k)) ≤ α(R(l)) only for half of the lists"
+    chi = np.array(
+        [PBM.examination_probabilities(ranking) for ranking in itertools.permutations(range(4), 3)]
+    )
+    assert np.ptp(chi, axis=0).max() == 0, (
+        "so χ(R, l) ≥ χ(R', l) always, α(R(k)) ≤ α(R(l)) only for half of the lists"
+    )
     assert "Li 2019a A4" not in failing(PBM)
 
 
 @pytest.mark.parametrize("satisfaction", [(0.9, 0.1, 0.5), (0.1, 0.9, 0.5)])
 def test_tied_items_may_stand_in_either_order(satisfaction):
-    """With equal α but unequal s each order is a sorted list, so whichever is the worse one counts, whatever the ids."""
+    """With equal α but unequal s each order is a sorted list, so whichever is the worse one counts,
+    whatever the ids.
+    """
     model = DynamicBayesianModel([0.5, 0.5, 0.1], satisfaction, n_positions=3)
     assert {"Li 2019a A1", "Li 2019a A4", "Li 2019a A5"} <= failing(model)
     only_sorted_lists = DynamicBayesianModel([0.5, 0.5], satisfaction[:2], n_positions=2)
@@ -130,10 +155,19 @@ def lists(text):
 
 
 @pytest.mark.parametrize(
-    "model", [UBM, dcm(0.9, 0.1, 0.5), dcm(0.1, 0.9, 0.5), sdbn(0.2, 0.9, 0.1, 0.9), PositionBasedModel(ALPHA, [0.2, 0.3, 0.9])]
+    "model",
+    [
+        UBM,
+        dcm(0.9, 0.1, 0.5),
+        dcm(0.1, 0.9, 0.5),
+        sdbn(0.2, 0.9, 0.1, 0.9),
+        PositionBasedModel(ALPHA, [0.2, 0.3, 0.9]),
+    ],
 )
 def test_counterexamples_are_what_they_say(model):
-    """Both numbers of each counterexample are recomputed, and its lists stand in the relation the assumption is about."""
+    """Both numbers of each counterexample are recomputed, and its lists stand in the relation the
+    assumption is about.
+    """
     alpha = model.attraction
     for finding in check_assumptions(model):
         if finding.holds:
@@ -147,10 +181,14 @@ def test_counterexamples_are_what_they_say(model):
             assert list(alpha[lists(star[0])]) == sorted(alpha, reverse=True)[:3]
             continue
         sides = re.findall(CHI, finding.counterexample)
-        (first, k, low), (second, below, high) = [(lists(text), int(position), float(value)) for text, position, value in sides]
+        (first, k, low), (second, below, high) = [
+            (lists(text), int(position), float(value)) for text, position, value in sides
+        ]
         assert low < high
         for ranking, position, value in ((first, k, low), (second, below, high)):
-            assert model.examination_probabilities(ranking)[position - 1] == pytest.approx(value, rel=1e-5)
+            assert model.examination_probabilities(ranking)[position - 1] == pytest.approx(
+                value, rel=1e-5
+            )
         match finding.name.split()[-1]:
             case "3" | "A2":
                 assert k == below
@@ -160,7 +198,12 @@ def test_counterexamples_are_what_they_say(model):
                 assert first == second
                 assert k < below
             case "5" | "A4":
-                one, two = map(int, re.search(r"exchanging positions (\d) and (\d)", finding.counterexample).groups())
+                one, two = map(
+                    int,
+                    re.search(
+                        r"exchanging positions (\d) and (\d)", finding.counterexample
+                    ).groups(),
+                )
                 assert one < two == k == below
                 exchanged = list(first)
                 exchanged[one - 1], exchanged[two - 1] = first[two - 1], first[one - 1]
@@ -176,9 +219,13 @@ def shared_positions(one, two):
     return [k for k in range(len(one)) if set(one[:k]) == set(two[:k]) and one[k] == two[k]]
 
 
-@pytest.mark.parametrize("model", [CM, PBM, dcm(0.4, 0.4, 0.4), sdbn(0.2, 0.9, 0.1, 0.9, perseverance=0.8)])
+@pytest.mark.parametrize(
+    "model", [CM, PBM, dcm(0.4, 0.4, 0.4), sdbn(0.2, 0.9, 0.1, 0.9, perseverance=0.8)]
+)
 def test_where_order_does_not_matter_whole_laws_agree(model):
-    """Zoghi's Assumption 3 is about realisations: these would agree, so the joint law of what they determine must, too."""
+    """Zoghi's Assumption 3 is about realisations: these would agree, so the joint law of what they
+    determine must, too.
+    """
     assert "Zoghi 2017 Assumption 3" not in failing(model)
     laws = {ranking: exact_law(model, ranking) for ranking in itertools.permutations(range(4), 3)}
     for one, two in itertools.combinations(laws, 2):
@@ -188,7 +235,10 @@ def test_where_order_does_not_matter_whole_laws_agree(model):
             return tuple((clicks[k], examined[k]) for k in where)
 
         first, second = marginal(laws[one], at), marginal(laws[two], at)
-        assert all(first.get(outcome, 0) == pytest.approx(second.get(outcome, 0)) for outcome in first | second)
+        assert all(
+            first.get(outcome, 0) == pytest.approx(second.get(outcome, 0))
+            for outcome in first | second
+        )
 
 
 def test_ten_items_on_five_positions_can_be_checked():

@@ -1,4 +1,6 @@
-"""Sources: every class names its papers as the table of papers has them, and no paper of the table is named by nothing."""
+"""Sources: every class names its papers as the table of papers has them, and no paper of the table
+is named by nothing.
+"""
 
 import re
 from pathlib import Path
@@ -24,7 +26,11 @@ def test_sources_name_papers_as_the_table_has_them(name):
 
 
 def test_everything_that_is_registered_is_on_the_page():
-    users = {model for each in (ENVIRONMENTS | CONTEXTUAL | MEMORY).values() for model in (each.users, each.click_model)}
+    users = {
+        model
+        for each in (ENVIRONMENTS | CONTEXTUAL | MEMORY).values()
+        for model in (each.users, each.click_model)
+    }
     registered = [AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, LEARNERS, CLICK_MODELS, MODEL_ESTIMATORS]
     things = {*users, *(thing for registry in registered for thing in registry.values())}
     assert things <= set(THINGS.values())
@@ -36,8 +42,14 @@ def test_everything_that_is_registered_is_on_the_page():
 
 def test_every_source_in_a_docstring_is_found():
     """As many as there are lines that begin with the word, in the packages that are searched."""
-    files = [file for room in ("agents", "envs", "logs/src") for file in (ROOT / room).rglob("*.py")]
-    lines = re.findall(r"^ +Sources?:", "\n".join(file.read_text(encoding="utf-8") for file in files), flags=re.MULTILINE)
+    files = [
+        file for room in ("agents", "envs", "logs/src") for file in (ROOT / room).rglob("*.py")
+    ]
+    lines = re.findall(
+        r"^ +Sources?:",
+        "\n".join(file.read_text(encoding="utf-8") for file in files),
+        flags=re.MULTILINE,
+    )
     assert len(lines) == sum(bool(source(thing)) for thing in THINGS.values())
 
 
@@ -59,7 +71,10 @@ def test_every_paper_is_on_the_page_with_its_address():
     page = citing_page()
     for key, reference in references().items():
         assert f"- `{key}`: {reference.citation()}. {reference.link()}\n" in page
-        assert any(where and where in reference.link() for where in (reference.doi, reference.arxiv, reference.url))
+        assert any(
+            where and where in reference.link()
+            for where in (reference.doi, reference.arxiv, reference.url)
+        )
 
 
 def test_keys_and_titles_are_unique():
@@ -76,14 +91,24 @@ def test_entries_are_those_of_bibtex():
         "Prafulla and Radford, Alec and Klimov, Oleg}, journal={arXiv preprint arXiv:1707.06347}, year={2017}, "
         "eprint={1707.06347}, archiveprefix={arXiv}}"
     )
-    assert r"author={H{\"u}y{\"u}k, Alihan and Tekin, Cem}, booktitle={International Conference on Artificial" in lines["cts"]
+    assert (
+        r"author={H{\"u}y{\"u}k, Alihan and Tekin, Cem}, booktitle={International Conference on Artificial"
+        in lines["cts"]
+    )
     assert r"@book{clickmodels" in lines["clickmodels"]
     assert r"publisher={Morgan \& Claypool}" in lines["clickmodels"]
 
 
 def test_a_source_that_refers_to_another_has_its_papers():
-    assert source(CONTEXTUAL_AGENTS["PBMLinUCB"]) == "as for `UBMLinUCB`, with weights of the position alone."
-    assert cited(CONTEXTUAL_AGENTS["PBMLinUCB"]) == cited(CONTEXTUAL_AGENTS["UBMLinUCB"]) == [references()["ubmlinucb"]]
+    assert (
+        source(CONTEXTUAL_AGENTS["PBMLinUCB"])
+        == "as for `UBMLinUCB`, with weights of the position alone."
+    )
+    assert (
+        cited(CONTEXTUAL_AGENTS["PBMLinUCB"])
+        == cited(CONTEXTUAL_AGENTS["UBMLinUCB"])
+        == [references()["ubmlinucb"]]
+    )
     assert [paper.key for paper in cited(AGENTS["BCMPTS"])] == ["mpts", "pbmbandits"]
 
 
@@ -95,8 +120,14 @@ def test_cascade_ts_names_those_who_draw_from_beta():
     ("text", "words"),
     [
         ("Does something.", "Faulty has no Source in its docstring; expected one"),
-        ("A.\n\n    Source: somebody, 2015.", "the source of Faulty names no paper: 'somebody, 2015.'; expected *title*"),
-        ("A.\n\n    Source: Kveton, *Cascades*, ICML 2015.", r"names *Cascades*, which references.toml does not have"),
+        (
+            "A.\n\n    Source: somebody, 2015.",
+            "the source of Faulty names no paper: 'somebody, 2015.'; expected *title*",
+        ),
+        (
+            "A.\n\n    Source: Kveton, *Cascades*, ICML 2015.",
+            r"names *Cascades*, which references.toml does not have",
+        ),
         (f"A.\n\n    Source: {CASCADE.replace('2015', '2016')}.", f"expected {CASCADE!r} in it"),
         (f"A.\n\n    Source: {CASCADE.replace('Wen, ', '')}.", f"expected {CASCADE!r} in it"),
     ],
@@ -114,5 +145,7 @@ def test_a_class_without_words_of_its_own_does_not_have_those_of_its_base():
 def test_a_paper_that_is_lost_is_missed(monkeypatch):
     left = {key: reference for key, reference in references().items() if key != "grab"}
     monkeypatch.setattr(citing, "references", lambda: left)
-    with pytest.raises(ValueError, match="names \\*Parametric graph for unimodal ranking bandit\\*, which"):
+    with pytest.raises(
+        ValueError, match="names \\*Parametric graph for unimodal ranking bandit\\*, which"
+    ):
         cited(AGENTS["GRAB"])

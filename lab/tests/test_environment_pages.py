@@ -1,4 +1,6 @@
-"""The pages of environments: complete, with examples that are true, formulas, and moves of users that the kernels make."""
+"""The pages of environments: complete, with examples that are true, formulas, and moves of users
+that the kernels make.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,20 @@ from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, REWARD
 
 IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY
 HEADINGS = [
-    "Description", "Click Law", "User", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End",
-    "Information", "Arguments", "Vectorized environment", "References", "Version History",
-]  # fmt: skip
+    "Description",
+    "Click Law",
+    "User",
+    "Action Space",
+    "Observation Space",
+    "Rewards",
+    "Starting State",
+    "Episode End",
+    "Information",
+    "Arguments",
+    "Vectorized environment",
+    "References",
+    "Version History",
+]
 
 by_id = pytest.mark.parametrize("env_id", IDS)
 by_model = pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
@@ -31,12 +44,19 @@ def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
     assert parts[::2] == HEADINGS
     about = {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
     assert all(about.values())
-    assert not re.search(r"\{\{|\{[a-z_]+\}[^$]*$", about["Description"]), "a placeholder was not filled"
+    assert not re.search(r"\{\{|\{[a-z_]+\}[^$]*$", about["Description"]), (
+        "a placeholder was not filled"
+    )
     tables = {"Observation Space", "Arguments"} if env_id in CONTEXTUAL else {"Arguments"}
     for heading in tables & about.keys():
-        assert re.search(r"^ *\|(-+\|)+$", about[heading], flags=re.MULTILINE), f"no table under {heading}"
+        assert re.search(r"^ *\|(-+\|)+$", about[heading], flags=re.MULTILINE), (
+            f"no table under {heading}"
+        )
     assert f'>>> env = gym.make("{env_id}"' in about["Arguments"]
-    assert all(f"`{key}`" in about["Information"] for key in ("expected_reward", "regret", "optimal_reward"))
+    assert all(
+        f"`{key}`" in about["Information"]
+        for key in ("expected_reward", "regret", "optimal_reward")
+    )
     assert re.search(r"^\$\$.+\$\$$", about["Click Law"], flags=re.MULTILINE)
     assert re.search(r"^ *- v0:", about["Version History"], flags=re.MULTILINE)
     assert env_id in MEMORY or all(f"`{reward}`" in about["Rewards"] for reward in REWARDS)
@@ -52,7 +72,9 @@ def test_the_page_of_an_id_has_every_argument(env_id):
     text = page(env_id).partition("## Arguments")[2]
     shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"}
     given = arguments_of(env_id, 4, 2, lambda shape: np.full(shape, 0.5)).keys()
-    assert set(re.findall(r"^ *\| `(\w+)` \|", text, flags=re.MULTILINE)) == shared | (given - {"n_positions"})
+    assert set(re.findall(r"^ *\| `(\w+)` \|", text, flags=re.MULTILINE)) == shared | (
+        given - {"n_positions"}
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ moves
@@ -61,7 +83,12 @@ def test_the_page_of_an_id_has_every_argument(env_id):
 def probability(symbol, model, k, last, item):
     """The value of what stands beside a move."""
     values = model.parameters._asdict()
-    positions = {"χ_k": "examination", "v_k": "termination", "ε⁺_k": "trust_relevant", "ε⁻_k": "trust_irrelevant"}
+    positions = {
+        "χ_k": "examination",
+        "v_k": "termination",
+        "ε⁺_k": "trust_relevant",
+        "ε⁻_k": "trust_irrelevant",
+    }
     numbers = {"g": "perseverance", "τ_1": "continue_after_skip", "τ_2": "continue_after_click"}
     numbers |= {"τ_3": "continue_after_relevant"}
     if symbol.startswith("1 - "):
@@ -73,13 +100,18 @@ def probability(symbol, model, k, last, item):
     items = {"α(d_k)": "attraction", "s(d_k)": "satisfaction"}
     if symbol in items:
         return values[items[symbol]][item]
-    return {"1": 1.0, "γ_{k,k'}": model.parameters.examination[k, last] if "γ" in symbol else 0.0}[symbol]
+    return {"1": 1.0, "γ_{k,k'}": model.parameters.examination[k, last] if "γ" in symbol else 0.0}[
+        symbol
+    ]
 
 
 def walked(model, ranking):
     """The clicks by position of a user who moves as the page says."""
     moves = moves_of(sections(type(model).__doc__)["User"])
-    clicks, here = np.zeros(len(ranking)), Counter({0: 1.0})  # users at position k, by their last click
+    clicks, here = (
+        np.zeros(len(ranking)),
+        Counter({0: 1.0}),
+    )  # users at position k, by their last click
 
     def walk(state, weight, k, item, last, clicked):
         clicks[k] += weight * state.startswith("click")
@@ -104,7 +136,9 @@ def walked(model, ranking):
 def test_a_user_who_moves_as_the_page_says_clicks_as_the_model_does(model):
     users = load_instance("uniform:n_items=6,n_positions=4,seed=1").model(model.short)
     for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
-        np.testing.assert_allclose(walked(users, ranking), users.click_probabilities(ranking), rtol=1e-12)
+        np.testing.assert_allclose(
+            walked(users, ranking), users.click_probabilities(ranking), rtol=1e-12
+        )
 
 
 def test_a_move_in_other_words_is_named():

@@ -1,4 +1,6 @@
-"""Every example runs, at a small size, and the README and the documentation pages say what is so."""
+"""Every example runs, at a small size, and the README and the documentation pages say what is
+so.
+"""
 
 import re
 import runpy
@@ -19,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REPORT = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
 
-needs_rl = pytest.mark.skipif(find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"')
+needs_rl = pytest.mark.skipif(
+    find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"'
+)
 
 
 def example(name, *arguments, cwd):
@@ -50,7 +54,9 @@ def test_the_quickstart_of_the_readme_runs(capsys):
 
 
 def test_custom_agent(tmp_path):
-    out = example("custom_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path)
+    out = example(
+        "custom_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path
+    )
     assert "custom_agent:ThompsonSampling" in out
     assert (tmp_path / "out" / "results.parquet").exists()
 
@@ -61,9 +67,16 @@ def test_the_custom_agent_of_the_page_works():
     assert code
     names = {}
     exec(code[1], names)
-    (agent_class,) = (value for value in names.values() if isinstance(value, type) and clickgym.agents.Agent in value.__bases__)
+    (agent_class,) = (
+        value
+        for value in names.values()
+        if isinstance(value, type) and clickgym.agents.Agent in value.__bases__
+    )
     env = gym.make("PBMRank-v0")
-    assert clickgym.run(clickgym.make_agent(agent_class, env, seed=0), env, 50, seed=0).engine == "python"
+    assert (
+        clickgym.run(clickgym.make_agent(agent_class, env, seed=0), env, 50, seed=0).engine
+        == "python"
+    )
     assert len(code[1].splitlines()) <= 20
 
 
@@ -75,7 +88,9 @@ def test_own_parameters(tmp_path):
 
 
 def test_zoghi_figure1(tmp_path):
-    out = example("zoghi_figure1.py", "--horizon", "2e3", "--runs", "2", "--out", "out", cwd=tmp_path)
+    out = example(
+        "zoghi_figure1.py", "--horizon", "2e3", "--runs", "2", "--out", "out", cwd=tmp_path
+    )
     assert out.count("BatchRank") == 3
     assert (tmp_path / "out" / "zoghi_figure1.png").exists()
 
@@ -84,18 +99,26 @@ def test_from_log_to_decision_of_a_simulated_log(tmp_path):
     out = example("from_log_to_decision.py", "--sessions", "8000", "--out", "out", cwd=tmp_path)
     assert out.startswith("Show ")
     assert out.count(", truth ") == 3
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["decisions.html", "decisions.json"]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "decisions.html",
+        "decisions.json",
+    ]
 
 
 def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(capsys):
     page = (
-        (ROOT / "docs" / "from_log_to_decision.md").read_text(encoding="utf-8").partition("## Estimators of the dependent")[2]
+        (ROOT / "docs" / "from_log_to_decision.md")
+        .read_text(encoding="utf-8")
+        .partition("## Estimators of the dependent")[2]
     )
     snippet = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
     assert snippet
     exec(snippet[1], {})
     # EM stops where rounding lets it, so the last digits are free.
-    printed, shown = (np.array(re.findall(r"-?\d+\.\d*", text), float) for text in (capsys.readouterr().out, snippet[2]))
+    printed, shown = (
+        np.array(re.findall(r"-?\d+\.\d*", text), float)
+        for text in (capsys.readouterr().out, snippet[2])
+    )
     assert printed == pytest.approx(shown, abs=0.011)
     assert shown[:3].min() > 0.6  # termination_ of last_click, where 0.3 is true
     assert shown[5:8] == pytest.approx(0.3, abs=0.02)  # of em
@@ -114,17 +137,26 @@ def test_the_page_on_models_and_agents_of_ones_own_runs(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
     (tmp_path / "script.py").write_text("\n".join(script), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-W", "error", "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
+def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_shows(
+    tmp_path, monkeypatch, capsys
+):
     page = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], {})  # which writes the log
     assert (tmp_path / "log.csv").exists()
-    tasks = re.findall(r"In clickgym:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
+    tasks = re.findall(
+        r"In clickgym:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL
+    )
     assert len(tasks) == page.count("**Task.**") == 6
     for code, shown in tasks:
         exec(code, {})
@@ -133,14 +165,18 @@ def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_s
 
 @needs_rl
 def test_ppo_against_batchrank(tmp_path):
-    out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
+    out = example(
+        "ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path
+    )
     assert "BatchRank" in out
     assert (tmp_path / "ppo.png").exists()
 
 
 @needs_rl
 def test_codes_of_an_autoencoder_restore_features(tmp_path):
-    """They explain more than a quarter of the variance; without training the error is above all of it."""
+    """They explain more than a quarter of the variance; without training the error is above all of
+    it.
+    """
     pytest.importorskip("torch")
     printed = example("autoencoder.py", "--epochs", "200", "--sessions", "1000", cwd=tmp_path)
     error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
@@ -156,8 +192,13 @@ def test_documentation_pages_are_up_to_date():
 
 
 def test_the_tables_name_everything_there_is():
-    agents, environments = ((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("agents", "environments"))
-    assert all(f"`{name}`" in agents for name in [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS])
+    agents, environments = (
+        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for page in ("agents", "environments")
+    )
+    assert all(
+        f"`{name}`" in agents for name in [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS]
+    )
     assert all(f"`{name}`" in environments for name in [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY])
 
 
@@ -196,22 +237,39 @@ def test_links_lead_somewhere(page):
 
 
 def test_a_loop_of_cleanrls_style_learns(tmp_path):
-    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not learn, and loses what they
-    lose, within 2 %. With seeds 0 to 11 it lost 38 % to 53 % (mean 43 %, standard deviation 4 %): where it does learn, the rule
-    fails with a probability below 1e-4 should torch come to draw other numbers; as it is, the seed fixes them."""
+    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
+    learn, and loses what they lose, within 2 %. With seeds 0 to 11 it lost 38 % to 53 % (mean 43 %,
+    standard deviation 4 %): where it does learn, the rule fails with a probability below 1e-4
+    should torch come to draw other numbers; as it is, the seed fixes them.
+    """
     pytest.importorskip("torch")
     printed = example("cleanrl_style_ppo.py", "--sessions", "1e4", "--seed", "0", cwd=tmp_path)
-    ppo, random = (float(number.replace(",", "")) for number in re.findall(r"regret +([\d,]+)", printed))
+    ppo, random = (
+        float(number.replace(",", "")) for number in re.findall(r"regret +([\d,]+)", printed)
+    )
     assert "in 9,984 sessions" in printed
     assert ppo < 0.6 * random
 
 
 @needs_rl
 def test_the_evaluation_of_the_page_on_generic_rl(tmp_path):
-    """The example as it stands. Rule: the mean return of ten episodes is above 85 % of the best. Null: the policy has learned
-    nothing, and earns what random lists earn, 61 %, within 3 % (six standard errors)."""
+    """The example as it stands. Rule: the mean return of ten episodes is above 85 % of the best.
+    Null: the policy has learned nothing, and earns what random lists earn, 61 %, within 3 % (six
+    standard errors).
+    """
     page = (ROOT / "docs" / "rl.md").read_text(encoding="utf-8")
-    (code,) = (code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "evaluate_policy" in code)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    (code,) = (
+        code
+        for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+        if "evaluate_policy" in code
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
     mean, best = map(int, re.fullmatch(r"(\d+) ± \d+ of (\d+) clicks\n", done.stdout).groups())
     assert 0.85 * best < mean < 1.05 * best

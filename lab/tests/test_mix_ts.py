@@ -1,4 +1,6 @@
-"""MixTS: whom it believes, what it finds, and what its guard is for; `test_mix_ts_reference` pins every number of its state."""
+"""MixTS: whom it believes, what it finds, and what its guard is for; `test_mix_ts_reference` pins
+every number of its state.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def state_of(agent):
     ("hypothesis", "model"),
     [
         ("PBM", PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3])),
-        ("DBN", DynamicBayesianModel(ATTRACTION, [0.1, 0.9, 0.2, 0.8, 0.1, 0.3], 0.9, n_positions=K)),
+        (
+            "DBN",
+            DynamicBayesianModel(ATTRACTION, [0.1, 0.9, 0.2, 0.8, 0.1, 0.3], 0.9, n_positions=K),
+        ),
         ("DCM", DependentClickModel(ATTRACTION, [0.9, 0.1, 0.6])),
     ],
 )
@@ -47,7 +52,9 @@ def test_believes_the_model_of_the_users_and_finds_its_best_list(hypothesis, mod
     assert list(beliefs) == list(HYPOTHESES)
     assert sum(beliefs.values()) == pytest.approx(1.0)
     assert max(beliefs, key=beliefs.get) == hypothesis
-    assert model.expected_reward(agent.best()) > 0.98 * model.expected_reward(model.optimal_ranking())
+    assert model.expected_reward(agent.best()) > 0.98 * model.expected_reward(
+        model.optimal_ranking()
+    )
 
 
 def test_unattractive_items_enter_the_list_where_a_click_ends_most_sessions():
@@ -58,15 +65,31 @@ def test_unattractive_items_enter_the_list_where_a_click_ends_most_sessions():
 
 
 def test_parameters_do_not_creep_while_one_list_is_shown():
-    """After some random lists one list is shown for long: examination stays that of the random lists, which tell it apart."""
-    model, rng, agent = PositionBasedModel(ATTRACTION, [1.0, 0.5, 0.25]), np.random.default_rng(5), MixTS(L, K, seed=0)
-    rankings = np.concatenate([rng.permuted(np.tile(np.arange(L), (6000, 1)), axis=1)[:, :K], np.tile([1, 3, 5], (60_000, 1))])
-    agent.learn(SimpleNamespace(rankings=rankings, clicks=[model.sample(row, rng) for row in rankings]))
+    """After some random lists one list is shown for long: examination stays that of the random
+    lists, which tell it apart.
+    """
+    model, rng, agent = (
+        PositionBasedModel(ATTRACTION, [1.0, 0.5, 0.25]),
+        np.random.default_rng(5),
+        MixTS(L, K, seed=0),
+    )
+    rankings = np.concatenate(
+        [
+            rng.permuted(np.tile(np.arange(L), (6000, 1)), axis=1)[:, :K],
+            np.tile([1, 3, 5], (60_000, 1)),
+        ]
+    )
+    agent.learn(
+        SimpleNamespace(rankings=rankings, clicks=[model.sample(row, rng) for row in rankings])
+    )
     assert agent.state.examination[0, :, 0] == pytest.approx([1.0, 0.5, 0.25], abs=0.04)
 
 
 def test_a_change_is_noticed():
-    before, after = PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3]), PositionBasedModel(1.0 - ATTRACTION, [1.0, 0.6, 0.3])
+    before, after = (
+        PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3]),
+        PositionBasedModel(1.0 - ATTRACTION, [1.0, 0.6, 0.3]),
+    )
     for detect in (True, False):
         agent, _ = played(before, 5000, detect=detect)
         result = clickgym.run(agent, ClickEnv(after), 5000, seed=1)
@@ -90,8 +113,12 @@ def test_the_guard_keeps_lists_from_losing_many_clicks(kind):
 
 
 def test_items_that_the_guard_keeps_out_do_not_move_those_that_stay():
-    """Production is the best list. Others were seen once at most: they are wanted, at the top as well, and are not let in."""
-    model = PositionBasedModel([0.22, 0.19, 0.23, 0.05, 0.41, 0.01, 0.5, 0.38, 0.62, 0.09], [0.82, 0.64, 0.5, 0.41, 0.33])
+    """Production is the best list. Others were seen once at most: they are wanted, at the top as
+    well, and are not let in.
+    """
+    model = PositionBasedModel(
+        [0.22, 0.19, 0.23, 0.05, 0.41, 0.01, 0.5, 0.38, 0.62, 0.09], [0.82, 0.64, 0.5, 0.41, 0.33]
+    )
     agent = MixTS(10, 5, initial=[8, 6, 4, 7, 2], safe=True, seed=1)
     result = clickgym.run(agent, ClickEnv(model), 5000, seed=3)
     assert result.regret[-1] < 150
@@ -99,7 +126,9 @@ def test_items_that_the_guard_keeps_out_do_not_move_those_that_stay():
 
 @pytest.mark.parametrize(("sizes", "most"), [((20, 5), 30_000), ((1000, 10), 8_000_000)])
 def test_memory(sizes, most):
-    assert sum(array.nbytes for array in MixTS(*sizes).state if isinstance(array, np.ndarray)) <= most
+    assert (
+        sum(array.nbytes for array in MixTS(*sizes).state if isinstance(array, np.ndarray)) <= most
+    )
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (4, 1), (4, 4), (9, 6)])
@@ -119,14 +148,23 @@ def test_a_saved_agent_goes_on_alike(sizes, tmp_path):
 
 
 def test_what_trusting_users_examine_follows_from_the_counts_after_each_fit():
-    """Brought up to date alone it drifts: with a guard that kept one list for 40,000 sessions until a division by zero."""
-    agent, _ = played(PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3]), 30_000, initial=[5, 4, 3, 2, 1, 0], safe=True)
+    """Brought up to date alone it drifts: with a guard that kept one list for 40,000 sessions until
+    a division by zero.
+    """
+    agent, _ = played(
+        PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3]),
+        30_000,
+        initial=[5, 4, 3, 2, 1, 0],
+        safe=True,
+    )
     while agent.state.t[1] + 1 < agent.state.t[2]:
         agent.update(None, agent.rank(None), np.zeros(K, int))
     agent.update(None, agent.rank(None), np.zeros(K, int))  # parameters are fitted
     displays = agent.state.displays.sum(axis=2)
     np.testing.assert_allclose(agent.state.exposure[4], displays @ agent.state.slope, rtol=1e-12)
-    np.testing.assert_allclose(agent.state.offset, displays @ agent.state.base, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(
+        agent.state.offset, displays @ agent.state.base, rtol=1e-12, atol=1e-9
+    )
 
 
 # --------------------------------------------------------------------------------------- what the agents of the library must do
@@ -139,12 +177,16 @@ def test_keeps_to_the_interface():
 def test_learns_a_trivial_problem():
     """Two good items among five: after 10⁵ sessions the regret is below a quarter of Random's."""
     env = ClickEnv(PositionBasedModel([0.05, 0.9, 0.1, 0.7, 0.05], [1.0, 0.6]))
-    own, random = (clickgym.run(agent, env, 100_000, seed=1).regret[-1] for agent in (SPEC, "Random"))
+    own, random = (
+        clickgym.run(agent, env, 100_000, seed=1).regret[-1] for agent in (SPEC, "Random")
+    )
     assert own < 0.25 * random
 
 
 def test_first_list_is_uniform():
-    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm rate 1e-5."""
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm
+    rate 1e-5.
+    """
     counts = Counter(tuple(MixTS(4, 2, seed=seed).rank(None).tolist()) for seed in range(600))
     assert chisquare([counts[row] for row in itertools.permutations(range(4), 2)]).pvalue > 1e-5
 
@@ -155,7 +197,9 @@ def test_a_wrong_tolerance_is_named(tolerance):
         MixTS(3, 2, tolerance=tolerance, seed=0)
 
 
-@pytest.mark.parametrize(("initial", "message"), [([0, 0], "initial: .*shows item 0 again"), ([0], "initial: .*shape")])
+@pytest.mark.parametrize(
+    ("initial", "message"), [([0, 0], "initial: .*shows item 0 again"), ([0], "initial: .*shape")]
+)
 def test_a_wrong_production_list_is_named(initial, message):
     with pytest.raises(ValueError, match=message):
         MixTS(3, 2, initial=initial, seed=0)
@@ -163,7 +207,8 @@ def test_a_wrong_production_list_is_named(initial, message):
 
 def test_a_sweep_plays_it_under_its_label_in_both_engines():
     compiled, python = (
-        clickgym.sweep(["DBNRank-v0"], [f"mix={SPEC}"], 200, 2, n_jobs=1, engine=engine).frame for engine in ("auto", "python")
+        clickgym.sweep(["DBNRank-v0"], [f"mix={SPEC}"], 200, 2, n_jobs=1, engine=engine).frame
+        for engine in ("auto", "python")
     )
     assert compiled["agent"].unique().to_list() == ["mix"]
     assert compiled.equals(python)

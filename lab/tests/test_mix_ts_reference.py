@@ -1,4 +1,6 @@
-"""MixTS is its reference in plain Python: the same list and the same state in each session, whatever happens to the clicks."""
+"""MixTS is its reference in plain Python: the same list and the same state in each session,
+whatever happens to the clicks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
+from clickgym.envs import (
+    ClickEnv,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    TrustBiasModel,
+)
 from clickgym_lab.mix_ts import MixTS
 
 FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
@@ -60,7 +68,10 @@ def test_one_position(kind):
     [
         (FEW_STAY, 300),  # items enter the list from below
         (MODELS["CM"], 800),  # so long that shown items are exchanged at random
-        (TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),  # clicks that do not come from attraction
+        (
+            TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]),
+            100,
+        ),  # clicks that do not come from attraction
         (MODELS["DBN"], 100),  # the list is ordered by what goes on below a click
         (MODELS["DCM"], 100),
     ],
@@ -131,7 +142,11 @@ def faults(monkeypatch):
 
     def found(seeds, compiled=True, **more):
         cases = [edge_cases.draw("MixTS", seed, **more) for seed in seeds]
-        return [f"{case}: {fault}" for case in cases if (fault := edge_cases.play(case, compiled=compiled))]
+        return [
+            f"{case}: {fault}"
+            for case in cases
+            if (fault := edge_cases.play(case, compiled=compiled))
+        ]
 
     return found
 

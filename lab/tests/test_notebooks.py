@@ -1,4 +1,6 @@
-"""The notebooks of examples/: they run, at a small size, and hold no outputs; and those of its course teach what they say."""
+"""The notebooks of examples/: they run, at a small size, and hold no outputs; and those of its
+course teach what they say.
+"""
 
 import importlib.util
 import json
@@ -26,7 +28,9 @@ def small(source):
     if names is None:
         return source
     values = ", ".join(SIZES[name] for name in names[1].split(", "))
-    return re.sub(rf"^{names[1]} = [\d_, ]*\d", f"{names[1]} = {values}", source, flags=re.MULTILINE)
+    return re.sub(
+        rf"^{names[1]} = [\d_, ]*\d", f"{names[1]} = {values}", source, flags=re.MULTILINE
+    )
 
 
 def cells_of(file):
@@ -35,8 +39,10 @@ def cells_of(file):
 
 def test_there_are_three():
     assert [file.stem for file in NOTEBOOKS] == [
-        "01_first_comparison", "02_own_agent_and_click_model", "03_from_a_log_to_a_decision",
-    ]  # fmt: skip
+        "01_first_comparison",
+        "02_own_agent_and_click_model",
+        "03_from_a_log_to_a_decision",
+    ]
 
 
 @pytest.fixture
@@ -55,11 +61,15 @@ def test_outputs_are_stripped(file):
 
 @by_notebook
 def test_the_code_runs_in_plain_python(file, beside, tmp_path):
-    code = [small("".join(cell["source"])) for cell in cells_of(file) if cell["cell_type"] == "code"]
+    code = [
+        small("".join(cell["source"])) for cell in cells_of(file) if cell["cell_type"] == "code"
+    ]
     assert any("= 300, 2" in cell or "= 3000, 300, 2" in cell for cell in code)
     (tmp_path / "script.py").write_text("\n\n".join(code), encoding="utf-8")
     words = [sys.executable, "script.py"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
@@ -72,12 +82,16 @@ def test_it_runs_as_a_notebook_and_shows_tables_and_figures(file, beside, tmp_pa
     book = nbformat.read(file, as_version=4)
     for cell in book.cells:
         cell["source"] = small(cell["source"])
-    nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(
+        book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     outputs = [output for cell in book.cells for output in cell.get("outputs", ())]
     shown = {kind for output in outputs for kind in output.get("data", ())}
     assert {"text/html", "image/png"} <= shown
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert any("sessions" in output.get("data", {}).get("text/plain", "") for output in outputs)  # the bar of a sweep
+    assert any(
+        "sessions" in output.get("data", {}).get("text/plain", "") for output in outputs
+    )  # the bar of a sweep
 
 
 # ------------------------------------------------------------------------------------------------------------- the course
@@ -97,15 +111,21 @@ def role(cell):
 
 
 def text_of(file):
-    return "\n\n".join("".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "markdown")
+    return "\n\n".join(
+        "".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "markdown"
+    )
 
 
 def test_the_course_has_seven_notebooks():
     assert [file.stem for file in COURSE] == [
-        "1_clicks_lie", "2_explore_or_not", "3_the_cascade",
-        "4_what_you_are_told", "5_users_that_change", "6_from_a_log_to_an_agent",
+        "1_clicks_lie",
+        "2_explore_or_not",
+        "3_the_cascade",
+        "4_what_you_are_told",
+        "5_users_that_change",
+        "6_from_a_log_to_an_agent",
         "7_every_user_another_list",
-    ]  # fmt: skip
+    ]
 
 
 @by_lesson
@@ -134,7 +154,9 @@ def test_each_exercise_has_a_check_and_a_solution(file):
     n = len(order) // 3
     assert 1 <= n <= 5
     assert order == ["exercise", "check", "solution"] * n
-    assert re.findall(r"^### Exercise (\d)$", text_of(file), flags=re.MULTILINE) == [str(i + 1) for i in range(n)]
+    assert re.findall(r"^### Exercise (\d)$", text_of(file), flags=re.MULTILINE) == [
+        str(i + 1) for i in range(n)
+    ]
     for kind in ("check", "solution"):
         for i, cell in enumerate((cell for cell in cells if role(cell) == kind), 1):
             source = "".join(cell["source"])
@@ -144,17 +166,28 @@ def test_each_exercise_has_a_check_and_a_solution(file):
 
 @by_lesson
 def test_a_lesson_imports_public_packages_only(file):
-    code = "\n".join("".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "code")
+    code = "\n".join(
+        "".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "code"
+    )
     modules = {
-        first or second for first, second in re.findall(r"^(?:from ([\w.]+) import|import ([\w.]+))", code, re.MULTILINE)
+        first or second
+        for first, second in re.findall(
+            r"^(?:from ([\w.]+) import|import ([\w.]+))", code, re.MULTILINE
+        )
     }
     assert {name for name in modules if name.startswith("clickgym.")} <= {
         "clickgym.agents",
         "clickgym.envs",
     }
     assert {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) <= {
-        "checks", "clickgym", "clickgym_logs", "gymnasium", "matplotlib", "numpy", "polars"
-    }  # fmt: skip
+        "checks",
+        "clickgym",
+        "clickgym_logs",
+        "gymnasium",
+        "matplotlib",
+        "numpy",
+        "polars",
+    }
 
 
 @by_lesson
@@ -369,7 +402,9 @@ CLAIMS = {
         ),
     },
 }
-"""Sentences of the course that state an order or a figure, with what must hold after the notebook has run."""
+"""Sentences of the course that state an order or a figure, with what must hold after the notebook
+has run.
+"""
 
 ORDERS = re.compile(r"\b(?:loses?|lost) (?:the )?(?:most|least|more|less)\b")
 
@@ -379,13 +414,19 @@ def test_who_loses_more_or_less_is_a_claim_that_is_checked_beside_ties(file):
     sentences = re.split(r"(?<=[.:?])\s+", " ".join(text_of(file).split()))
     orders = [each.removeprefix("- ") for each in sentences if ORDERS.search(each) and "`" in each]
     claimed = " ".join(CLAIMS[file.stem])
-    assert not [each for each in orders if not any(part in claimed for part in (each, each.partition(",")[0]))]
+    assert not [
+        each
+        for each in orders
+        if not any(part in claimed for part in (each, each.partition(",")[0]))
+    ]
 
 
 @pytest.mark.slow
 @by_lesson
 def test_a_lesson_runs_and_what_it_says_holds(file, monkeypatch):
-    """The checks refuse the empty answers and take the solutions; each claim is evaluated by the notebook's own kernel."""
+    """The checks refuse the empty answers and take the solutions; each claim is evaluated by the
+    notebook's own kernel.
+    """
     nbclient = pytest.importorskip("nbclient", reason='needs pip install "clickgym[notebooks]"')
     nbformat = pytest.importorskip("nbformat", reason='needs pip install "clickgym[notebooks]"')
     pytest.importorskip("ipykernel", reason='needs pip install "clickgym[notebooks]"')
@@ -393,14 +434,21 @@ def test_a_lesson_runs_and_what_it_says_holds(file, monkeypatch):
     claims = CLAIMS[file.stem]
     words = " ".join(text_of(file).split())
     assert not [sentence for sentence in claims if sentence not in words]
-    book.cells += [nbformat.v4.new_code_cell(source) for source in (REGRET, *(f"bool({claim})" for claim in claims.values()))]
-    nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(file.parent)}}).execute()
+    book.cells += [
+        nbformat.v4.new_code_cell(source)
+        for source in (REGRET, *(f"bool({claim})" for claim in claims.values()))
+    ]
+    nbclient.NotebookClient(
+        book, timeout=300, resources={"metadata": {"path": str(file.parent)}}
+    ).execute()
     values = [cell.outputs[0]["data"]["text/plain"] for cell in book.cells[-len(claims) :]]
     assert not [sentence for sentence, value in zip(claims, values, strict=True) if value != "True"]
     printed = {"check": [], "solution": []}
     for cell in book.cells:
         if role(cell) in printed:
-            text = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
+            text = "".join(
+                output["text"] for output in cell.outputs if output["output_type"] == "stream"
+            )
             printed[role(cell)].append("Right." in text.splitlines())
     assert not any(printed["check"])
     assert all(printed["solution"])

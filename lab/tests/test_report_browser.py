@@ -1,4 +1,6 @@
-"""The page of `clickgym report --html` in a real browser: every control, the keyboard, a phone, paper, and no network."""
+"""The page of `clickgym report --html` in a real browser: every control, the keyboard, a phone,
+paper, and no network.
+"""
 
 import base64
 import json
@@ -30,7 +32,10 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results") / "out"
     clickgym.sweep(ENVS, AGENTS, 2000, 3, out=folder, instances=INSTANCES)
     table, timings, config = read_results(folder)
-    table, timings = (frame.with_columns(polars.col("agent").replace("Random", HOSTILE)) for frame in (table, timings))
+    table, timings = (
+        frame.with_columns(polars.col("agent").replace("Random", HOSTILE))
+        for frame in (table, timings)
+    )
     config["agents"][2] = HOSTILE
     (folder / "report.html").write_text(to_html(table, timings, config))
     return folder / "report.html", table, config
@@ -68,10 +73,16 @@ def test_it_loads_without_errors_and_without_the_network(page):
     press(page, Keys.END)
     assert [entry for entry in page.get_log("browser") if entry["level"] != "INFO"] == []
     events = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    urls = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
     assert len(urls) > 0
     assert {url.partition(":")[0] for url in urls} <= {"file", "data", "blob"}
-    fetched = page.execute_script("return fetch('https://example.org/').then(() => 'fetched', () => 'refused')")
+    fetched = page.execute_script(
+        "return fetch('https://example.org/').then(() => 'fetched', () => 'refused')"
+    )
     assert fetched == "refused"
     page.get_log("browser")  # which says so
 
@@ -82,10 +93,14 @@ def test_the_curves_are_those_of_the_table(page, results):
         lines, bands, *_ = drawn(page, env)
         assert len(lines) == bands == 3  # the Oracle has no regret
         for colour, agent in zip(COLOURS, config["agents"][:3], strict=False):
-            wanted = average(table.filter(env=name, agent=agent), ["step"]).filter(polars.col("regret") > 1e-3)
+            wanted = average(table.filter(env=name, agent=agent), ["step"]).filter(
+                polars.col("regret") > 1e-3
+            )
             assert lines[colour]["x"] == wanted["step"].to_list()
             assert lines[colour]["y"] == pytest.approx(wanted["regret"].to_list(), rel=1e-4)
-    assert shown(page, ".missing") == ["No regret, hence no place on a logarithmic axis: Oracle"] * 2
+    assert (
+        shown(page, ".missing") == ["No regret, hence no place on a logarithmic axis: Oracle"] * 2
+    )
 
 
 def test_a_single_checkpoint_is_drawn_as_points(browser, tmp_path):
@@ -139,7 +154,9 @@ def test_environments_are_chosen_for_curves_and_tables(page):
 def test_instances_are_chosen_for_curves_and_tables(page, results):
     Select(find(page, "#instance")).select_by_visible_text("yandex-990")
     assert shown(page, "h3") == [f"{env}, yandex-990" for env in ENVS]
-    wanted = average(results[1].filter(env=ENVS[0], instance="yandex-990", agent="TopRank"), ["step"])["regret"]
+    wanted = average(
+        results[1].filter(env=ENVS[0], instance="yandex-990", agent="TopRank"), ["step"]
+    )["regret"]
     assert drawn(page)[0][COLOURS[0]]["y"][-1] == pytest.approx(wanted[-1], rel=1e-4)
 
 
@@ -163,14 +180,28 @@ def test_text_is_readable_in_both_themes(page):
         click(page, f"[name=theme][value={theme}]")
         paper = luminance(page.execute_script(f"{style}.backgroundColor", "body"))
         assert (paper > 0.5) == (theme == "light")
-        for selector in ("body", "h1", "header p", ".note", "legend", "thead th", "summary", "button"):
+        for selector in (
+            "body",
+            "h1",
+            "header p",
+            ".note",
+            "legend",
+            "thead th",
+            "summary",
+            "button",
+        ):
             ink = luminance(page.execute_script(f"{style}.color", selector))
-            assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, selector  # WCAG 2, level AA
+            assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, (
+                selector
+            )  # WCAG 2, level AA
 
 
 def test_the_theme_is_the_systems_until_one_is_chosen(page):
     def is_dark():
-        return luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.5
+        return (
+            luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
+            < 0.5
+        )
 
     assert not is_dark()
     look(page, 1280, "dark")
@@ -192,7 +223,10 @@ def test_black_curves_are_white_in_the_dark(page):
 
 def test_tables_sort_both_ways(page):
     def column(number):
-        return [cell.get_attribute("data-value") or cell.text for cell in page.find_elements(By.CSS_SELECTOR, cells(number))]
+        return [
+            cell.get_attribute("data-value") or cell.text
+            for cell in page.find_elements(By.CSS_SELECTOR, cells(number))
+        ]
 
     def cells(number):
         return f"[data-view='0-0'] .final tbody tr > :nth-child({number})"
@@ -223,7 +257,10 @@ def test_everything_can_be_done_with_the_keyboard(page):
     for _ in range(40):
         press(page, Keys.TAB)
         element = focused()
-        assert page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", element) == "solid"  # visible focus
+        assert (
+            page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", element)
+            == "solid"
+        )  # visible focus
         name, value = element.get_attribute("name"), element.get_attribute("value")
         if name in ("agent", "band") and name not in seen:
             press(page, Keys.SPACE)
@@ -259,10 +296,15 @@ def test_every_control_and_chart_has_a_name(page):
 
 
 def test_narrow_screens_do_not_scroll_sideways(page):
-    page.execute_script("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    page.execute_script(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+    )
     for width in (768, 390, 320):
         look(page, width)
-        wait(page, f"return [...document.querySelectorAll('.chart .main-svg')].every((one) => one.clientWidth <= {width})")
+        wait(
+            page,
+            f"return [...document.querySelectorAll('.chart .main-svg')].every((one) => one.clientWidth <= {width})",
+        )
         assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
@@ -274,9 +316,13 @@ def test_a_name_of_html_stays_text(page):
     ActionChains(page).move_to_element(chart).perform()
     wait(page, "return document.querySelectorAll('.hoverlayer text').length > 1")
     assert HOSTILE in "".join(
-        one.get_attribute("textContent") for one in page.find_elements(By.CSS_SELECTOR, ".hoverlayer text")
+        one.get_attribute("textContent")
+        for one in page.find_elements(By.CSS_SELECTOR, ".hoverlayer text")
     )
-    assert page.execute_script("return [window.hacked ?? null, document.images.length]") == [None, 0]
+    assert page.execute_script("return [window.hacked ?? null, document.images.length]") == [
+        None,
+        0,
+    ]
 
 
 def test_it_prints_light_with_curves_tables_and_no_controls(page):
@@ -293,7 +339,10 @@ def test_it_prints_light_with_curves_tables_and_no_controls(page):
         assert len(shown(page, ".agents label")) == 4
         assert len(shown(page, ".final")) == 2
         assert find(page, "#instance").is_displayed()  # else nobody knows of which the curves are
-        assert page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert (
+            page.execute_script("return getComputedStyle(document.body).backgroundColor")
+            == "rgb(255, 255, 255)"
+        )
     finally:
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
@@ -325,18 +374,28 @@ def test_each_instance_has_a_panel_where_that_is_asked_for(browser, results, tmp
     look(browser, 1280)
     table, timings, config = results[1], read_results(results[0].parent)[1], results[2]
     timings = timings.with_columns(polars.col("agent").replace("Random", HOSTILE))
-    (tmp_path / "page.html").write_text(to_html(table, timings, {**config, "per_instance": True}, log=False))
+    (tmp_path / "page.html").write_text(
+        to_html(table, timings, {**config, "per_instance": True}, log=False)
+    )
     browser.get((tmp_path / "page.html").as_uri())
     wait(browser, "return document.querySelectorAll('.chart .main-svg').length >= 4")
-    assert [title.split(" Save")[0] for title in shown(browser, "figcaption")] == [f"{e}, {i}" for e in ENVS for i in INSTANCES]
+    assert [title.split(" Save")[0] for title in shown(browser, "figcaption")] == [
+        f"{e}, {i}" for e in ENVS for i in INSTANCES
+    ]
     assert len(shown(browser, ".final")) == 4
     for number, instance in enumerate(INSTANCES):
         chart = browser.execute_script(
             f"""const chart = document.querySelector('figure[data-env="1"][data-instance="{number}"] .chart');
             return {{data: chart.data, x: chart.layout.xaxis.type, y: chart.layout.yaxis.type}};"""
         )
-        wanted = average(table.filter(env=ENVS[1], instance=instance, agent="TopRank"), ["step"])["regret"]
-        (line,) = (trace for trace in chart["data"] if trace.get("customdata") and trace["line"]["color"] == COLOURS[0])
+        wanted = average(table.filter(env=ENVS[1], instance=instance, agent="TopRank"), ["step"])[
+            "regret"
+        ]
+        (line,) = (
+            trace
+            for trace in chart["data"]
+            if trace.get("customdata") and trace["line"]["color"] == COLOURS[0]
+        )
         assert line["y"] == pytest.approx(wanted.to_list(), rel=1e-4)
         assert (chart["x"], chart["y"]) == ("linear", "linear")
     click(browser, "[name=env][value='0']")

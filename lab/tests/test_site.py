@@ -1,4 +1,6 @@
-"""The website: every page has its place, every link leads somewhere, and the code of the pages runs."""
+"""The website: every page has its place, every link leads somewhere, and the code of the pages
+runs.
+"""
 
 import doctest
 import gzip
@@ -47,20 +49,33 @@ def source(tmp_path_factory):
 def test_every_page_stands_in_a_table_of_contents(source):
     entries = set()
     for page in source.rglob("*.md"):
-        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        for tree in re.findall(
+            r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL
+        ):
             lines = [line for line in tree.splitlines() if line and not line.startswith(":")]
-            entries |= {normpath((page.parent.relative_to(source) / line).as_posix()) for line in lines}
+            entries |= {
+                normpath((page.parent.relative_to(source) / line).as_posix()) for line in lines
+            }
     pages = {
-        path.relative_to(source).with_suffix("").as_posix() for path in source.rglob("*") if path.suffix in (".md", ".ipynb")
+        path.relative_to(source).with_suffix("").as_posix()
+        for path in source.rglob("*")
+        if path.suffix in (".md", ".ipynb")
     }
     assert entries == pages - {"index"}
 
 
 def test_every_agent_and_every_environment_has_a_page(source):
     assert {path.stem for path in (source / "agents").glob("*.md")} == {
-        *AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS
-    }  # fmt: skip
-    assert {path.stem for path in (source / "environments").glob("*.md")} == {*ENVIRONMENTS, *CONTEXTUAL, *MEMORY}
+        *AGENTS,
+        *CONTEXTUAL_AGENTS,
+        *STATE_AGENTS,
+        *LEARNERS,
+    }
+    assert {path.stem for path in (source / "environments").glob("*.md")} == {
+        *ENVIRONMENTS,
+        *CONTEXTUAL,
+        *MEMORY,
+    }
     page = (source / "agents" / "TopRank.md").read_text(encoding="utf-8")
     for words in ("autoclass:: clickgym.agents.TopRank", "Lattimore", "../studies/"):
         assert words in page
@@ -71,7 +86,11 @@ def test_every_public_name_is_in_the_interface(source):
         page = (source / "api" / f"{package.__name__}.md").read_text(encoding="utf-8")
         for name in package.__all__:
             thing = getattr(package, name)
-            assert name == "__version__" or type(thing).__name__ == "module" or re.search(rf"\b{name}\b", page), name
+            assert (
+                name == "__version__"
+                or type(thing).__name__ == "module"
+                or re.search(rf"\b{name}\b", page)
+            ), name
 
 
 def test_outputs_of_notebooks_are_kept_until_what_they_import_changes(tmp_path, monkeypatch):
@@ -94,14 +113,17 @@ def test_a_figure_of_a_notebook_is_described_by_the_headings_above_it(source):
     cells = [
         {"cell_type": kind, "source": lines, "metadata": {}}
         for kind, lines in [
-            ("markdown", ["# A book\n", "\n", "## Rates\n", "### Exercise 1"]), ("code", ["rates.plot()"]),
-            ("markdown", ["## Costs"]), ("code", ["costs.plot()"]),
+            ("markdown", ["# A book\n", "\n", "## Rates\n", "### Exercise 1"]),
+            ("code", ["rates.plot()"]),
+            ("markdown", ["## Costs"]),
+            ("code", ["costs.plot()"]),
         ]
-    ]  # fmt: skip
+    ]
     module("build").describe_figures(cells)
     assert [cell["metadata"]["mystnb"]["image"]["alt"] for cell in cells[1::2]] == [
-        "Figure: A book – Rates – Exercise 1", "Figure: A book – Costs"
-    ]  # fmt: skip
+        "Figure: A book – Rates – Exercise 1",
+        "Figure: A book – Costs",
+    ]
     for path in source.rglob("*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "code":
@@ -113,9 +135,13 @@ def test_pictures_of_pages_have_words_and_titles_differ(source):
     for path in source.rglob("*.md"):
         text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert "![](" not in text, path
-        titles[path.relative_to(source).as_posix()] = re.search(r"^# (.+)$", text, flags=re.MULTILINE)[1]
+        titles[path.relative_to(source).as_posix()] = re.search(
+            r"^# (.+)$", text, flags=re.MULTILINE
+        )[1]
     assert len(titles) > 100
-    assert {page: title for page, title in titles.items() if list(titles.values()).count(title) > 1} == {}
+    assert {
+        page: title for page, title in titles.items() if list(titles.values()).count(title) > 1
+    } == {}
 
 
 def test_docstrings_are_turned():
@@ -130,17 +156,27 @@ def given(folder):
     env = gym.make("PBMRank-v0")
     log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
     clickgym_logs.write_tidy(log, folder / "log.csv")
-    relabelled = clickgym_logs.ClickLog(log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",))
+    relabelled = clickgym_logs.ClickLog(
+        log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",)
+    )
     clickgym_logs.write_tidy(relabelled, folder / "shoes.csv")
     lines = [
-        f"{rng.integers(3)} qid:{query} " + " ".join(f"{k}:{value:.3f}" for k, value in enumerate(rng.random(30), 1))
+        f"{rng.integers(3)} qid:{query} "
+        + " ".join(f"{k}:{value:.3f}" for k, value in enumerate(rng.random(30), 1))
         for query in range(1, 11)
         for _ in range(12)
     ]
     with gzip.open(folder / "rank.train.gz", "wt") as file:
         file.write("\n".join(lines) + "\n")
     load_instance("linear:n_items=12,n_positions=4,n_pool=50").save(folder / "four.json")
-    clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
+    clickgym.sweep(
+        ["PBMRank-v0"],
+        ["BatchRank", "TopRank"],
+        1000,
+        2,
+        out=folder / "results" / "first",
+        progress=False,
+    )
 
 
 def test_links_to_the_repository_lead_to_files(source):
@@ -149,7 +185,9 @@ def test_links_to_the_repository_lead_to_files(source):
         link
         for page in source.rglob("*")
         if page.suffix in (".md", ".ipynb")
-        for link in re.findall(rf"{re.escape(repository)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8"))
+        for link in re.findall(
+            rf"{re.escape(repository)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8")
+        )
     }
     assert {link for link in links if not (ROOT / link).exists()} == set()
     assert len(links) > 10
@@ -182,21 +220,34 @@ SMALLER = {
     ["environments", "from_log_to_decision", "off_policy", "report", "site/index"],
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
-    """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the other pages."""
+    """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the
+    other pages.
+    """
     given(tmp_path)
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
     assert code
     for full, small in SMALLER.items():
         code = code.replace(full, small)
-    (tmp_path / "page.py").write_text(f"if __name__ == '__main__':\n    exec({code!r})\n", encoding="utf-8")
-    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    (tmp_path / "page.py").write_text(
+        f"if __name__ == '__main__':\n    exec({code!r})\n", encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, "page.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path):
-    """Warnings are errors: a name that is not found, a page without a place, a heading out of order."""
+    """Warnings are errors: a name that is not found, a page without a place, a heading out of
+    order.
+    """
     pytest.importorskip("sphinx", reason="make site installs it")
     done = subprocess.run(
         [sys.executable, DOCS / "site" / "build.py", tmp_path / "site"],
@@ -208,10 +259,18 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "searchindex.js").exists()
     texts = {path: path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html")}
-    titles = [re.search("<title>(.*?)</title>", text, flags=re.DOTALL)[1] for text in texts.values()]
+    titles = [
+        re.search("<title>(.*?)</title>", text, flags=re.DOTALL)[1] for text in texts.values()
+    ]
     assert sorted(set(titles)) == sorted(titles)
-    pictures = [(path, picture) for path, text in texts.items() for picture in re.findall("<img[^>]*>", text)]
-    assert [each for each in pictures if not re.search(r'alt="(?!\S*\.\w{3}")[^"]*\w', each[1])] == []
+    pictures = [
+        (path, picture)
+        for path, text in texts.items()
+        for picture in re.findall("<img[^>]*>", text)
+    ]
+    assert [
+        each for each in pictures if not re.search(r'alt="(?!\S*\.\w{3}")[^"]*\w', each[1])
+    ] == []
     links = re.findall(r'(?:href|src)="([^"#]+)', texts[tmp_path / "site" / "404.html"])
     assert links
     assert [link for link in links if not link.startswith(("/clickgym/", "https://"))] == []

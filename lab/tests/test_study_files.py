@@ -1,4 +1,6 @@
-"""Studies written in TOML: a study has what its file says, and every file of the package is complete."""
+"""Studies written in TOML: a study has what its file says, and every file of the package is
+complete.
+"""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +14,9 @@ from clickgym_lab.studies.reader import read_studies
 from clickgym_lab.studies.rehearsal import rehearse
 from clickgym_lab.studies.study import Curves, Finding
 
-FILES = [Path(study.__file__).with_name(f"{name}.toml") for name in (*registry.PAPERS, *registry.OURS)]
+FILES = [
+    Path(study.__file__).with_name(f"{name}.toml") for name in (*registry.PAPERS, *registry.OURS)
+]
 PART = """
 [[parts]]
 name = "here"
@@ -51,7 +55,9 @@ def curves():
         for run in range(2)
         for step in range(100, 1001, 100)
     ]
-    return Curves(polars.DataFrame(rows, ["env", "instance", "agent", "run", "step", "regret"], orient="row"))
+    return Curves(
+        polars.DataFrame(rows, ["env", "instance", "agent", "run", "step", "regret"], orient="row")
+    )
 
 
 # -------------------------------------------------------------------------------------------------- those of the package
@@ -124,7 +130,10 @@ def test_a_function_is_called_for_each_value_of_what_the_statement_is_over(tmp_p
     each, labelled, alone = studies(tmp_path, PART + STUDY + text, judge=judge)["mine"].statements
     evidence = {"here": curves()}
     assert each.late
-    assert each.find(evidence).measured == "CM Random: found; CM TopRank: found; PBM Random: found; PBM TopRank: found"
+    assert (
+        each.find(evidence).measured
+        == "CM Random: found; CM TopRank: found; PBM Random: found; PBM TopRank: found"
+    )
     assert calls[1] == (evidence["here"], {"env": "CMRank-v0", "agent": "TopRank", "bound": 0.5})
     assert labelled.find(evidence).measured == "PBM, 2: found"
     assert alone.find(evidence) == Finding("found", "yes")
@@ -154,10 +163,17 @@ def test_rows_stand_for_several_statements_alone_or_in_groups(tmp_path):
     constants = {"BEST": "TopRank", "BOUND": 1e-3, "NAMES": ("two", "three")}
     statements = studies(tmp_path, PART + STUDY + text, **constants)["mine"].statements
     assert [statement.text for statement in statements] == [
-        "Random learns", "Random 1 of two", "Random 2 of two", "TopRank learns", "TopRank 1 of two", "TopRank 2 of two",
-    ]  # fmt: skip
+        "Random learns",
+        "Random 1 of two",
+        "Random 2 of two",
+        "TopRank learns",
+        "TopRank 1 of two",
+        "TopRank 2 of two",
+    ]
     assert statements[0].rule == "below 0.001"
-    assert statements[3].find({"here": curves()}) == study.sublinear(curves(), "CMRank-v0", "TopRank")
+    assert statements[3].find({"here": curves()}) == study.sublinear(
+        curves(), "CMRank-v0", "TopRank"
+    )
 
 
 def test_a_hypothesis_predicts_a_range_of_what_a_function_measures(tmp_path):
@@ -177,8 +193,13 @@ def test_a_hypothesis_predicts_a_range_of_what_a_function_measures(tmp_path):
         return one.units("CMRank-v0", agent)[:, -1]
 
     (statement,) = studies(tmp_path, PART + STUDY + text, ends=ends)["mine"].statements
-    assert statement.rule == "the interval of regret lies within Random: 90 to 110 %; TopRank: 20 to 30 %"
-    assert statement.find({"here": curves()}) == Finding("Random: 100 ± 0 %; TopRank: 10 ± 0 %", "no")
+    assert (
+        statement.rule
+        == "the interval of regret lies within Random: 90 to 110 %; TopRank: 20 to 30 %"
+    )
+    assert statement.find({"here": curves()}) == Finding(
+        "Random: 100 ± 0 %; TopRank: 10 ± 0 %", "no"
+    )
 
 
 def test_a_part_names_functions_with_their_arguments(tmp_path):
@@ -202,10 +223,20 @@ def test_a_part_names_functions_with_their_arguments(tmp_path):
     def written(names, kind):
         return [f"{kind}-{name}" for name in names]
 
-    names = {"NAMES": ("c", "d", "e"), "AGENTS": ("Random", "TopRank"), "written": written, "seven": lambda env: 7.0}
+    names = {
+        "NAMES": ("c", "d", "e"),
+        "AGENTS": ("Random", "TopRank"),
+        "written": written,
+        "seven": lambda env: 7.0,
+    }
     statement = '[[mine.statements]]\ntext = "A"\nrule = "R"\njudge = "linear"'
     few, many = studies(tmp_path, part + STUDY + statement, **names)["mine"].parts
-    assert (few.name, few.agents, few.horizon, few.metrics) == ("here-few", ("Random", "TopRank"), 1000, ("violations",))
+    assert (few.name, few.agents, few.horizon, few.metrics) == (
+        "here-few",
+        ("Random", "TopRank"),
+        1000,
+        ("violations",),
+    )
     assert (few.instances([]), many.instances([])) == (["a", "b"], ["c", "d", "e"])
     assert many.files(["x"]) == ["many-x"]
     assert few.facts["seven"](None) == 7.0
@@ -223,7 +254,10 @@ def test_an_argument_that_a_function_does_not_have_is_noticed_before_anything_is
         agnt = "Random"
     """
     mine = studies(tmp_path, PART + STUDY + text)["mine"]
-    with pytest.raises(ValueError, match=r"study mine: the statement 'A' fails before anything is played: TypeError: .*agnt"):
+    with pytest.raises(
+        ValueError,
+        match=r"study mine: the statement 'A' fails before anything is played: TypeError: .*agnt",
+    ):
         rehearse("mine", mine, [(mine.parts[0], ["one"], np.arange(100, 1001, 100).tolist())])
 
 

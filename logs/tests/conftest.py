@@ -12,13 +12,17 @@ def yandex(data_folder):
     path = data_folder / "yandex_sample" / "yandex_sample_tidy.csv.gz"
     if not path.is_file():
         pytest.skip(f"no real log: {path} is absent")
-    table = pl.read_csv(path, infer_schema=False).with_columns(query=pl.concat_str("query", pl.lit("-"), "region"))
+    table = pl.read_csv(path, infer_schema=False).with_columns(
+        query=pl.concat_str("query", pl.lit("-"), "region")
+    )
     return tuple(read_log(table.filter(pl.col("split") == part)) for part in ("train", "test"))
 
 
 @pytest.fixture
 def log_file(tmp_path):
-    """Writes a file in the test's folder, of which the name and the content are given; returns its path."""
+    """Writes a file in the test's folder, of which the name and the content are given; returns its
+    path.
+    """
 
     def write(name, content):
         path = tmp_path / name

@@ -1,9 +1,10 @@
-"""Tiny logs at the edges, for the estimators of click models and of policies: what `logs/tests/test_log_edges.py` and the
-long hunt of `benchmarks/reliability/edges.py` check against `reference_estimators`.
+"""Tiny logs at the edges, for the estimators of click models and of policies: what
+`logs/tests/test_log_edges.py` and the long hunt of `benchmarks/reliability/edges.py` check against
+`reference_estimators`.
 
-A log is a function of what is checked and of a seed: one session or a few, one position, one item, one query, all clicked,
-never clicked, one item always clicked; with held-out sessions that show queries and items which the others lack, and with
-policies that hardly ever show a list.
+A log is a function of what is checked and of a seed: one session or a few, one position, one item,
+one query, all clicked, never clicked, one item always clicked; with held-out sessions that show
+queries and items which the others lack, and with policies that hardly ever show a list.
 """
 
 from __future__ import annotations
@@ -51,20 +52,41 @@ def _rng(name: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([zlib.crc32(name.encode()), seed])
 
 
-def _log(n_items: int, n_queries: int, n_positions: int, n_sessions: int, rng: np.random.Generator) -> ClickLog:
+def _log(
+    n_items: int, n_queries: int, n_positions: int, n_sessions: int, rng: np.random.Generator
+) -> ClickLog:
     shape = (n_sessions, n_positions)
     items = rng.permuted(np.tile(np.arange(n_items), (n_sessions, 1)), axis=1)[:, :n_positions]
     how = rng.integers(5)
     clicks = (
-        np.full(shape, how == 0) if how < 2 else items == 0 if how == 2 else rng.random(shape) < rng.choice([0.1, 0.5, 0.9])
+        np.full(shape, how == 0)
+        if how < 2
+        else items == 0
+        if how == 2
+        else rng.random(shape) < rng.choice([0.1, 0.5, 0.9])
     )
-    return ClickLog(items, clicks, rng.integers(0, n_queries, n_sessions), tuple("abcde"[:n_items]), tuple("pqr"[:n_queries]))
+    return ClickLog(
+        items,
+        clicks,
+        rng.integers(0, n_queries, n_sessions),
+        tuple("abcde"[:n_items]),
+        tuple("pqr"[:n_queries]),
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- estimation
 
-PARAMETERS = ("attraction_", "examination_", "termination_", "satisfaction_", "perseverance_", "continue_after_skip_",
-              "continue_after_click_", "continue_after_relevant_", "rate_")  # fmt: skip
+PARAMETERS = (
+    "attraction_",
+    "examination_",
+    "termination_",
+    "satisfaction_",
+    "perseverance_",
+    "continue_after_skip_",
+    "continue_after_click_",
+    "continue_after_relevant_",
+    "rate_",
+)
 
 
 def _close(have: object, want: object) -> bool:
@@ -76,7 +98,9 @@ def _estimate(name: str, log: ClickLog, seed: int) -> str:
     iterations, per_query = int(rng.integers(1, 6)), bool(rng.integers(2))
     kind = MODEL_ESTIMATORS[name.removesuffix(" EM")]
     per_query &= kind.offers_per_query
-    estimator: Estimator = DCMEstimator() if name == "DCM" else kind.create(iterations, per_query=per_query)
+    estimator: Estimator = (
+        DCMEstimator() if name == "DCM" else kind.create(iterations, per_query=per_query)
+    )
     estimator.fit(log)
     reference = BruteForce(name, iterations, per_query).fit(log)
     for parameter in PARAMETERS:
@@ -84,7 +108,9 @@ def _estimate(name: str, log: ClickLog, seed: int) -> str:
         if not np.all((values >= 0) & (values <= 1)):
             return f"{parameter} is {values}"
     of_pairs = estimator.attraction_
-    for (query, item), attraction in zip(estimator.pairs_, of_pairs, strict=False) if len(of_pairs) > 1 else ():
+    for (query, item), attraction in (
+        zip(estimator.pairs_, of_pairs, strict=False) if len(of_pairs) > 1 else ()
+    ):
         if not _close(attraction, reference.p(("α", query, item))):
             return f"the attraction of {query}, {item} is {attraction}, by brute force {reference.p(('α', query, item))}"
     if of_pairs[-1] != 0.5:
@@ -96,11 +122,16 @@ def _estimate(name: str, log: ClickLog, seed: int) -> str:
     for scored in (log, _log(5, 3, log.n_positions, 3, rng), log[:1]):
         likelihood, wanted = estimator.log_likelihood(scored), reference.log_likelihood(scored)
         excluded = np.isneginf(wanted)
-        if not np.array_equal(np.isneginf(likelihood), excluded) or (excluded.any() and name != "CM"):
+        if not np.array_equal(np.isneginf(likelihood), excluded) or (
+            excluded.any() and name != "CM"
+        ):
             return f"the likelihoods are {likelihood}, by brute force {wanted}"
         if not _close(likelihood[~excluded], np.array(wanted)[~excluded]):
             return f"the likelihoods are {likelihood}, by brute force {wanted}"
-        perplexity, wanted = estimator.perplexity_by_rank(scored), reference.perplexity_by_rank(scored)
+        perplexity, wanted = (
+            estimator.perplexity_by_rank(scored),
+            reference.perplexity_by_rank(scored),
+        )
         if not np.isfinite(perplexity).all() or not _close(perplexity, wanted):
             return f"the perplexities are {perplexity}, by brute force {wanted}"
     return ""
@@ -122,7 +153,9 @@ def _users(estimator: str, n_items: int, n_positions: int, rng: np.random.Genera
         "cm": lambda: CascadeModel(attraction, n_positions),
         "dcm": lambda: DependentClickModel(attraction, positions),
         "ubm": lambda: UserBrowsingModel(attraction, of_pairs),
-        "sdbn": lambda: DynamicBayesianModel(attraction, satisfaction, 1.0, n_positions=n_positions),
+        "sdbn": lambda: DynamicBayesianModel(
+            attraction, satisfaction, 1.0, n_positions=n_positions
+        ),
         "dbn": lambda: DynamicBayesianModel(
             attraction, _probabilities(n_items, rng), float(rng.random()), n_positions=n_positions
         ),
@@ -139,7 +172,11 @@ def _policy(n_items: int, n_positions: int, rng: np.random.Generator) -> Policy:
         return UniformPolicy(n_items, n_positions)
     weights = rng.random(len(lists))
     if how > 1:
-        weights = np.where(rng.random(len(lists)) < 0.5, rng.choice([5e-324, 1e-300, 1e-200, 1e-90, 1e-9], len(lists)), weights)
+        weights = np.where(
+            rng.random(len(lists)) < 0.5,
+            rng.choice([5e-324, 1e-300, 1e-200, 1e-90, 1e-9], len(lists)),
+            weights,
+        )
     if how == 3:
         weights *= rng.random(len(lists)) < 0.8
     weights[rng.integers(len(lists))] = 1.0
@@ -152,16 +189,32 @@ MOST = 1e100  # weights beyond which are refused
 def _refusal(error: ValueError) -> str:
     said = str(error)
     known = ("infinite" in said, "a weight above" in said, "nothing to estimate from" in said)
-    return f"refused: {said}" if any(known) and "\n" not in said else f"refuses in other words: {said}"
+    return (
+        f"refused: {said}" if any(known) and "\n" not in said else f"refuses in other words: {said}"
+    )
 
 
 def _evaluate_alone(log: ClickLog, target: Policy, estimator: str) -> str:
     try:
         result = evaluate(log, target, estimator, bootstrap=20)
     except ValueError as error:
-        known = ("was not fitted to the query", "give the policy that made it", "give the logging policy")
-        return "refused: not in the log" if any(words in str(error) for words in known) else _refusal(error)
-    numbers = (result.value, result.self_normalised, result.mean_weight, result.max_weight, result.effective_sample_size)
+        known = (
+            "was not fitted to the query",
+            "give the policy that made it",
+            "give the logging policy",
+        )
+        return (
+            "refused: not in the log"
+            if any(words in str(error) for words in known)
+            else _refusal(error)
+        )
+    numbers = (
+        result.value,
+        result.self_normalised,
+        result.mean_weight,
+        result.max_weight,
+        result.effective_sample_size,
+    )
     return "" if np.isfinite(numbers).all() else f"{result}"
 
 
@@ -169,13 +222,19 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
     rng = _rng(f"{name} again", seed)
     estimator, n_items = name.removeprefix("evaluate "), len(log.item_labels)
     target, logging = (_policy(n_items, log.n_positions, rng) for _ in range(2))
-    model = None if estimator in ("ips", "cascade", "item-position") else _users(estimator, n_items, log.n_positions, rng)
+    model = (
+        None
+        if estimator in ("ips", "cascade", "item-position")
+        else _users(estimator, n_items, log.n_positions, rng)
+    )
     if model is not None and rng.random() < 0.2:  # of the log's own lists, by a model fitted to it
         return _evaluate_alone(log, target, estimator)
     weights = np.array(weights_of(log, estimator, target, logging, model))
     bootstrap = int(rng.choice([1, 20]))
     try:
-        result = evaluate(log, target, estimator, logging=logging, model=model, bootstrap=bootstrap, seed=seed)
+        result = evaluate(
+            log, target, estimator, logging=logging, model=model, bootstrap=bootstrap, seed=seed
+        )
         values, _ = contributions(log, target, estimator, logging=logging, model=model)
     except ValueError as error:
         return _refusal(error)
@@ -196,21 +255,39 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
     if len(log) == 1:
         return "" if np.isnan(spread).all() else f"a single session has the spread {spread}"
     low, high = result.interval
-    least, most = wanted.min() - 1e-9 * abs(wanted).max() - small, wanted.max() + 1e-9 * abs(wanted).max() + small
+    least, most = (
+        wanted.min() - 1e-9 * abs(wanted).max() - small,
+        wanted.max() + 1e-9 * abs(wanted).max() + small,
+    )
     if not np.isfinite(spread).all() or not least <= low <= high <= most:
         return f"the spread is {spread} of values {wanted}"
     scale = float(np.abs(wanted).max()) or 1.0
     by_hand = float(np.std(wanted / scale)) * scale / math.sqrt(len(log))
-    if not math.isclose(result.standard_error, by_hand, rel_tol=1e-6, abs_tol=1e-12 * scale + small):
+    if not math.isclose(
+        result.standard_error, by_hand, rel_tol=1e-6, abs_tol=1e-12 * scale + small
+    ):
         return f"the standard error is {result.standard_error}, by hand {by_hand}"
     return ""
 
 
 CHECKS: dict[str, Callable[[str, ClickLog, int], str]] = {
     **dict.fromkeys(("CM", "DCM", "DCM EM", "SDBN", "PBM", "UBM", "DBN", "CCM"), _estimate),
-    **{f"evaluate {name}": _evaluate
-       for name in ("ips", "cascade", "item-position", "pbm", "cm", "dcm", "ubm", "sdbn", "dbn", "ccm")},
-}  # fmt: skip
+    **{
+        f"evaluate {name}": _evaluate
+        for name in (
+            "ips",
+            "cascade",
+            "item-position",
+            "pbm",
+            "cm",
+            "dcm",
+            "ubm",
+            "sdbn",
+            "dbn",
+            "ccm",
+        )
+    },
+}
 """What is checked, by name."""
 
 

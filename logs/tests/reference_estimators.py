@@ -1,8 +1,9 @@
-"""The estimators and off-policy estimators once more, by brute force: every sequence of a user's coins is enumerated.
+"""The estimators and off-policy estimators once more, by brute force: every sequence of a user's
+coins is enumerated.
 
-A *story* tells a session as flips of named coins, ``("α", k)`` for the attraction of the item at position k and so on;
-expectation maximisation counts, over all sequences that end in the clicks, how often each coin was flipped and came up true.
-Nothing is shared with the package.
+A *story* tells a session as flips of named coins, ``("α", k)`` for the attraction of the item at
+position k and so on; expectation maximisation counts, over all sequences that end in the clicks,
+how often each coin was flipped and came up true. Nothing is shared with the package.
 """
 
 from __future__ import annotations
@@ -81,8 +82,9 @@ STORIES = {
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
 }
-"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a DCM whose users leave, an
-SDBN a DBN with g = 1."""
+"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a
+DCM whose users leave, an SDBN a DBN with g = 1.
+"""
 
 LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM", "SDBN": "DBN"}
 
@@ -109,7 +111,8 @@ def _sequences(name: str, K: int) -> dict[tuple[int, ...], list[Flips]]:
 
 
 class BruteForce:
-    """An estimate of a click model: the probability of each coin, 0.5 for one that was never flipped.
+    """An estimate of a click model: the probability of each coin, 0.5 for one that was never
+    flipped.
 
     Args:
         name: of the model; ``"DCM"`` by the last click, ``"DCM EM"`` by expectation maximisation.
@@ -148,7 +151,10 @@ class BruteForce:
         successes: dict[Coin, float] = defaultdict(float)
         trials: dict[Coin, float] = defaultdict(float)
         for query, items, clicks in self.sessions:
-            weighed = [(self._weight(flips, query, items), flips) for flips in _sequences(self.story, len(items))[clicks]]
+            weighed = [
+                (self._weight(flips, query, items), flips)
+                for flips in _sequences(self.story, len(items))[clicks]
+            ]
             total = math.fsum(weight for weight, _ in weighed)
             for weight, flips in weighed:
                 for coin, up in flips:
@@ -158,7 +164,9 @@ class BruteForce:
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
     def _count(self, until_first: bool) -> None:
-        """In closed form: what stands down to the first, or the last, click was examined; the last click ended the session."""
+        """In closed form: what stands down to the first, or the last, click was examined; the last
+        click ended the session.
+        """
         successes: dict[Coin, float] = defaultdict(float)
         trials: dict[Coin, float] = defaultdict(float)
         for query, items, clicks in self.sessions:
@@ -185,11 +193,16 @@ class BruteForce:
     def law(self, query: str, items: Sequence[str]) -> dict[tuple[int, ...], float]:
         """The probability of each click vector."""
         found = _sequences(self.story, len(items))
-        return {clicks: math.fsum(self._weight(flips, query, items) for flips in all_) for clicks, all_ in found.items()}
+        return {
+            clicks: math.fsum(self._weight(flips, query, items) for flips in all_)
+            for clicks, all_ in found.items()
+        }
 
     def log_likelihood(self, log: ClickLog) -> list[float]:
         laws = ((self.law(query, items), clicks) for query, items, clicks in _told(log))
-        return [math.log(law[clicks]) if law.get(clicks, 0.0) > 0 else -math.inf for law, clicks in laws]
+        return [
+            math.log(law[clicks]) if law.get(clicks, 0.0) > 0 else -math.inf for law, clicks in laws
+        ]
 
     def perplexity_by_rank(self, log: ClickLog) -> list[float]:
         sums = [0.0] * log.n_positions
@@ -204,7 +217,9 @@ def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
     """Query, items and clicks of each session, by their labels."""
     return [
         (log.query_labels[query], tuple(log.item_labels[item] for item in items), tuple(clicks))
-        for query, items, clicks in zip(log.queries.tolist(), log.items.tolist(), log.clicks.tolist(), strict=True)
+        for query, items, clicks in zip(
+            log.queries.tolist(), log.items.tolist(), log.clicks.tolist(), strict=True
+        )
     ]
 
 
@@ -220,9 +235,14 @@ def examinations(model: ClickModel, ranking: Sequence[int]) -> list[float]:
     return result
 
 
-def weights_of(log: ClickLog, estimator: str, target: Policy, logging: Policy, model: ClickModel | None) -> list[list[float]]:
+def weights_of(
+    log: ClickLog, estimator: str, target: Policy, logging: Policy, model: ClickModel | None
+) -> list[list[float]]:
     """``(N, K)`` what each logged click counts, by the definitions; infinite where it would be."""
-    shown = {name: list(zip(*policy.support(), strict=True)) for name, policy in (("Φ", target), ("π", logging))}
+    shown = {
+        name: list(zip(*policy.support(), strict=True))
+        for name, policy in (("Φ", target), ("π", logging))
+    }
 
     def probability(name: str, holds: Callable[[Sequence[int]], bool]) -> float:
         return math.fsum(p for ranking, p in shown[name] if holds(ranking.tolist()))
@@ -234,18 +254,41 @@ def weights_of(log: ClickLog, estimator: str, target: Policy, logging: Policy, m
     for name in ("Φ", "π") if model is not None else ():
         looked[name] = defaultdict(float)
         for ranking, p in shown[name]:
-            for item, examined in zip(ranking.tolist(), examinations(model, ranking.tolist()), strict=True):
+            for item, examined in zip(
+                ranking.tolist(), examinations(model, ranking.tolist()), strict=True
+            ):
                 looked[name][item] += p * examined
     result = []
     for items in log.items.tolist():
         row = []
         for k, item in enumerate(items):
             if estimator == "ips":
-                row.append(ratio(*(probability(name, lambda other, items=items: other == items) for name in "Φπ")))
+                row.append(
+                    ratio(
+                        *(
+                            probability(name, lambda other, items=items: other == items)
+                            for name in "Φπ"
+                        )
+                    )
+                )
             elif estimator == "cascade":
-                row.append(ratio(*(probability(name, lambda o, i=items, k=k: o[: k + 1] == i[: k + 1]) for name in "Φπ")))
+                row.append(
+                    ratio(
+                        *(
+                            probability(name, lambda o, i=items, k=k: o[: k + 1] == i[: k + 1])
+                            for name in "Φπ"
+                        )
+                    )
+                )
             elif estimator == "item-position":
-                row.append(ratio(*(probability(name, lambda other, k=k, item=item: other[k] == item) for name in "Φπ")))
+                row.append(
+                    ratio(
+                        *(
+                            probability(name, lambda other, k=k, item=item: other[k] == item)
+                            for name in "Φπ"
+                        )
+                    )
+                )
             else:
                 row.append(ratio(looked["Φ"][item], looked["π"][item]))
         result.append(row)

@@ -1,4 +1,6 @@
-"""From a log to a decision: what is recommended, when nothing is, what a click model proposes, and the page that says so."""
+"""From a log to a decision: what is recommended, when nothing is, what a click model proposes, and
+the page that says so.
+"""
 
 import json
 from dataclasses import replace
@@ -14,7 +16,9 @@ USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
 
 def log_of(lists, n, seed=0, labels=("a", "b", "c", "d"), query="shoes"):
-    """``n`` sessions of users who are shown lists at random; the first is shown as often as all others together."""
+    """``n`` sessions of users who are shown lists at random; the first is shown as often as all
+    others together.
+    """
     rng = np.random.default_rng(seed)
     weights = np.r_[len(lists) - 1 or 1, np.ones(len(lists) - 1)]
     items = np.array(lists)[rng.choice(len(lists), n, p=weights / weights.sum())]
@@ -22,7 +26,17 @@ def log_of(lists, n, seed=0, labels=("a", "b", "c", "d"), query="shoes"):
     return ClickLog(items, clicks, np.zeros(n), labels, (query,))
 
 
-ALL = [[0, 1, 2], [3, 2, 1], [0, 2, 3], [1, 3, 0], [2, 0, 1], [3, 0, 2], [2, 3, 0], [1, 2, 3], [3, 1, 0]]
+ALL = [
+    [0, 1, 2],
+    [3, 2, 1],
+    [0, 2, 3],
+    [1, 3, 0],
+    [2, 0, 1],
+    [3, 0, 2],
+    [2, 3, 0],
+    [1, 2, 3],
+    [3, 1, 0],
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +65,9 @@ def test_the_click_model_proposes_its_best_list_with_the_test_that_would_settle_
     assert proposal.labels == ("d", "c", "b")
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     assert proposal.gain == pytest.approx(truth, abs=0.1)
-    assert proposal.sessions == experiment(proposal.gain, log_of(ALL, 6000).clicks.sum(axis=1).var(), 0.005)
+    assert proposal.sessions == experiment(
+        proposal.gain, log_of(ALL, 6000).clicks.sum(axis=1).var(), 0.005
+    )
 
 
 def test_a_log_of_one_list_cannot_tell():
@@ -64,7 +80,10 @@ def test_a_log_of_one_list_cannot_tell():
 def test_what_is_best_already_is_kept():
     decided = decide(log_of([[3, 2, 1], *ALL[2:]], 6000))
     assert (decided.verdict, decided.recommended) == ("none proved better", ("d", "c", "b"))
-    assert f"a gain of {decided.detectable:.4f} clicks per session would have been seen" in decided.sentence
+    assert (
+        f"a gain of {decided.detectable:.4f} clicks per session would have been seen"
+        in decided.sentence
+    )
     assert 0 < decided.detectable < 1
 
 
@@ -80,9 +99,12 @@ def test_another_reward_and_fewer_positions(log):
 def test_of_several_queries_the_level_is_that_of_benjamini_and_hochberg(log):
     better, kept = log, log_of([[3, 2, 1], *ALL[2:]], 3000, seed=1)
     both = ClickLog(
-        np.vstack([better.items, kept.items]), np.vstack([better.clicks, kept.clicks]), np.repeat([0, 1], [6000, 3000]),
-        log.item_labels, ("shoes", "hats"),
-    )  # fmt: skip
+        np.vstack([better.items, kept.items]),
+        np.vstack([better.clicks, kept.clicks]),
+        np.repeat([0, 1], [6000, 3000]),
+        log.item_labels,
+        ("shoes", "hats"),
+    )
     first, second = decide_all(both)
     assert (first.query, second.query) == ("shoes", "hats")
     assert (first.verdict, second.verdict) == ("better", "none proved better")
@@ -108,8 +130,13 @@ def test_the_command(log, tmp_path, printed, refused):
     out = printed(["decide", str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")])
     assert "Show d, c, b: it earned +" in out
     assert "Production: a, b, c" in out
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["decisions.html", "decisions.json"]
-    assert "better" in printed(["decide", str(tmp_path / "log.csv"), "--top", "5", "--out", str(tmp_path / "out")])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "decisions.html",
+        "decisions.json",
+    ]
+    assert "better" in printed(
+        ["decide", str(tmp_path / "log.csv"), "--top", "5", "--out", str(tmp_path / "out")]
+    )
     for words, message in (
         (["--query", "shoe"], "did you mean 'shoes'"),
         (["--cutoff", "4"], "cutoff is 4, but the log has 3 positions"),
@@ -118,7 +145,9 @@ def test_the_command(log, tmp_path, printed, refused):
         (["--query", "shoes", "--top", "2"], "--query shoes cannot be given with --top"),
         (["--seed", "-1"], "seed is -1"),
     ):
-        assert message in refused(["decide", str(tmp_path / "log.csv"), *words, "--out", str(tmp_path / "none")])
+        assert message in refused(
+            ["decide", str(tmp_path / "log.csv"), *words, "--out", str(tmp_path / "none")]
+        )
     assert not (tmp_path / "none").exists()
 
 

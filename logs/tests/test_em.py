@@ -1,4 +1,6 @@
-"""EM: equal sessions are counted once, convergence is reached on a shorter way, and one fit may begin where another ended."""
+"""EM: equal sessions are counted once, convergence is reached on a shorter way, and one fit may
+begin where another ended.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_mer
         expected[kind] = expected.get(kind, 0) + 1
     blocks = np.array([0, int((log.queries == 0).sum()), len(log)])
     merged, last, weights = merge_tails(pairs, last, blocks)
-    kinds = [(end, *row[end if end >= 0 else 1 :]) for end, row in zip(last.tolist(), merged.tolist(), strict=True)]
+    kinds = [
+        (end, *row[end if end >= 0 else 1 :])
+        for end, row in zip(last.tolist(), merged.tolist(), strict=True)
+    ]
     assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
     assert len(kinds) == len(expected) < 200
 
@@ -54,7 +59,11 @@ def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_mer
 def test_merging_changes_nothing(name, monkeypatch):
     log = small_log(8, 400)
     merged = ALL[name](50).fit(log)
-    monkeypatch.setattr(cascading, "merge_tails", lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)))
+    monkeypatch.setattr(
+        cascading,
+        "merge_tails",
+        lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)),
+    )
     each = ALL[name](50).fit(log)
     np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)
     np.testing.assert_allclose(merged.log_posterior_, each.log_posterior_, rtol=1e-12)
@@ -70,7 +79,9 @@ def test_lists_of_a_single_position(name):
 
 
 def plain(make, log, tol):
-    """The penalised likelihood where plain EM first gains less than ``tol`` per session, and the steps to there."""
+    """The penalised likelihood where plain EM first gains less than ``tol`` per session, and the
+    steps to there.
+    """
     heights, estimator = [-np.inf], None
     while True:
         estimator = make(500).fit(log, start=estimator)
@@ -142,7 +153,9 @@ def test_a_fit_goes_on_where_another_ended(name):
 
 def test_what_the_start_does_not_know_begins_at_one_half():
     start = PBMEstimator().fit(small_log(1))
-    log = ClickLog([[0, 1, 2], [2, 0, 1]], [[1, 0, 0], [0, 0, 0]], [0, 1], ("x", "b", "c"), ("p", "elsewhere"))
+    log = ClickLog(
+        [[0, 1, 2], [2, 0, 1]], [[1, 0, 0], [0, 0, 0]], [0, 1], ("x", "b", "c"), ("p", "elsewhere")
+    )
     fitted = PBMEstimator(1).fit(log, start=start)
     known = [start.attraction_[start.pairs_.index(("p", item))] for item in "bc"]
     prior = np.array([*known, *[0.5] * (len(fitted.attraction_) - 2), *start.examination_])
@@ -157,12 +170,32 @@ def test_what_the_start_does_not_know_begins_at_one_half():
 @pytest.mark.parametrize(
     ("estimator", "start", "message"),
     [
-        (PBMEstimator(), UBMEstimator().fit(small_log(0)), "start is a UBMEstimator; expected a PBMEstimator"),
-        (DBNEstimator(), SDBNEstimator().fit(small_log(0)), "start is a SDBNEstimator; expected a DBNEstimator"),
+        (
+            PBMEstimator(),
+            UBMEstimator().fit(small_log(0)),
+            "start is a UBMEstimator; expected a PBMEstimator",
+        ),
+        (
+            DBNEstimator(),
+            SDBNEstimator().fit(small_log(0)),
+            "start is a SDBNEstimator; expected a DBNEstimator",
+        ),
         (PBMEstimator(), PBMEstimator(), "start is a PBMEstimator that was not fitted by EM"),
-        (DCMEstimator("em"), DCMEstimator().fit(small_log(0)), "start is a DCMEstimator that was not fitted by EM"),
-        (PBMEstimator(), PBMEstimator(per_query=True).fit(small_log(0)), "start has per_query=True; expected False"),
-        (PBMEstimator(), PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0)), "fitted to 4 positions; the log has 3"),
+        (
+            DCMEstimator("em"),
+            DCMEstimator().fit(small_log(0)),
+            "start is a DCMEstimator that was not fitted by EM",
+        ),
+        (
+            PBMEstimator(),
+            PBMEstimator(per_query=True).fit(small_log(0)),
+            "start has per_query=True; expected False",
+        ),
+        (
+            PBMEstimator(),
+            PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0)),
+            "fitted to 4 positions; the log has 3",
+        ),
     ],
 )
 def test_a_start_of_another_kind_is_refused(estimator, start, message):
@@ -172,7 +205,9 @@ def test_a_start_of_another_kind_is_refused(estimator, start, message):
 
 def test_a_closed_form_needs_no_start():
     log = small_log(2)
-    assert CMEstimator().fit(log, start=CMEstimator().fit(log)).score(log[:1]) == CMEstimator().fit(log).score(log[:1])
+    assert CMEstimator().fit(log, start=CMEstimator().fit(log)).score(log[:1]) == CMEstimator().fit(
+        log
+    ).score(log[:1])
 
 
 @pytest.mark.parametrize("name", ["PBM", "UBM", "DBN", "CCM"])
@@ -197,7 +232,10 @@ def test_conditional_perplexity_is_that_of_each_click_given_those_above(name):
     every = ClickLog([[4, 0, 2]] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
     joint = np.exp(estimator.log_likelihood(every))
     for k, value in enumerate(estimator.conditional_perplexity_by_rank(every)):
-        above, down_to = ([joint[(vectors[:, :n] == v[:n]).all(axis=1)].sum() for v in vectors] for n in (k, k + 1))
+        above, down_to = (
+            [joint[(vectors[:, :n] == v[:n]).all(axis=1)].sum() for v in vectors]
+            for n in (k, k + 1)
+        )
         assert value == pytest.approx(2 ** -np.log2(np.divide(down_to, above)).mean(), rel=1e-9)
     by_rank = estimator.conditional_perplexity_by_rank(log)
     assert np.log(by_rank).sum() == pytest.approx(-estimator.score(log))
@@ -207,7 +245,13 @@ def test_conditional_perplexity_is_that_of_each_click_given_those_above(name):
 
 
 def test_conditional_perplexity_of_the_cascade_model_is_infinite_below_a_first_click():
-    log = ClickLog([[0, 1, 2]] * 4, [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]], [0] * 4, ("a", "b", "c"), ("q",))
+    log = ClickLog(
+        [[0, 1, 2]] * 4,
+        [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]],
+        [0] * 4,
+        ("a", "b", "c"),
+        ("q",),
+    )
     estimator = CMEstimator().fit(log)
     by_rank = estimator.conditional_perplexity_by_rank(log)
     assert np.isfinite(by_rank).tolist() == [True, True, False]

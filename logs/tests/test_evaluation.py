@@ -1,4 +1,6 @@
-"""Off-policy evaluation: exact expectations by enumeration, refusals, intervals, real logs, and the command."""
+"""Off-policy evaluation: exact expectations by enumeration, refusals, intervals, real logs, and the
+command.
+"""
 
 import itertools
 import json
@@ -54,7 +56,9 @@ HOLDS["pbm"] |= {"item-position"}
 
 
 def click_log(items, clicks, **more):
-    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcdefgh"[: np.max(items) + 1]), ("q",), **more)
+    return ClickLog(
+        items, clicks, np.zeros(len(items)), tuple("abcdefgh"[: np.max(items) + 1]), ("q",), **more
+    )
 
 
 def users(name):
@@ -69,7 +73,9 @@ def every_session(model, policy):
     """Every pair of a list and a click vector once, and the probability of each."""
     items, clicks, probabilities = [], [], []
     for ranking, shown in zip(*policy.support(), strict=True):
-        for vector, probability in marginal(exact_law(model, ranking), lambda clicks, *_: clicks).items():
+        for vector, probability in marginal(
+            exact_law(model, ranking), lambda clicks, *_: clicks
+        ).items():
             items.append(ranking)
             clicks.append(vector)
             probabilities.append(shown * probability)
@@ -88,7 +94,10 @@ def model_of(name, estimator):
 
 
 def value(model, policy, *reward_and_cutoff):
-    return sum(p * model.expected_reward(ranking, *reward_and_cutoff) for ranking, p in zip(*policy.support(), strict=True))
+    return sum(
+        p * model.expected_reward(ranking, *reward_and_cutoff)
+        for ranking, p in zip(*policy.support(), strict=True)
+    )
 
 
 TARGETS = {
@@ -101,9 +110,13 @@ TARGETS = {
 
 
 def moments(name, estimator, target, model=None, **reward_and_cutoff):
-    """Exact expectation and standard deviation per session of an estimate, and the expectations of its weights."""
+    """Exact expectation and standard deviation per session of an estimate, and the expectations of
+    its weights.
+    """
     log, probabilities = logged(name)
-    values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff)
+    values, weights = contributions(
+        log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff
+    )
     values = values.sum(axis=1)
     mean = probabilities @ values
     return mean, np.sqrt(probabilities @ (values - mean) ** 2), probabilities @ weights
@@ -113,7 +126,10 @@ def moments(name, estimator, target, model=None, **reward_and_cutoff):
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize(("name", "estimator"), [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])])
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])],
+)
 def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
     mean, _, weights = moments(name, estimator, target, model_of(name, estimator))
     assert mean == pytest.approx(value(users(name), target), abs=1e-10)
@@ -141,7 +157,9 @@ REWARDED = {
 )
 def test_the_expectation_is_the_value_of_other_rewards_too(reward, cutoff, name, estimator, target):
     model = model_of(name, estimator)
-    mean, _, weights = moments(name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff)
+    mean, _, weights = moments(
+        name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff
+    )
     assert mean == pytest.approx(value(users(name), TARGETS[target], reward, cutoff), abs=1e-10)
     assert weights == pytest.approx(1.0, abs=1e-10)
 
@@ -167,20 +185,26 @@ def test_positions_below_the_cutoff_need_not_be_logged():
     for estimator in ("cascade", "item-position"):
         with pytest.raises(ValueError, match="infinite"):
             evaluate(wider, target, estimator, logging=logging)
-        assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(0.5)
+        assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(
+            0.5
+        )
 
 
 @pytest.mark.parametrize("estimator", ["item-position", "pbm"])
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
 def test_estimates_that_assume_a_position_based_model_are_biased_for_other_users(name, estimator):
-    model = PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    model = (
+        PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    )
     mean, _, _ = moments(name, estimator, TARGETS["fixed"], model)
     assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
 
 
 def test_stronger_assumptions_vary_less():
     deviation = {
-        estimator: moments("pbm", estimator, TARGETS["fixed"], users("pbm") if estimator == "pbm" else None)[1]
+        estimator: moments(
+            "pbm", estimator, TARGETS["fixed"], users("pbm") if estimator == "pbm" else None
+        )[1]
         for estimator in ("ips", "cascade", "item-position", "pbm")
     }
     assert deviation["ips"] > deviation["cascade"] > deviation["item-position"] > deviation["pbm"]
@@ -217,10 +241,14 @@ def test_the_documented_table_is_what_the_code_gives():
     if not page.exists():
         pytest.skip("the documentation is not part of an installed package")
     made = table()
-    documented = re.search(r"^\| users .*?^$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)[0]
+    documented = re.search(
+        r"^\| users .*?^$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )[0]
     # EM stops where rounding lets it, so the last digits are free.
     numbers = [np.array(re.findall(r"[+-]?\d+\.\d+", text), float) for text in (documented, made)]
-    assert numbers[0] == pytest.approx(numbers[1], abs=0.011), f"docs/off_policy.md should hold\n{made}"
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.011), (
+        f"docs/off_policy.md should hold\n{made}"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- samples
@@ -239,7 +267,9 @@ def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
     model, target = users("ubm"), TARGETS["plackett-luce"]
     log = click_log(*simulate(model, logging_policy(), 20_000, seed=3))
     known = {"model": model} if estimator == "ubm" else {}
-    result = evaluate(log, target, estimator, logging=logging_policy(), level=0.999, seed=0, **known)
+    result = evaluate(
+        log, target, estimator, logging=logging_policy(), level=0.999, seed=0, **known
+    )
     truth = value(model, target)
     assert result.interval[0] < truth < result.interval[1]
     assert result.self_normalised_interval[0] < truth < result.self_normalised_interval[1]
@@ -254,7 +284,12 @@ def test_ninety_five_percent_intervals_cover_ninety_five_percent(n):
     for seed in range(n):
         sample = rng.choice(len(log), 300, p=probabilities)
         low, high = evaluate(
-            log[sample], TARGETS["uniform"], "item-position", logging=logging_policy(), bootstrap=300, seed=seed
+            log[sample],
+            TARGETS["uniform"],
+            "item-position",
+            logging=logging_policy(),
+            bootstrap=300,
+            seed=seed,
         ).interval
         covered += low < truth < high
     assert 0.91 < covered / n < 0.985
@@ -269,12 +304,17 @@ def test_the_grouped_bootstrap_is_the_ordinary_one():
     plain = values[resampled, 0].mean(axis=1)
     normalised = values[resampled, 0].sum(axis=1) / weights[resampled, 0].sum(axis=1)
     assert result.interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
-    assert result.self_normalised_interval == pytest.approx(np.percentile(normalised, [2.5, 97.5]), rel=0.01)
+    assert result.self_normalised_interval == pytest.approx(
+        np.percentile(normalised, [2.5, 97.5]), rel=0.01
+    )
 
 
 def test_the_seed_decides_the_interval_and_nothing_else_does():
     log = click_log(*simulate(users("pbm"), logging_policy(), 300, seed=4))
-    first, again, other = (evaluate(log, UniformPolicy(L, K), "ips", logging=logging_policy(), seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        evaluate(log, UniformPolicy(L, K), "ips", logging=logging_policy(), seed=seed)
+        for seed in (1, 1, 2)
+    )
     assert first == again
     assert first.interval != other.interval
     assert first.value == other.value
@@ -292,7 +332,9 @@ def test_list_and_item_position_weights_from_recorded_propensities():
     log = small_log()
     probability = logging_policy().prefix_probabilities(log.items)[:, -1]
     propensity = logging_policy().item_position_probabilities(log.items, np.arange(K))
-    recorded = click_log(log.items, log.clicks, list_propensities=probability, propensities=propensity)
+    recorded = click_log(
+        log.items, log.clicks, list_propensities=probability, propensities=propensity
+    )
     for estimator in ("ips", "item-position"):
         for one, other in zip(
             contributions(recorded, TARGETS["uniform"], estimator),
@@ -303,15 +345,21 @@ def test_list_and_item_position_weights_from_recorded_propensities():
     target = TARGETS["lists"]
     by_hand = [
         sum(row)
-        * dict(zip(map(tuple, [[0, 1, 2], [4, 2, 0], [1, 0, 2]]), [0.5, 0.3, 0.2], strict=True)).get(tuple(ranking), 0)
+        * dict(
+            zip(map(tuple, [[0, 1, 2], [4, 2, 0], [1, 0, 2]]), [0.5, 0.3, 0.2], strict=True)
+        ).get(tuple(ranking), 0)
         / p
-        for ranking, row, p in zip(log.items.tolist(), log.clicks.tolist(), probability, strict=True)
+        for ranking, row, p in zip(
+            log.items.tolist(), log.clicks.tolist(), probability, strict=True
+        )
     ]
     assert evaluate(recorded, target, "ips").value == pytest.approx(np.mean(by_hand), rel=1e-12)
 
 
 def he_2020(log, weights, ranking, rng, repeats):
-    """The paper's procedure for one list: equation 11 and the drawn clicks that follow it, averaged over the draws."""
+    """The paper's procedure for one list: equation 11 and the drawn clicks that follow it, averaged
+    over the draws.
+    """
     clicks_of, weight_of = np.zeros(L), np.zeros(L)
     for shown, clicks in zip(log.items, log.clicks, strict=True):
         last = 0
@@ -335,7 +383,9 @@ def test_ubm_without_a_logging_policy_is_the_procedure_of_he_2020():
     result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
     drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
     assert result.value == pytest.approx(drawn, abs=0.004)
-    assert result.value == pytest.approx(result.self_normalised, rel=1e-12)  # weights from the log itself are normalised
+    assert result.value == pytest.approx(
+        result.self_normalised, rel=1e-12
+    )  # weights from the log itself are normalised
     blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
     assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
         log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
@@ -347,7 +397,9 @@ def test_an_attraction_above_one_counts_as_one():
     model = UserBrowsingModel([0.5, 0.5], [[0.5, 0.0], [1.0, 0.25]])
     # Item 0 is always clicked at weight 1/2: its reward stays 1, while a click on it is drawn with probability 1/2. Item 1
     # has one click at weights 1/4 + 1/4, so its attraction is 2 and its examination (1 + 1/4) / 2 in the estimate.
-    assert evaluate(log, FixedPolicy([0, 1]), "ubm", model=model, bootstrap=10).value == pytest.approx(1.0 + 2.0 * 0.625)
+    assert evaluate(
+        log, FixedPolicy([0, 1]), "ubm", model=model, bootstrap=10
+    ).value == pytest.approx(1.0 + 2.0 * 0.625)
 
 
 def test_ubm_of_he_2020_finds_the_value_in_a_large_log():
@@ -361,7 +413,9 @@ def test_ubm_of_he_2020_finds_the_value_in_a_large_log():
 def test_a_click_model_may_be_fitted_to_the_log():
     log = small_log(n=3000)
     own = evaluate(log, TARGETS["uniform"], "pbm", bootstrap=10)
-    assert own == evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10)
+    assert own == evaluate(
+        log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10
+    )
 
 
 @pytest.mark.parametrize("estimator", ["item-position", "pbm"])
@@ -380,12 +434,17 @@ def test_queries_have_policies_and_parameters_of_their_own():
     both = ClickLog(
         np.concatenate([logs["y"].items[:100], logs["x"].items, logs["y"].items[100:]]),
         np.concatenate([logs["y"].clicks[:100], logs["x"].clicks, logs["y"].clicks[100:]]),
-        [1] * 100 + [0] * 400 + [1] * 200, tuple("abcde"), ("x", "y"),
-    )  # fmt: skip
+        [1] * 100 + [0] * 400 + [1] * 200,
+        tuple("abcde"),
+        ("x", "y"),
+    )
     targets = {"x": TARGETS["fixed"], "y": TARGETS["plackett-luce"]}
     for estimator, model in ((name, users(name)) for name in MODELS):
         values, weights = contributions(both, targets, estimator, model=model)
-        parts = {query: contributions(logs[query], targets[query], estimator, model=model) for query in logs}
+        parts = {
+            query: contributions(logs[query], targets[query], estimator, model=model)
+            for query in logs
+        }
         for array, part in ((values, 0), (weights, 1)):
             x, y = parts["x"][part], parts["y"][part]
             np.testing.assert_allclose(array, np.concatenate([y[:100], x, y[100:]]), rtol=1e-12)
@@ -398,8 +457,16 @@ def test_relabelled_items_change_nothing(seed):
     log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
     other = click_log(names[log.items], log.clicks)
     for estimator in ("ips", "cascade", "item-position"):
-        one = evaluate(log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K), bootstrap=5)
-        two = evaluate(other, PlackettLucePolicy(scores, K, items=names), estimator, logging=UniformPolicy(L, K), bootstrap=5)
+        one = evaluate(
+            log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K), bootstrap=5
+        )
+        two = evaluate(
+            other,
+            PlackettLucePolicy(scores, K, items=names),
+            estimator,
+            logging=UniformPolicy(L, K),
+            bootstrap=5,
+        )
         assert one.value == pytest.approx(two.value, rel=1e-12)
         assert one.self_normalised == pytest.approx(two.self_normalised, rel=1e-12)
 
@@ -422,12 +489,16 @@ def test_policies_are_distributions(policy):
 
 def test_plackett_luce_draws_by_weight_without_replacement():
     policy = PlackettLucePolicy(np.log([4.0, 3.0, 2.0, 1.0]), 3)
-    assert policy.prefix_probabilities(np.array([[1, 0, 3]]))[0] == pytest.approx([3 / 10, 3 / 10 * 4 / 7, 12 / 70 * 1 / 3])
+    assert policy.prefix_probabilities(np.array([[1, 0, 3]]))[0] == pytest.approx(
+        [3 / 10, 3 / 10 * 4 / 7, 12 / 70 * 1 / 3]
+    )
 
 
 def test_plackett_luce_does_not_cancel_where_one_item_has_all_the_weight():
     policy = PlackettLucePolicy([100.0, 1.0, 0.0], 3)
-    assert policy.prefix_probabilities(np.array([[0, 1, 2]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-1.0)), rel=1e-12)
+    assert policy.prefix_probabilities(np.array([[0, 1, 2]]))[0, 1] == pytest.approx(
+        1 / (1 + np.exp(-1.0)), rel=1e-12
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- refusals
@@ -444,69 +515,142 @@ REFUSED = {
     "no list propensities": ("no list_propensities", UNIFORM, "ips", {}),
     "no propensities": ("no propensities", UNIFORM, "item-position", {}),
     "no prefix propensities": ("give the logging policy", UNIFORM, "cascade", {}),
-    "positions": ("target policy fills 3 positions; the log has 2", UniformPolicy(3, 3), "ips", {"logging": UNIFORM}),
+    "positions": (
+        "target policy fills 3 positions; the log has 2",
+        UniformPolicy(3, 3),
+        "ips",
+        {"logging": UNIFORM},
+    ),
     "items": ("items from 0 to 3", UniformPolicy(4, 2), "ips", {"logging": UNIFORM}),
-    "no policy for a query": ("no target policy for query 'q'", {"r": UNIFORM}, "ips", {"logging": UNIFORM}),
+    "no policy for a query": (
+        "no target policy for query 'q'",
+        {"r": UNIFORM},
+        "ips",
+        {"logging": UNIFORM},
+    ),
     "a list never shown": (
-        "list a, c: the target policy shows it, the logging policy never", FixedPolicy([0, 2]), "ips",
+        "list a, c: the target policy shows it, the logging policy never",
+        FixedPolicy([0, 2]),
+        "ips",
         {"logging": ListPolicy([[0, 1], [1, 0], [2, 1]], [0.4, 0.3, 0.3])},
     ),
     "an item never shown": (
-        "item 'c': the target policy shows it, the logging policy never", UNIFORM, "ips", {"logging": UniformPolicy(2, 2)},
+        "item 'c': the target policy shows it, the logging policy never",
+        UNIFORM,
+        "ips",
+        {"logging": UniformPolicy(2, 2)},
     ),
     "an item never shown at a position": (
-        "item 'c' at position 2: the target policy shows it", UNIFORM, "item-position", {"logging": empirical_policies(LOG)},
+        "item 'c' at position 2: the target policy shows it",
+        UNIFORM,
+        "item-position",
+        {"logging": empirical_policies(LOG)},
     ),
     "an item never examined": (
-        "item 'c': the target policy shows it", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [0.0, 1.0])},
+        "item 'c': the target policy shows it",
+        UNIFORM,
+        "pbm",
+        {"model": PositionBasedModel(ATTRACTED, [0.0, 1.0])},
     ),
     "an item not in the log": (
-        "item 'c': the target policy shows it", FixedPolicy([2, 0]), "pbm",
+        "item 'c': the target policy shows it",
+        FixedPolicy([2, 0]),
+        "pbm",
         {"log": LOG[:2], "model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
     "no overlap": (
-        "no session of the log shows what the target policy would", FixedPolicy([0, 2]), "ips", {"logging": UNIFORM},
+        "no session of the log shows what the target policy would",
+        FixedPolicy([0, 2]),
+        "ips",
+        {"logging": UNIFORM},
     ),
-    "no overlap at a position": ("would at position 2", FixedPolicy([0, 2]), "item-position", {"logging": UNIFORM}),
+    "no overlap at a position": (
+        "would at position 2",
+        FixedPolicy([0, 2]),
+        "item-position",
+        {"logging": UNIFORM},
+    ),
     "another click model": (
-        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel", UNIFORM, "ubm",
+        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel",
+        UNIFORM,
+        "ubm",
         {"model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
     "another fitted click model": (
-        "fitted as a UserBrowsingModel", UNIFORM, "pbm", {"model": UBMEstimator().fit(LOG), "logging": UNIFORM},
+        "fitted as a UserBrowsingModel",
+        UNIFORM,
+        "pbm",
+        {"model": UBMEstimator().fit(LOG), "logging": UNIFORM},
     ),
     "too few items in the click model": (
-        "the click model has 2 items", UNIFORM, "pbm", {"model": PositionBasedModel([0.5] * 2, [1.0, 1.0])},
+        "the click model has 2 items",
+        UNIFORM,
+        "pbm",
+        {"model": PositionBasedModel([0.5] * 2, [1.0, 1.0])},
     ),
     "too few positions in the click model": (
-        "the click model has 1 positions; the log has 2", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [1.0])},
+        "the click model has 1 positions; the log has 2",
+        UNIFORM,
+        "pbm",
+        {"model": PositionBasedModel(ATTRACTED, [1.0])},
     ),
     "an item the click model was not fitted to": (
-        "not fitted to the query and item", UniformPolicy(2, 2), "pbm", {"model": PBMEstimator().fit(LOG[:2])},
+        "not fitted to the query and item",
+        UniformPolicy(2, 2),
+        "pbm",
+        {"model": PBMEstimator().fit(LOG[:2])},
     ),
     "only item-positions known": (
-        "only the item-position probabilities of this policy are known", FEW, "ips", {"logging": UNIFORM},
+        "only the item-position probabilities of this policy are known",
+        FEW,
+        "ips",
+        {"logging": UNIFORM},
     ),
     "too few positions of the target": (
-        "the target policy fills 2 positions; the log has 3", FEW, "item-position", {"log": THREE},
+        "the target policy fills 2 positions; the log has 3",
+        FEW,
+        "item-position",
+        {"log": THREE},
     ),
     "too few positions of the logging policy": (
-        "the logging policy fills 2 positions; the log has 3", UniformPolicy(3, 3), "item-position",
+        "the logging policy fills 2 positions; the log has 3",
+        UniformPolicy(3, 3),
+        "item-position",
         {"log": THREE, "logging": FEW},
     ),
-    "a reward nobody knows": ("unknown reward 'click'; did you mean 'clicks'", UNIFORM, "ips", {"reward": "click"}),
+    "a reward nobody knows": (
+        "unknown reward 'click'; did you mean 'clicks'",
+        UNIFORM,
+        "ips",
+        {"reward": "click"},
+    ),
     "a reward no sum over items": (
-        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can", UNIFORM, "pbm",
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
+        UNIFORM,
+        "pbm",
         {"reward": "any_click"},
     ),
     "a reward the log does not tell": (
-        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can", UNIFORM, "ips", {"reward": "satisfaction"},
+        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can",
+        UNIFORM,
+        "ips",
+        {"reward": "satisfaction"},
     ),
-    "cutoff": ("cutoff is 3, but the log has 2 positions", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 3}),
-    "no cutoff": ("cutoff is 0; expected a positive integer", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 0}),
+    "cutoff": (
+        "cutoff is 3, but the log has 2 positions",
+        UNIFORM,
+        "ips",
+        {"logging": UNIFORM, "cutoff": 3},
+    ),
+    "no cutoff": (
+        "cutoff is 0; expected a positive integer",
+        UNIFORM,
+        "ips",
+        {"logging": UNIFORM, "cutoff": 0},
+    ),
     "level": ("level is 1", UNIFORM, "ips", {"logging": UNIFORM, "level": 1.0}),
     "bootstrap": ("bootstrap is 0", UNIFORM, "ips", {"logging": UNIFORM, "bootstrap": 0}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("message", "target", "estimator", "more"), REFUSED.values(), ids=REFUSED)
@@ -522,7 +666,10 @@ POLICIES_REFUSED = {
         "position 1 must be non-negative with sum 1",
     ),
     "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
-    "ids that are no integers": (lambda: FixedPolicy([0.5, 1.0]), r"ranking\[0\] is 0.5; expected an integer"),
+    "ids that are no integers": (
+        lambda: FixedPolicy([0.5, 1.0]),
+        r"ranking\[0\] is 0.5; expected an integer",
+    ),
     "no candidates": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
     "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
 }
@@ -537,10 +684,14 @@ def test_policies_that_make_no_sense_are_refused(attempt, message):
 def test_an_infinite_weight_names_the_session():
     odd = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]])
     liar = ListPolicy([[0, 1]], [1.0])
-    assert evaluate(odd, liar, logging=liar).value == 0.0  # the second session is nothing that the target shows
+    assert (
+        evaluate(odd, liar, logging=liar).value == 0.0
+    )  # the second session is nothing that the target shows
     # The second list has a probability below the smallest float.
     rare = PlackettLucePolicy([0.0, -600.0, -600.0], 2)
-    with pytest.raises(ValueError, match=r"session 1 \(counted from 0\).*with probability 0, .* infinite"):
+    with pytest.raises(
+        ValueError, match=r"session 1 \(counted from 0\).*with probability 0, .* infinite"
+    ):
         evaluate(click_log([[0, 1], [1, 2]], [[0, 0], [0, 1]]), UNIFORM, logging=rare)
 
 
@@ -552,10 +703,14 @@ def tidy(tmp_path):
     """A log of two queries with propensities, as a file."""
     log = small_log(n=400)
     two = ClickLog(
-        log.items, log.clicks, np.arange(400) % 2, tuple("abcde"), ("hats", "shoes"),
+        log.items,
+        log.clicks,
+        np.arange(400) % 2,
+        tuple("abcde"),
+        ("hats", "shoes"),
         propensities=logging_policy().item_position_probabilities(log.items, np.arange(K)),
         list_propensities=logging_policy().prefix_probabilities(log.items)[:, -1],
-    )  # fmt: skip
+    )
     write_tidy(two, tmp_path / "log.csv")
     return tmp_path / "log.csv", two
 
@@ -568,7 +723,9 @@ def figures(out, start):
 
 def test_evaluate_prints_every_estimator_in_a_row(tidy, printed):
     path, log = tidy
-    out = printed(["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"])
+    out = printed(
+        ["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"]
+    )
     for estimator in ("ips", "item-position", "pbm"):
         expected = evaluate(log, UniformPolicy(L, K), estimator)
         value, low, high, self_normalised, *_ = figures(out, estimator)
@@ -579,9 +736,21 @@ def test_evaluate_prints_every_estimator_in_a_row(tidy, printed):
 
 
 def test_evaluate_of_two_lists_says_by_how_much_they_differ(tidy, printed):
-    """Two lists of one query: which they are, what was logged, and by how much they differ from it."""
+    """Two lists of one query: which they are, what was logged, and by how much they differ from
+    it.
+    """
     path, log = tidy
-    words = ["--query", "shoes", "--policy", "fixed:a,b,c", "fixed:e,d,c", "--estimator", "item-position", "pbm", "cascade"]
+    words = [
+        "--query",
+        "shoes",
+        "--policy",
+        "fixed:a,b,c",
+        "fixed:e,d,c",
+        "--estimator",
+        "item-position",
+        "pbm",
+        "cascade",
+    ]
     out, shoes = printed(["evaluate", str(path), *words]), log[log.queries == 1]
     assert "fixed:e,d,c shows: e, d, c\n" in out
     assert re.search(r"in the log: [\d.]+ \(of 200; 0.95 interval [\d.]+ to [\d.]+\)", out)
@@ -614,14 +783,20 @@ def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, printed):
         (["--policy", str(path.parent / "dist.npz")], target),
         (["--policy", "fixed:b,a,e"], FixedPolicy([1, 0, 4])),
     ):
-        out = printed(["evaluate", str(path), *words, "--query", "shoes", "--estimator", "item-position"])
-        assert figures(out, "item-position")[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
+        out = printed(
+            ["evaluate", str(path), *words, "--query", "shoes", "--estimator", "item-position"]
+        )
+        assert figures(out, "item-position")[0] == pytest.approx(
+            evaluate(shoes, policy, "item-position").value, rel=1e-6
+        )
 
 
 def fitted_files(printed, log_file, *words):
     """What clickgym fit makes of a log."""
     out = log_file.parent / "fitted"
-    printed(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"])
+    printed(
+        ["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"]
+    )
     return out
 
 
@@ -636,13 +811,17 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, p
     for query in ("hats", "shoes"):
         instance = load_instance(folder / f"{query}.json")
         best = instance.model("DCM").optimal_ranking("satisfaction", 2)
-        targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
+        targets[query] = FixedPolicy(
+            [log.item_labels.index(instance.estimation["items"][item]) for item in best]
+        )
     expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
     assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
     words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
     out = printed(["evaluate", str(path), *words])
     best = load_instance(folder / "hats.json").model("PBM").optimal_ranking()
-    assert figures(out, "pbm")[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
+    assert figures(out, "pbm")[0] == pytest.approx(
+        evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -650,7 +829,10 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, p
     [
         ("FOLDER", "hats.json has the click models PBM, DCM; choose one, as in"),
         ("FOLDER:UBM", "hats.json has the click models PBM, DCM; choose one, as in"),
-        ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
+        (
+            "FOLDER/hats.json:PBM",
+            "hats.json has no list for the query 'shoes' of the log; choose a query with --query",
+        ),
         ("FOLDER/none.json:PBM", "there is no instance file"),
         ("FOLDER/plain.json", "plain.json has no query and no labels of items"),
         ("FOLDER/odd/short.json:PBM", "short.json has no query and no labels of items"),
@@ -664,26 +846,55 @@ def test_what_was_fitted_must_fit_the_log(tidy, printed, refused, policy, messag
     hats = load_instance(folder / "hats.json")
     for name in ("odd", "twice"):
         (folder / name).mkdir()
-    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(folder / "odd" / "short.json")
-    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(folder / "odd" / "linear.json")
+    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(
+        folder / "odd" / "short.json"
+    )
+    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(
+        folder / "odd" / "linear.json"
+    )
     for name in ("again", "hats"):
         hats.save(folder / "twice" / f"{name}.json")
     if "plain" in policy:
-        (folder / "plain.json").write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
+        (folder / "plain.json").write_text(
+            json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict())
+        )
     words = ["--policy", policy.replace("FOLDER", str(folder)), "--estimator", "pbm"]
     assert message in refused(["evaluate", str(path), *words])
 
 
 def test_evaluate_knows_how_the_log_was_made_if_told(tidy, printed):
     path, log = tidy
-    out = printed(["evaluate", str(path), "--policy", "empirical", "--logging", "empirical", "--estimator", "cascade"])
+    out = printed(
+        [
+            "evaluate",
+            str(path),
+            "--policy",
+            "empirical",
+            "--logging",
+            "empirical",
+            "--estimator",
+            "cascade",
+        ]
+    )
     assert figures(out, "cascade")[0] == pytest.approx(log.clicks.sum() / 400, rel=1e-6)
 
 
 def test_evaluate_warns_where_the_log_lacks_what_the_policy_shows(tmp_path, printed):
     lists = [[0, 1], [1, 0]]
-    write_tidy(click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)), tmp_path / "log.csv")
-    out = printed(["evaluate", str(tmp_path / "log.csv"), "--policy", "uniform", "--estimator", "item-position"])
+    write_tidy(
+        click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)),
+        tmp_path / "log.csv",
+    )
+    out = printed(
+        [
+            "evaluate",
+            str(tmp_path / "log.csv"),
+            "--policy",
+            "uniform",
+            "--estimator",
+            "item-position",
+        ]
+    )
     assert "the mean weight of item-position is 0.556, where 1 is expected" in out
 
 
@@ -694,14 +905,35 @@ WRONG_WORDS = {
     "query": (["LOG", "--policy", "uniform", "--query", "hat"], "'hats'"),
     "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
     "estimator": (["LOG", "--policy", "uniform", "--estimator", "pmb"], "pbm"),
-    "no logging policy": (["LOG", "--policy", "uniform", "--estimator", "cascade"], "give the logging policy"),
-    "no policy file": (["LOG", "--policy", "none.npz", "--query", "hats"], "cannot read the policy none.npz"),
-    "not a policy file": (["LOG", "--policy", "EMPTY", "--query", "hats"], "neither 'action_dist' nor 'scores'"),
-    "infinite": (["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"], "infinite"),
+    "no logging policy": (
+        ["LOG", "--policy", "uniform", "--estimator", "cascade"],
+        "give the logging policy",
+    ),
+    "no policy file": (
+        ["LOG", "--policy", "none.npz", "--query", "hats"],
+        "cannot read the policy none.npz",
+    ),
+    "not a policy file": (
+        ["LOG", "--policy", "EMPTY", "--query", "hats"],
+        "neither 'action_dist' nor 'scores'",
+    ),
+    "infinite": (
+        ["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"],
+        "infinite",
+    ),
     "no policy": (["LOG"], "--policy"),
-    "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
-    "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
-    "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
+    "reward": (
+        ["LOG", "--policy", "uniform", "--reward", "any_clicks"],
+        "did you mean 'any_click'",
+    ),
+    "cutoff": (
+        ["LOG", "--policy", "uniform", "--cutoff", "9"],
+        "cutoff is 9, but the log has 3 positions",
+    ),
+    "seed": (
+        ["LOG", "--policy", "uniform", "--seed", "-1"],
+        "seed is -1; expected a non-negative integer",
+    ),
     "a single array": (
         ["LOG", "--policy", "SINGLE", "--query", "hats"],
         "single.npz cannot be read as a policy (it is a single array); expected what np.savez writes",
@@ -720,9 +952,14 @@ def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
     np.savez(folder / "words.npz", scores=["a", "b", "c"], items=["a", "b", "c"])
     with (folder / "single.npz").open("wb") as file:
         np.save(file, [1.0])
-    given = {"LOG": str(tidy[0])} | {name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single", "words")}
+    given = {"LOG": str(tidy[0])} | {
+        name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single", "words")
+    }
     words = [given.get(word, word) for word in words]
-    assert main(["evaluate", *words, *(["--estimator", "pbm"] if "--estimator" not in words else [])]) == 2
+    assert (
+        main(["evaluate", *words, *(["--estimator", "pbm"] if "--estimator" not in words else [])])
+        == 2
+    )
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
@@ -732,4 +969,6 @@ def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
 def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, printed, monkeypatch):
     monkeypatch.chdir(tidy[0].parent)
     (tidy[0].parent / "fixed").mkdir()
-    assert "pbm" in printed(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"])
+    assert "pbm" in printed(
+        ["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"]
+    )

@@ -7,20 +7,32 @@ import pytest
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
 
-WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]  # of the list (a, b), which of its items is where in each session
+WEIGHTS = [
+    [2, 2],
+    [4, 0],
+    [0, 0],
+    [1, 4],
+]  # of the list (a, b), which of its items is where in each session
 
 
 def log():
     items = [[0, 1], [0, 2], [1, 0], [0, 1]]
     propensities = [[1 / weight if weight else 0.5 for weight in row] for row in WEIGHTS]
     return ClickLog(
-        items, [[1, 0], [0, 1], [1, 1], [1, 1]], [0] * 4, ("a", "b", "c"), ("q",),
-        propensities=propensities, list_propensities=[0.5, 0.5, 0.5, 0.2],
-    )  # fmt: skip
+        items,
+        [[1, 0], [0, 1], [1, 1], [1, 1]],
+        [0] * 4,
+        ("a", "b", "c"),
+        ("q",),
+        propensities=propensities,
+        list_propensities=[0.5, 0.5, 0.5, 0.2],
+    )
 
 
 def test_diagnostics_are_those_of_the_worst_position():
-    """Σw and Σw² are 7 and 21 at the first position, 6 and 20 at the second; sessions earn 2, 0, 0 and 1 + 4."""
+    """Σw and Σw² are 7 and 21 at the first position, 6 and 20 at the second; sessions earn 2, 0, 0
+    and 1 + 4.
+    """
     result = evaluate(log(), FixedPolicy([0, 1]), "item-position")
     assert result.value == pytest.approx(7 / 4)
     assert result.standard_error == pytest.approx(math.sqrt((4 + 25) / 4 - (7 / 4) ** 2) / 2)
@@ -42,8 +54,10 @@ def test_diagnostics_of_weights_of_lists():
 
 
 def test_the_interval_holds_the_middle_of_the_resamplings():
-    """Sessions earn 2, 0, 0 and 10 by `ips`. Of the sums of four draws 6 % are 0 and 19 % at most 2, 7 % at least 24 and 17 %
-    at least 22, so that with 10,000 resamplings the 10 % and 90 % points are 2 and 22, by more than 8 standard errors."""
+    """Sessions earn 2, 0, 0 and 10 by `ips`. Of the sums of four draws 6 % are 0 and 19 % at most
+    2, 7 % at least 24 and 17 % at least 22, so that with 10,000 resamplings the 10 % and 90 %
+    points are 2 and 22, by more than 8 standard errors.
+    """
     result = evaluate(log(), FixedPolicy([0, 1]), "ips", bootstrap=10_000, level=0.8)
     assert result.interval == pytest.approx((2 / 4, 22 / 4))
 
@@ -52,12 +66,21 @@ def test_the_interval_is_of_a_thousand_resamplings_unless_told_otherwise():
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile([0, 1, 2], (200, 1)), axis=1)[:, :2]
     many = ClickLog(
-        items, rng.random((200, 2)) < 0.4, [0] * 200, ("a", "b", "c"), ("q",), propensities=rng.uniform(0.2, 0.9, (200, 2))
+        items,
+        rng.random((200, 2)) < 0.4,
+        [0] * 200,
+        ("a", "b", "c"),
+        ("q",),
+        propensities=rng.uniform(0.2, 0.9, (200, 2)),
     )
     usual = evaluate(many, FixedPolicy([0, 1]), "item-position")
-    assert usual == evaluate(many, FixedPolicy([0, 1]), "item-position", bootstrap=1000, level=0.95, seed=0)
+    assert usual == evaluate(
+        many, FixedPolicy([0, 1]), "item-position", bootstrap=1000, level=0.95, seed=0
+    )
     for other in ({"bootstrap": 999}, {"bootstrap": 1001}, {"level": 0.94}, {"seed": 1}):
-        assert usual.interval != evaluate(many, FixedPolicy([0, 1]), "item-position", **other).interval
+        assert (
+            usual.interval != evaluate(many, FixedPolicy([0, 1]), "item-position", **other).interval
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------- the decision
@@ -67,10 +90,16 @@ def test_the_difference_is_that_of_the_same_sessions():
     """Sessions earn 2, 0, 0 and 10 by `ips` where they were logged to earn 1, 1, 2 and 2."""
     result = evaluate(log(), FixedPolicy([0, 1]), "ips", bootstrap=20_000, level=0.8)
     gains = np.array([1, -1, -2, 8])
-    assert result.difference == pytest.approx(gains.mean()) == pytest.approx(result.value - result.on_policy)
+    assert (
+        result.difference
+        == pytest.approx(gains.mean())
+        == pytest.approx(result.value - result.on_policy)
+    )
     drawn = gains[np.random.default_rng(1).integers(4, size=(200_000, 4))].mean(axis=1)
     assert result.difference_interval == pytest.approx(np.percentile(drawn, [10, 90]))
-    assert result.probability_better == pytest.approx((drawn > 0).mean() + (drawn == 0).mean() / 2, abs=0.01)
+    assert result.probability_better == pytest.approx(
+        (drawn > 0).mean() + (drawn == 0).mean() / 2, abs=0.01
+    )
     assert result.on_policy_interval == pytest.approx((1.25, 1.75))
 
 
@@ -80,11 +109,17 @@ def test_the_difference_to_another_policy_is_of_estimates_by_the_same_estimator(
     alone = evaluate(log(), other, "ips")
     assert result.difference == pytest.approx(result.value - alone.value)
     same = evaluate(log(), one, "ips", against=one)
-    assert (same.difference, same.difference_interval, same.probability_better) == (0.0, (0.0, 0.0), 0.5)
+    assert (same.difference, same.difference_interval, same.probability_better) == (
+        0.0,
+        (0.0, 0.0),
+        0.5,
+    )
 
 
 def test_what_varies_together_cancels_in_the_difference():
-    """A policy that is all but the logging one: its value is as uncertain as the log's, its difference is not."""
+    """A policy that is all but the logging one: its value is as uncertain as the log's, its
+    difference is not.
+    """
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile([0, 1], (500, 1)), axis=1)
     many = ClickLog(items, rng.random((500, 2)) < 0.5, [0] * 500, ("a", "b"), ("q",))
@@ -95,8 +130,19 @@ def test_what_varies_together_cancels_in_the_difference():
 
 def test_satisfaction_has_a_difference_only_to_another_policy():
     result = evaluate(log(), FixedPolicy([0, 1]), "dcm", reward="satisfaction", bootstrap=5)
-    assert (result.difference, result.difference_interval, result.probability_better) == (None, None, None)
-    result = evaluate(log(), FixedPolicy([0, 1]), "dcm", reward="satisfaction", against=FixedPolicy([1, 0]), bootstrap=5)
+    assert (result.difference, result.difference_interval, result.probability_better) == (
+        None,
+        None,
+        None,
+    )
+    result = evaluate(
+        log(),
+        FixedPolicy([0, 1]),
+        "dcm",
+        reward="satisfaction",
+        against=FixedPolicy([1, 0]),
+        bootstrap=5,
+    )
     assert result.difference is not None
     assert result.difference_interval is not None
 
@@ -105,11 +151,17 @@ def test_what_tells_little_is_said_in_words():
     found = evaluate(log(), FixedPolicy([0, 1]), "ips").cautions
     assert len(found) == 2
     assert "the mean weight of ips is 1.750, where 1 is expected" in found[0]
-    assert "the effective size of ips is 2, below 100: little of the log (4) tells of this policy" in found[1]
+    assert (
+        "the effective size of ips is 2, below 100: little of the log (4) tells of this policy"
+        in found[1]
+    )
     items = np.tile([[0, 1], [1, 0]], (100, 1))
     many = ClickLog(items, items == 0, [0] * 200, ("a", "b"), ("q",))
     assert evaluate(many, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions == ()
-    assert len(evaluate(many[:198], FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions) == 1
+    assert (
+        len(evaluate(many[:198], FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions)
+        == 1
+    )
 
 
 def test_policies_beside_each_other_keep_what_can_be_estimated():

@@ -25,7 +25,13 @@ RNG = np.random.default_rng(0)
 def some_ratings(n_users=12, n_items=30, share=0.7):
     users, items = np.nonzero(np.random.default_rng(1).random((n_users, n_items)) < share)
     labels = np.random.default_rng(2).integers(1, 11, len(users)) / 2
-    return Ratings(users, items, labels, tuple(f"u{i}" for i in range(n_users)), tuple(f"i{j}" for j in range(n_items)))
+    return Ratings(
+        users,
+        items,
+        labels,
+        tuple(f"u{i}" for i in range(n_users)),
+        tuple(f"i{j}" for j in range(n_items)),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- estimators
@@ -39,7 +45,9 @@ def test_decomposition_is_that_of_arpack(make):
     left, values, right = svds(dense, k=5)
     np.testing.assert_allclose(svd.singular_values_, values[::-1], rtol=1e-6)
     np.testing.assert_allclose(
-        svd.users_ @ np.diag(svd.singular_values_) @ svd.items_.T, left @ np.diag(values) @ right, atol=1e-4
+        svd.users_ @ np.diag(svd.singular_values_) @ svd.items_.T,
+        left @ np.diag(values) @ right,
+        atol=1e-4,
     )
     np.testing.assert_allclose(svd.users_.T @ svd.users_, np.eye(5), atol=1e-12)
     np.testing.assert_allclose(svd.items_.T @ svd.items_, np.eye(5), atol=1e-12)
@@ -49,7 +57,9 @@ def test_decomposition_is_that_of_arpack(make):
 
 def test_decomposition_is_a_function_of_its_seed():
     dense = RNG.random((30, 20))
-    first, again, other = (TruncatedSVD(4, n_iterations=0, seed=seed).fit(dense).items_ for seed in (0, 0, 1))
+    first, again, other = (
+        TruncatedSVD(4, n_iterations=0, seed=seed).fit(dense).items_ for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -73,8 +83,12 @@ def test_what_cannot_be_decomposed_is_named(matrix, message):
 
 
 def test_attraction_of_labels():
-    np.testing.assert_allclose(label_attraction(np.array([0, 1, 2, 4]), 0.0), [0, 1 / 16, 3 / 16, 15 / 16])
-    np.testing.assert_allclose(label_attraction(np.array([0.0, 5.0]), 0.2), [0.2, 0.2 + 0.8 * 31 / 32])
+    np.testing.assert_allclose(
+        label_attraction(np.array([0, 1, 2, 4]), 0.0), [0, 1 / 16, 3 / 16, 15 / 16]
+    )
+    np.testing.assert_allclose(
+        label_attraction(np.array([0.0, 5.0]), 0.2), [0.2, 0.2 + 0.8 * 31 / 32]
+    )
     assert label_attraction(np.array([0.0, 5000.0]), 0.1).tolist() == [0.1, 1.0]
 
 
@@ -100,14 +114,20 @@ def test_an_instance_from_ratings_holds_what_was_rated():
 
 def model_of(judgements, n_items=8, n_positions=3, **arguments):
     """The only click model of an instance."""
-    (model,) = contextual_instance(judgements, n_items=n_items, n_positions=n_positions, **arguments).models.values()
+    (model,) = contextual_instance(
+        judgements, n_items=n_items, n_positions=n_positions, **arguments
+    ).models.values()
     return model
 
 
 def fitted(model):
     """Features and attraction of all candidates."""
     entries = [
-        (np.concatenate([() if model.users is None else model.users[user], model.items[item]]), user, place)
+        (
+            np.concatenate([() if model.users is None else model.users[user], model.items[item]]),
+            user,
+            place,
+        )
         for user, numbers in enumerate(model.candidates)
         for place, item in enumerate(numbers)
     ]
@@ -117,7 +137,8 @@ def fitted(model):
 def test_linear_attraction_is_the_least_squares_fit():
     judgements = some_ratings()
     labelled, linear = (
-        contextual_instance(judgements, n_items=8, n_positions=3, dimension=4, linear=linear) for linear in (False, True)
+        contextual_instance(judgements, n_items=8, n_positions=3, dimension=4, linear=linear)
+        for linear in (False, True)
     )
     given = labelled.model("LabelledModel of UBM")
     model = linear.model("LinearModel of UBM")
@@ -140,7 +161,9 @@ def test_who_rated_too_little_is_left_out():
     assert instance.estimation["left_out"] == 1
     assert instance.description.startswith("5 users, 9 items, 5 features")
     attraction = label_attraction(fewer.stars)[fewer.users > 0]
-    np.testing.assert_array_equal(np.concatenate(instance.model("LabelledModel of UBM").attractions), attraction)
+    np.testing.assert_array_equal(
+        np.concatenate(instance.model("LabelledModel of UBM").attractions), attraction
+    )
     with pytest.raises(ValueError, match="no user has 10 candidates, the most has 9"):
         contextual_instance(fewer, n_items=10, n_positions=3, dimension=2)
 
@@ -159,7 +182,10 @@ def test_the_most_rated_items_only():
     [
         ({"models": ("DBN",)}, "unknown model 'DBN'"),
         ({"models": ("UBM", "UBM")}, r"models\[1\] is 'UBM', as models\[0\]; expected each once"),
-        ({"interactions": "plain"}, r"unknown interactions 'plain' \(there is: none, products, outer\)"),
+        (
+            {"interactions": "plain"},
+            r"unknown interactions 'plain' \(there is: none, products, outer\)",
+        ),
         ({"floor": 1.5}, "floor is 1.5; expected a probability"),
         ({"n_positions": 11}, "n_positions is 11"),
         ({"dimension": 13}, "n_components is 13; expected at most 12"),
@@ -175,14 +201,18 @@ def test_wrong_arguments_of_an_instance_are_named(arguments, message):
 @pytest.mark.parametrize(("interactions", "n_products"), [("products", 4), ("outer", 16)])
 def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products):
     """All features are those without products times one number, up to their six decimals."""
-    plain, crossed = (model_of(some_ratings(), dimension=4, interactions=each) for each in ("none", interactions))
+    plain, crossed = (
+        model_of(some_ratings(), dimension=4, interactions=each) for each in ("none", interactions)
+    )
     assert crossed.n_features == 9 + n_products
     assert crossed.attractions[3].tolist() == plain.attractions[3].tolist()
     x, before = with_products(fitted(crossed), crossed.interactions), fitted(plain)
     scale = x[0, 0] / before[0, 0]
     np.testing.assert_allclose(x[:, :9], scale * before, atol=3e-6)
     u, v = before[:, 1:5] / before[:, :1], before[:, 5:9] / before[:, :1]
-    products = u * v if interactions == "products" else (u[:, :, None] * v[:, None]).reshape(len(u), 16)
+    products = (
+        u * v if interactions == "products" else (u[:, :, None] * v[:, None]).reshape(len(u), 16)
+    )
     np.testing.assert_allclose(x[:, 9:], x[0, 0] * products, atol=1e-5)
     assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-5)
     assert np.linalg.norm(x, axis=1).max() <= 1.0
@@ -190,7 +220,9 @@ def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products
 
 def test_linear_attraction_may_be_linear_in_products():
     arguments = {"n_items": 8, "n_positions": 3, "dimension": 2, "interactions": "products"}
-    given, linear = (contextual_instance(some_ratings(), linear=linear, **arguments) for linear in (False, True))
+    given, linear = (
+        contextual_instance(some_ratings(), linear=linear, **arguments) for linear in (False, True)
+    )
     model, labelled = linear.model("LabelledModel of UBM"), given.model("LabelledModel of UBM")
     x = with_products(fitted(model), model.interactions)
     y = np.concatenate(model.attractions)
@@ -198,7 +230,10 @@ def test_linear_attraction_may_be_linear_in_products():
     best = x @ np.linalg.lstsq(x, np.concatenate(labelled.attractions), rcond=None)[0]
     assert np.corrcoef(y, best)[0, 1] == pytest.approx(1.0)
     without = contextual_instance(some_ratings(), **arguments | {"interactions": "none"})
-    assert linear.estimation["explained_by_linear_fit"] >= without.estimation["explained_by_linear_fit"]
+    assert (
+        linear.estimation["explained_by_linear_fit"]
+        >= without.estimation["explained_by_linear_fit"]
+    )
 
 
 def test_equal_attractions_are_wholly_explained():
@@ -218,7 +253,14 @@ RATINGS = "userId,movieId,rating\n" + "".join(
 
 def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
     (tmp_path / "ratings.csv").write_text(RATINGS)
-    command = ["features", str(tmp_path / "ratings.csv"), "--out", str(tmp_path / "films.json"), "--candidates", "5"]
+    command = [
+        "features",
+        str(tmp_path / "ratings.csv"),
+        "--out",
+        str(tmp_path / "films.json"),
+        "--candidates",
+        "5",
+    ]
     assert main([*command, "--positions", "3", "--dimension", "2", "--model", "UBM", "PBM"]) == 0
     assert "read 56 ratings of 8 users" in capsys.readouterr().out
     for env_id in ("ContextualUBMRank-v0", "ContextualPBMRank-v0"):
@@ -228,7 +270,12 @@ def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
         assert result.engine == "compiled"
     assert main([*command, "--positions", "3", "--dimension", "2", "--interactions", "outer"]) == 0
     assert "9 features; attraction from labels" in capsys.readouterr().out
-    assert gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "films.json")).unwrapped.model.n_features == 5 + 4
+    assert (
+        gym.make(
+            "ContextualUBMRank-v0", instance=str(tmp_path / "films.json")
+        ).unwrapped.model.n_features
+        == 5 + 4
+    )
     assert json.loads((tmp_path / "films.json").read_text())["origin"].startswith(
         "made by clickgym from ratings.csv; examination"
     )
@@ -255,5 +302,9 @@ def test_real_ratings(data_folder):
     if not (path := data_folder / "movielens" / "ratings.csv").is_file():
         pytest.skip(f"{path} is absent")
     ratings = read_ratings(path)
-    assert (len(ratings), len(ratings.user_labels), len(ratings.item_labels)) == (100_836, 610, 9_724)
+    assert (len(ratings), len(ratings.user_labels), len(ratings.item_labels)) == (
+        100_836,
+        610,
+        9_724,
+    )
     assert (ratings.stars.min(), ratings.stars.max()) == (0.5, 5.0)

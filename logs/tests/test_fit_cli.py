@@ -31,22 +31,33 @@ ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
 @pytest.fixture(scope="module")
 def log_file(tmp_path_factory):
-    """Two queries, one of them with twice the sessions, simulated from the same position-based model."""
+    """Two queries, one of them with twice the sessions, simulated from the same position-based
+    model.
+    """
     path = tmp_path_factory.mktemp("log") / "log.csv.gz"
     rng = np.random.default_rng(1)
     items = rng.permuted(np.tile(np.arange(6), (9000, 1)), axis=1)[:, :4]
     clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
-    write_tidy(ClickLog(items, clicks, np.arange(9000) % 3 // 2, tuple("abcdef"), ("often", "some/times")), path)
+    write_tidy(
+        ClickLog(items, clicks, np.arange(9000) % 3 // 2, tuple("abcdef"), ("often", "some/times")),
+        path,
+    )
     return path
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsys):
     out = tmp_path / "query.json"
-    assert main(["fit", str(log_file), "--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)]) == 0
+    assert (
+        main(["fit", str(log_file), "--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)])
+        == 0
+    )
     printed, progress = capsys.readouterr()
     assert "Fitted to 7,200 sessions; per session and by rank on 1,800 held out" in printed
-    rows = {name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split() for name in ("PBM", "UBM", "DCM", "CM")}
+    rows = {
+        name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split()
+        for name in ("PBM", "UBM", "DCM", "CM")
+    }
     assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
     assert len(rows["PBM"]) == 5 + 4
     assert rows["CM"][4] == "inf"
@@ -60,7 +71,9 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     model = instance.model("PBM")
     truth = PositionBasedModel(ATTRACTION, EXAMINATION)
     ranking = [3, 0, 5, 1]
-    np.testing.assert_allclose(model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06)
+    np.testing.assert_allclose(
+        model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06
+    )
     assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
     assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
     words = f"run PBMRank-v0 --agents TopRank --instance {out} --horizon 1e3 --runs 1 --out {tmp_path / 'run'}"
@@ -79,15 +92,39 @@ def test_at_least_one_session_is_held_out_and_one_is_not(share):
 
 
 def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
-    words = ["fit", str(log_file), "--model", "SDBN", "--queries", "some/times", "often", "--test-share", "0"]
+    words = [
+        "fit",
+        str(log_file),
+        "--model",
+        "SDBN",
+        "--queries",
+        "some/times",
+        "often",
+        "--test-share",
+        "0",
+    ]
     assert "none held out" in printed([*words, "--out", str(tmp_path / "queries")])
-    assert sorted(file.name for file in (tmp_path / "queries").iterdir()) == ["often.json", "some_times.json"]
+    assert sorted(file.name for file in (tmp_path / "queries").iterdir()) == [
+        "often.json",
+        "some_times.json",
+    ]
     assert load_instance(tmp_path / "queries" / "some_times.json").estimation["sessions"] == 3000
 
 
 def test_examination_of_each_query_by_itself(log_file, tmp_path, printed):
-    words = ["fit", str(log_file), "--model", "PBM", "UBM", "--per-query", "--out", str(tmp_path / "query.json")]
-    assert "Fitted to 7,200 sessions" in printed([*words, "--queries", "some/times", "--tol", "1e-10"])
+    words = [
+        "fit",
+        str(log_file),
+        "--model",
+        "PBM",
+        "UBM",
+        "--per-query",
+        "--out",
+        str(tmp_path / "query.json"),
+    ]
+    assert "Fitted to 7,200 sessions" in printed(
+        [*words, "--queries", "some/times", "--tol", "1e-10"]
+    )
     instance = load_instance(tmp_path / "query.json")
     log = read_log(log_file)
     alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
@@ -100,25 +137,49 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
     instance = query_instance(log, "q", {"PBM": PBMEstimator().fit(log)}, 3)
     assert instance.estimation["items"] == ["a", "b", "c"]
-    assert instance.initial_ranking.tolist() == [2, 1, 0]  # c and b as in the most frequent list, then a
+    assert instance.initial_ranking.tolist() == [
+        2,
+        1,
+        0,
+    ]  # c and b as in the most frequent list, then a
 
 
-def test_all_estimators_are_fitted_and_of_two_for_one_model_the_better_is_kept(log_file, tmp_path, capsys):
+def test_all_estimators_are_fitted_and_of_two_for_one_model_the_better_is_kept(
+    log_file, tmp_path, capsys
+):
     out = tmp_path / "all.json"
     words = ["fit", str(log_file), "--iterations", "20", "--out", str(out), "--model"]
     assert main([*words, "all"]) == 0
     printed, progress = capsys.readouterr()
     assert all(re.search(rf"^{name} ", printed, re.MULTILINE) for name in MODEL_ESTIMATORS)
-    kept = re.search(r"SDBN and DBN estimate one click model: the instance holds (S?DBN), which predicts better", progress)[1]
+    kept = re.search(
+        r"SDBN and DBN estimate one click model: the instance holds (S?DBN), which predicts better",
+        progress,
+    )[1]
     scores = {row.split()[0]: row for row in printed.splitlines() if "DBN" in row.split(" ")[0]}
-    numbers = {name: float(re.search(r"-\d+\.\d{5}", row)[0]) for name, row in scores.items() if name in ("DBN", "SDBN")}
+    numbers = {
+        name: float(re.search(r"-\d+\.\d{5}", row)[0])
+        for name, row in scores.items()
+        if name in ("DBN", "SDBN")
+    }
     assert kept == max(numbers, key=numbers.get)
-    assert set(load_instance(out).models) == {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
+    assert set(load_instance(out).models) == {
+        estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()
+    }
     assert main([*words, "CM", "DCM", "SDBN", "PBM", "UBM", "DBN"]) == 0
 
 
 def test_missing_convergence_is_told(log_file, tmp_path, capsys):
-    words = ["fit", str(log_file), "--model", "DBN", "--iterations", "3", "--out", str(tmp_path / "query.json")]
+    words = [
+        "fit",
+        str(log_file),
+        "--model",
+        "DBN",
+        "--iterations",
+        "3",
+        "--out",
+        str(tmp_path / "query.json"),
+    ]
     assert main(words) == 0
     printed, progress = capsys.readouterr()
     assert "3, not converged" in printed
@@ -130,14 +191,29 @@ def test_missing_convergence_is_told(log_file, tmp_path, capsys):
     [
         ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
         ("LOG --model PBM PBM --out x.json", "expected each once"),
-        ("LOG --model PBM --out x.json --columns item", "--columns is 'item'; expected NAME=COLUMN"),
+        (
+            "LOG --model PBM --out x.json --columns item",
+            "--columns is 'item'; expected NAME=COLUMN",
+        ),
         ("LOG --model PBM --out x.json --columns item=doc", "no column 'doc'"),
-        ("LOG --model PBM --out x.json --test-share 1", "test_share is 1.0; expected a number from 0 to below 1"),
-        ("LOG --model PBM CM --out x.json --per-query", "CM has no examination probabilities per query; PBM and UBM have"),
+        (
+            "LOG --model PBM --out x.json --test-share 1",
+            "test_share is 1.0; expected a number from 0 to below 1",
+        ),
+        (
+            "LOG --model PBM CM --out x.json --per-query",
+            "CM has no examination probabilities per query; PBM and UBM have",
+        ),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
         ("LOG --model PBM --out x.json --tol 0", "tol is 0.0"),
-        ("LOG --model PBM --out x.json --queries never", "the log has no query 'never'; its most frequent ones are often"),
-        ("LOG --model PBM --out x.json --queries often some/times", "2 queries do not fit into one file"),
+        (
+            "LOG --model PBM --out x.json --queries never",
+            "the log has no query 'never'; its most frequent ones are often",
+        ),
+        (
+            "LOG --model PBM --out x.json --queries often some/times",
+            "2 queries do not fit into one file",
+        ),
         ("LOG --model PBM --out absent/x.json", "there is no folder"),
         ("LOG --model PBM --out x --queries often often", "would go to the same file"),
         ("absent.csv --model PBM --out x.json", "absent.csv"),
@@ -146,10 +222,15 @@ def test_missing_convergence_is_told(log_file, tmp_path, capsys):
         ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),
         ("LOG --model PBM --out nothing", "nothing is a file; give --out a folder"),
         ("LOG --model PBM --out nothing/x", "nothing is a file; give --out a folder"),
-        ("LOG --model PBM --out folder.json", "folder.json is a folder; expected the name of a file"),
+        (
+            "LOG --model PBM --out folder.json",
+            "folder.json is a folder; expected the name of a file",
+        ),
     ],
 )
-def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypatch, capsys, words, message):
+def test_wrong_input_is_one_line_and_writes_nothing(
+    log_file, tmp_path, monkeypatch, capsys, words, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nothing").write_text("hello\n")
     (tmp_path / "folder.json").mkdir()
@@ -164,7 +245,10 @@ def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypa
 
 def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
     out = tmp_path / "query.json"
-    assert main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--queries", "some/times"]) == 0
+    assert (
+        main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--queries", "some/times"])
+        == 0
+    )
     content = json.loads(out.read_text())
     assert content["estimation"]["steps"]["PBM"] > 10
     assert content["estimation"]["sessions_of_all_queries"] == 9000
@@ -172,20 +256,38 @@ def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
 
 
 def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
-    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--queries", "often", "some/times", "--iterations", "4"]
+    words = [
+        "fit",
+        str(log_file),
+        "--model",
+        "PBM",
+        "DCM",
+        "--queries",
+        "often",
+        "some/times",
+        "--iterations",
+        "4",
+    ]
     assert main([*words, "--out", str(tmp_path / "queries")]) == 0
     out, err = capsys.readouterr()
     steps = []
     with pytest.warns(ConvergenceWarning):
         fitted = fit_models(
-            read_log(log_file), ["PBM", "DCM"], ["often", "some/times"], iterations=4, bootstrap=10, on_step=steps.append,
+            read_log(log_file),
+            ["PBM", "DCM"],
+            ["often", "some/times"],
+            iterations=4,
+            bootstrap=10,
+            on_step=steps.append,
             origin="estimated by clickgym from the click log log.csv.gz",
-        )  # fmt: skip
+        )
     assert capsys.readouterr() == ("", "")
     assert [line.partition(" in ")[0] for line in steps] == [
-        "held out 1,800 sessions", "fitted PBM", "fitted DCM",
-            "fitted 10 times to resampled sessions",
-    ]  # fmt: skip
+        "held out 1,800 sessions",
+        "fitted PBM",
+        "fitted DCM",
+        "fitted 10 times to resampled sessions",
+    ]
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
     assert "PBM has not converged after 4 steps; allow more --iterations" in err
@@ -222,47 +324,96 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
     assert "Caution" not in text
     instance = load_instance(out)
     errors, model = instance.estimation["standard_errors"]["PBM"], instance.models["PBM"]
-    factor = model.examination[0] / EXAMINATION[0]  # clicks tell only the products: attraction times this is comparable
+    factor = (
+        model.examination[0] / EXAMINATION[0]
+    )  # clicks tell only the products: attraction times this is comparable
     deviations = (model.attraction * factor - ATTRACTION) / np.array(errors["attraction"])
     assert np.abs(deviations).max() < 4
-    low, high = np.sqrt(model.attraction * (1 - model.attraction) / 4000), 4 * np.array(errors["attraction"]).min()
+    low, high = (
+        np.sqrt(model.attraction * (1 - model.attraction) / 4000),
+        4 * np.array(errors["attraction"]).min(),
+    )
     assert (low.min() / 2 < np.array(errors["attraction"])).all()
     assert max(errors["attraction"]) < high
-    assert errors["examination"][0] is instance.estimation["standard_errors"]["DCM"]["termination"][-1] is None
+    assert (
+        errors["examination"][0]
+        is instance.estimation["standard_errors"]["DCM"]["termination"][-1]
+        is None
+    )
     assert instance.estimation["standard_errors"]["UBM"]["examination"][0][0] is None
 
 
 def test_refits_to_fewer_sessions_have_the_errors_of_all(monkeypatch, log_file):
-    """Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's truth."""
-    whole = fit_models(read_log(log_file), ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    """Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's
+    truth.
+    """
+    whole = (
+        fit_models(read_log(log_file), ["PBM"], bootstrap=60)
+        .instances["often"]
+        .estimation["standard_errors"]["PBM"]
+    )
     monkeypatch.setattr(fitting, "REFIT_SESSIONS", 1)
-    parts = fit_models(read_log(log_file), ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    parts = (
+        fit_models(read_log(log_file), ["PBM"], bootstrap=60)
+        .instances["often"]
+        .estimation["standard_errors"]["PBM"]
+    )
     assert parts["examination"][1:] == pytest.approx(whole["examination"][1:], rel=0.4)
     assert parts["attraction"] == pytest.approx(whole["attraction"], rel=0.4)
     assert parts != whole
 
 
 def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
-    """The item c stands at the last position alone, where nothing tells whether a click satisfied."""
+    """The item c stands at the last position alone, where nothing tells whether a click
+    satisfied.
+    """
     rng = np.random.default_rng(0)
     items = np.where(rng.random((2000, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
     clicks = rng.random(items.shape) < [0.5, 0.4, 0.3]
     write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
-    out = printed(["fit", str(tmp_path / "log.csv"), "--model", "SDBN", "DBN", "--out", str(tmp_path / "q.json")])
+    out = printed(
+        [
+            "fit",
+            str(tmp_path / "log.csv"),
+            "--model",
+            "SDBN",
+            "DBN",
+            "--out",
+            str(tmp_path / "q.json"),
+        ]
+    )
     assert "* 0.500: no session tells it, and the prior's value is left." in out
     assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.500\*$", out, re.MULTILINE)
 
 
 def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, printed, refused):
-    """As an agent leaves it that has found its list; in three of a hundred sessions it shows a random one."""
+    """As an agent leaves it that has found its list; in three of a hundred sessions it shows a
+    random one.
+    """
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]
     items[rng.random(20_000) > 0.03] = [0, 1, 2, 3]
     clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
-    write_tidy(ClickLog(items, clicks, np.zeros(20_000), tuple("abcdef"), ("q",)), tmp_path / "log.parquet")
-    words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM", "--out", str(tmp_path / "q.json"), "--bootstrap", "0"]
+    write_tidy(
+        ClickLog(items, clicks, np.zeros(20_000), tuple("abcdef"), ("q",)), tmp_path / "log.parquet"
+    )
+    words = [
+        "fit",
+        str(tmp_path / "log.parquet"),
+        "--model",
+        "PBM",
+        "--out",
+        str(tmp_path / "q.json"),
+        "--bootstrap",
+        "0",
+    ]
     out = printed(words)
-    assert re.search(r"Caution: q: in 97\.\d% of the displays an item is where it mostly is \(\d+ distinct lists\)\.", out)
+    assert re.search(
+        r"Caution: q: in 97\.\d% of the displays an item is where it mostly is \(\d+ distinct lists\)\.",
+        out,
+    )
     assert "refits" not in out
     assert "standard_errors" not in load_instance(tmp_path / "q.json").estimation
-    assert "bootstrap is 1; expected 0 or at least 2 refits, as one has no spread" in refused([*words[:-1], "1"])
+    assert "bootstrap is 1; expected 0 or at least 2 refits, as one has no spread" in refused(
+        [*words[:-1], "1"]
+    )

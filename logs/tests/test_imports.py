@@ -23,5 +23,9 @@ BEYOND = {
 
 def test_imports_are_public_but_for_a_few():
     files = Path(clickgym_logs.__file__).parent.rglob("*.py")
-    imported = {name for file in files for name in re.findall(r"(?m)^ *from (clickgym\b\S*) import", file.read_text())}
+    imported = {
+        name
+        for file in files
+        for name in re.findall(r"(?m)^ *from (clickgym\b\S*) import", file.read_text())
+    }
     assert {name for name in imported if not PUBLIC.fullmatch(name)} == BEYOND

@@ -12,7 +12,9 @@ LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
 
 def log_of(rates, n=500, n_queries=8, seed=0):
-    """Four lists of three items for each query; ``rates(attraction, list)`` are the click rates by position."""
+    """Four lists of three items for each query; ``rates(attraction, list)`` are the click rates by
+    position.
+    """
     rng = np.random.default_rng(seed)
     items, clicks = [], []
     for query in range(n_queries):
@@ -21,7 +23,10 @@ def log_of(rates, n=500, n_queries=8, seed=0):
             items.append(np.tile(3 * query + ranking, (n, 1)))
             clicks.append(rng.random((n, 3)) < rates(rng, attraction, ranking))
     queries = np.repeat(np.arange(n_queries), len(LISTS) * n)
-    labels = tuple(map(str, range(3 * n_queries))), tuple(f"query {query}" for query in range(n_queries))
+    labels = (
+        tuple(map(str, range(3 * n_queries))),
+        tuple(f"query {query}" for query in range(n_queries)),
+    )
     return ClickLog(np.concatenate(items), np.concatenate(clicks), queries, *labels)
 
 
@@ -74,10 +79,14 @@ def test_items_that_other_lists_hardly_show_are_not_foretold():
 
 def test_a_log_with_one_list_per_query_is_refused():
     log = ClickLog([[0, 1]] * 200, [[1, 0]] * 200, [0] * 200, ("a", "b"), ("q",))
-    with pytest.raises(ValueError, match="no query has two lists, one of them in 100 sessions or more"):
+    with pytest.raises(
+        ValueError, match="no query has two lists, one of them in 100 sessions or more"
+    ):
         check_models(log)
     two = ClickLog([[0, 1]] * 200 + [[2, 3]] * 20, [[1, 0]] * 220, [0] * 220, tuple("abcd"), ("q",))
-    with pytest.raises(ValueError, match="no item of a list that can be left out is in other lists"):
+    with pytest.raises(
+        ValueError, match="no item of a list that can be left out is in other lists"
+    ):
         check_models(two, ["PBM"])
 
 

@@ -14,7 +14,14 @@ LABELS = tuple("ab"), ("p", "q")
 
 
 def make_log(times, n=4, **more):
-    return ClickLog([[0, 1], [1, 0]] * (n // 2), [[1, 0], [0, 0]] * (n // 2), [0, 1] * (n // 2), *LABELS, times=times, **more)
+    return ClickLog(
+        [[0, 1], [1, 0]] * (n // 2),
+        [[1, 0], [0, 0]] * (n // 2),
+        [0, 1] * (n // 2),
+        *LABELS,
+        times=times,
+        **more,
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,12 @@ def make_log(times, n=4, **more):
         (np.array([3, 1, 2, 1], np.uint8), [3, 1, 2, 1], np.int64),
         (np.array([0.5, 1, 2, 1], np.float32), [0.5, 1, 2, 1], np.float64),
         (
-            ["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101T000002"],
+            [
+                "1970-01-02",
+                "1970-01-01T00:00:01Z",
+                "1970-01-01 01:00:00.25+01:00",
+                "19700101T000002",
+            ],
             [86400, 1, 0.25, 2],
             np.float64,
         ),
@@ -51,15 +63,30 @@ def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dt
         ([1, 2, np.nan, 4], r"times\[2\] is nan; expected a finite number"),
         ([1, np.inf, 2, 4], r"times\[1\] is inf; expected a finite number"),
         ([1, 2, 3, "2026-01-01"], r"times\[0\] is 1; expected a date and time in ISO 8601"),
-        (["2026-01-01", 5, "2026-01-01", "2026-01-01"], r"times\[1\] is 5; expected a date and time"),
-        (["2026-01-01", "2026-01-01", "2026-13-01", "2026-01-01"], r"times\[2\] is '2026-13-01'; expected a date and time"),
-        (["2026-01-01", None, "2026-13-01", "2026-01-01"], r"times\[1\] is None; expected a date and time"),
+        (
+            ["2026-01-01", 5, "2026-01-01", "2026-01-01"],
+            r"times\[1\] is 5; expected a date and time",
+        ),
+        (
+            ["2026-01-01", "2026-01-01", "2026-13-01", "2026-01-01"],
+            r"times\[2\] is '2026-13-01'; expected a date and time",
+        ),
+        (
+            ["2026-01-01", None, "2026-13-01", "2026-01-01"],
+            r"times\[1\] is None; expected a date and time",
+        ),
         (["1", "2", "3", "4"], r"times\[0\] is '1'; expected a date and time"),
-        (np.array(["2026-01-01", "NaT", "2026-01-01", "2026-01-01"], "datetime64[s]"), r"times\[1\] is 'NaT'"),
+        (
+            np.array(["2026-01-01", "NaT", "2026-01-01", "2026-01-01"], "datetime64[s]"),
+            r"times\[1\] is 'NaT'",
+        ),
         ([True, False, True, False], "times"),
         ({1, 2, 3, 4}, "times"),
         ("2026", r"times\[0\] is '2'"),
-        (np.array([2**63, 1, 2, 3], np.uint64), r"times\[0\] is 9223372036854775808; expected an integer"),
+        (
+            np.array([2**63, 1, 2, 3], np.uint64),
+            r"times\[0\] is 9223372036854775808; expected an integer",
+        ),
     ],
 )
 def test_wrong_times_are_named_in_one_line(times, message):
@@ -79,7 +106,11 @@ def test_order_is_stable_and_without_times_that_of_the_log():
 def test_times_stay_with_their_sessions():
     n = 40
     log = make_log(np.arange(n) * 10, n)
-    for part, sessions in ((log[[5, 3]], [5, 3]), (log[7:9], [7, 8]), (log[log.queries == 1], range(1, n, 2))):
+    for part, sessions in (
+        (log[[5, 3]], [5, 3]),
+        (log[7:9], [7, 8]),
+        (log[log.queries == 1], range(1, n, 2)),
+    ):
         assert part.times.tolist() == [10 * session for session in sessions]
     train, test = hold_out(log, 0.25)
     assert sorted([*train.times, *test.times]) == log.times.tolist()
@@ -103,7 +134,11 @@ HEAD = "session,query,position,item,clicked,time\n"
 
 def written(path, times, head=HEAD):
     """Two rows for each session."""
-    rows = (f"{i},q,{k},{item},{int(k == 1)},{time}" for i, time in enumerate(times) for k, item in ((1, "a"), (2, "b")))
+    rows = (
+        f"{i},q,{k},{item},{int(k == 1)},{time}"
+        for i, time in enumerate(times)
+        for k, item in ((1, "a"), (2, "b"))
+    )
     path.write_text(head + "\n".join(rows) + "\n")
     return path
 
@@ -115,7 +150,11 @@ def written(path, times, head=HEAD):
         ([str(2**62 + 1), str(2**62), "0", "1"], [2**62 + 1, 2**62, 0, 1], np.int64),
         (["30", "1e3", "2.5", "-.5"], [30, 1000, 2.5, -0.5], np.float64),
         ([str(10**20), "1", "2", "3"], [1e20, 1, 2, 3], np.float64),
-        (["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101"], [86400, 1, 0.25, 0], np.float64),
+        (
+            ["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101"],
+            [86400, 1, 0.25, 0],
+            np.float64,
+        ),
     ],
 )
 def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
@@ -161,14 +200,25 @@ def test_times_are_written_and_read_back_to_the_digit(tmp_path, ending, times):
     assert read_log(path).times is None
 
 
-@pytest.mark.parametrize("kind", [pl.Datetime("ms"), pl.Datetime("us", "Europe/Paris"), pl.Datetime("ns"), pl.Date])
+@pytest.mark.parametrize(
+    "kind", [pl.Datetime("ms"), pl.Datetime("us", "Europe/Paris"), pl.Datetime("ns"), pl.Date]
+)
 def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
     moments = [datetime(1970, 1, 1, 1, 30, 0, 250_000), datetime(1970, 1, 2), datetime(1970, 1, 2)]
     frame = pl.DataFrame(
-        {"session": [0, 1, 1], "position": [1, 1, 2], "item": ["a", "b", "c"], "clicked": [0, 1, 0], "time": moments}
+        {
+            "session": [0, 1, 1],
+            "position": [1, 1, 2],
+            "item": ["a", "b", "c"],
+            "clicked": [0, 1, 0],
+            "time": moments,
+        }
     )
-    plain = frame.with_columns(pl.col("time").cast(kind) if not isinstance(kind, pl.Datetime) or not kind.time_zone else
-                               pl.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone))  # fmt: skip
+    plain = frame.with_columns(
+        pl.col("time").cast(kind)
+        if not isinstance(kind, pl.Datetime) or not kind.time_zone
+        else pl.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone)
+    )
     assert plain.schema["time"] == kind
     expected = [0.0 if kind == pl.Date else 5400.25, 86400.0]
     assert read_log(plain).times.tolist() == expected
@@ -181,6 +231,9 @@ def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
 
 def test_json_lines_have_times(tmp_path):
     path = tmp_path / "log.json"
-    rows = [{"session": s, "position": 1, "item": "a", "clicked": 0, "time": time} for s, time in enumerate((5, 1.5, -2))]
+    rows = [
+        {"session": s, "position": 1, "item": "a", "clicked": 0, "time": time}
+        for s, time in enumerate((5, 1.5, -2))
+    ]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert read_log(path).times.tolist() == [5, 1.5, -2]

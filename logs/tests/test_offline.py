@@ -1,4 +1,6 @@
-"""Click logs: the readers, the laws and estimates of each click model, and the reference figures on the real log."""
+"""Click logs: the readers, the laws and estimates of each click model, and the reference figures on
+the real log.
+"""
 
 import itertools
 import json
@@ -51,7 +53,9 @@ TRUTH = {
     "CM": CascadeModel(ATTRACTION, 4),
     "DCM EM": DependentClickModel(ATTRACTION, [0.3, 0.3, 0.3, 0.3]),
     "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.7, 0.5, 0.3]),
-    "UBM": UserBrowsingModel(ATTRACTION, [[0.9, 0, 0, 0], [0.7, 0.8, 0, 0], [0.5, 0.6, 0.8, 0], [0.3, 0.4, 0.6, 0.8]]),
+    "UBM": UserBrowsingModel(
+        ATTRACTION, [[0.9, 0, 0, 0], [0.7, 0.8, 0, 0], [0.5, 0.6, 0.8, 0], [0.3, 0.4, 0.6, 0.8]]
+    ),
     "DBN": DynamicBayesianModel(ATTRACTION, [0.2, 0.6, 0.4, 0.5, 0.3, 0.7], 0.8, n_positions=4),
     "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, 4),
 }
@@ -59,7 +63,9 @@ TRUTH = {
 
 def simulated(model, n_sessions, seed):
     rng = np.random.default_rng(seed)
-    items = rng.permuted(np.tile(np.arange(model.n_items), (n_sessions, 1)), axis=1)[:, : model.n_positions]
+    items = rng.permuted(np.tile(np.arange(model.n_items), (n_sessions, 1)), axis=1)[
+        :, : model.n_positions
+    ]
     clicks = [model.sample(ranking, rng) for ranking in items]
     return ClickLog(items, clicks, np.zeros(n_sessions), tuple("abcdefgh"[: model.n_items]), ("q",))
 
@@ -99,11 +105,16 @@ def test_the_likelihood_is_the_sum_over_all_that_the_user_may_have_done(name):
         one = log[[session]]
         law = marginal(
             exact_law(
-                estimator.click_model(log.query_labels[one.queries[0]], [log.item_labels[i] for i in one.items[0]]), [0, 1, 2]
+                estimator.click_model(
+                    log.query_labels[one.queries[0]], [log.item_labels[i] for i in one.items[0]]
+                ),
+                [0, 1, 2],
             ),
             lambda clicks, examined, left: clicks,
         )
-        assert estimator.score(one) == pytest.approx(np.log(law[tuple(one.clicks[0].tolist())]), rel=0, abs=1e-9)
+        assert estimator.score(one) == pytest.approx(
+            np.log(law[tuple(one.clicks[0].tolist())]), rel=0, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -125,7 +136,9 @@ def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(n
     other_items = ClickLog(4 - log.items, log.clicks, log.queries, tuple("edcba"), ("p", "q"))
     other_queries = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("q", "p"))
     for other in (other_items, other_queries):
-        np.testing.assert_array_equal(estimator.log_likelihood(other), estimator.log_likelihood(log))
+        np.testing.assert_array_equal(
+            estimator.log_likelihood(other), estimator.log_likelihood(log)
+        )
     if name in ("RCM", "RCTR"):  # know neither
         return
     swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
@@ -134,19 +147,40 @@ def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(n
 
 @pytest.mark.parametrize("name", MODEL_ESTIMATORS)
 def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
-    """In the order of labels "b" lies between the two items of "p", which are clicked never and always."""
+    """In the order of labels "b" lies between the two items of "p", which are clicked never and
+    always.
+    """
     lists = np.tile([[0, 2], [1, 3]], (20, 1))
-    log = ClickLog(lists, np.tile([[0, 1], [1, 0]], (20, 1)), np.tile([0, 1], 20), tuple("abcd"), ("p", "q"))
+    log = ClickLog(
+        lists, np.tile([[0, 1], [1, 0]], (20, 1)), np.tile([0, 1], 20), tuple("abcd"), ("p", "q")
+    )
     estimator = MODEL_ESTIMATORS[name].create().fit(log)
-    elsewhere, nowhere = (ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz")
-    np.testing.assert_array_equal(estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere))
+    elsewhere, nowhere = (
+        ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz"
+    )
+    np.testing.assert_array_equal(
+        estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere)
+    )
 
 
 @pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-@pytest.mark.parametrize("wrong", [None, 5, "log.csv", [[0, 1]], np.zeros((2, 2))], ids=["None", "5", "str", "list", "array"])
+@pytest.mark.parametrize(
+    "wrong",
+    [None, 5, "log.csv", [[0, 1]], np.zeros((2, 2))],
+    ids=["None", "5", "str", "list", "array"],
+)
 def test_what_is_no_log_is_refused_in_one_line(name, wrong):
-    fresh, fitted = MODEL_ESTIMATORS[name].create(), MODEL_ESTIMATORS[name].create().fit(small_log(0))
-    for attempt in (fresh.fit, fitted.score, fitted.log_likelihood, fitted.perplexity, fitted.click_probabilities):
+    fresh, fitted = (
+        MODEL_ESTIMATORS[name].create(),
+        MODEL_ESTIMATORS[name].create().fit(small_log(0)),
+    )
+    for attempt in (
+        fresh.fit,
+        fitted.score,
+        fitted.log_likelihood,
+        fitted.perplexity,
+        fitted.click_probabilities,
+    ):
         with pytest.raises(TypeError, match=r"^log is .*; expected a ClickLog$"):
             attempt(wrong)
     with pytest.raises(ValueError, match=r"^this \w+ is not fitted; call fit\(log\) first$"):
@@ -170,14 +204,23 @@ PARAMETERS = {
     "PBM": ["attraction_", "examination_"],
     "UBM": ["attraction_", "examination_"],
     "DBN": ["attraction_", "satisfaction_", "perseverance_"],
-    "CCM": ["attraction_", "continue_after_skip_", "continue_after_click_", "continue_after_relevant_"],
+    "CCM": [
+        "attraction_",
+        "continue_after_skip_",
+        "continue_after_click_",
+        "continue_after_relevant_",
+    ],
 }
 
 
 def penalised(estimator, log):
-    """The log-likelihood and the log of the Beta(2, 2) prior, from the public parts; unused UBM contexts are 0.5."""
+    """The log-likelihood and the log of the Beta(2, 2) prior, from the public parts; unused UBM
+    contexts are 0.5.
+    """
     prior = 0.0
-    for name in PARAMETERS[{DCMEstimator: "DCM EM"}.get(type(estimator), type(estimator).__name__[:3])]:
+    for name in PARAMETERS[
+        {DCMEstimator: "DCM EM"}.get(type(estimator), type(estimator).__name__[:3])
+    ]:
         values = np.asarray(getattr(estimator, name))
         unused = values.size - np.count_nonzero(values)
         values = values[values > 0]
@@ -212,16 +255,25 @@ def test_estimates_recover_the_model_that_made_the_log(name):
     truth = TRUTH[name]
     fitted = ALL[name]().fit(simulated(truth, 8000, seed=1)).click_model("q", list("abcdef"))
     rankings = list(itertools.permutations(range(6), 4))[::7]
-    errors = [fitted.click_probabilities(ranking) - truth.click_probabilities(ranking) for ranking in rankings]
+    errors = [
+        fitted.click_probabilities(ranking) - truth.click_probabilities(ranking)
+        for ranking in rankings
+    ]
     assert np.abs(errors).max() < 0.055
 
 
 def test_the_click_chain_estimator_recovers_every_parameter():
     truth = TRUTH["CCM"]
-    fitted = CCMEstimator(1000, 1e-9).fit(simulated(truth, 40_000, seed=3)).click_model("q", list("abcdef"))
+    fitted = (
+        CCMEstimator(1000, 1e-9)
+        .fit(simulated(truth, 40_000, seed=3))
+        .click_model("q", list("abcdef"))
+    )
     # Six standard deviations, measured over six logs: .004 of attractions; .002, .010 and .012.
     np.testing.assert_allclose(fitted.attraction, truth.attraction, atol=0.025)
-    for value, true, tolerance in zip(fitted.parameters[1:], (0.9, 0.8, 0.3), (0.015, 0.06, 0.075), strict=True):
+    for value, true, tolerance in zip(
+        fitted.parameters[1:], (0.9, 0.8, 0.3), (0.015, 0.06, 0.075), strict=True
+    ):
         assert value == pytest.approx(true, abs=tolerance)
 
 
@@ -242,7 +294,10 @@ def test_em_stops_at_the_tolerance_or_warns(name):
     assert estimator.n_iter_ == len(gains) < 3000
     cycles = [gains[0], *(gains[1::2] + gains[2::2])]  # an extrapolated step and a plain one
     assert cycles[-1] < 1e-6 <= min(cycles[:-1])
-    with pytest.warns(ConvergenceWarning, match="the last of 5 steps raised the log-likelihood per session by .* allow more"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="the last of 5 steps raised the log-likelihood per session by .* allow more",
+    ):
         short = ALL[name](5, 1e-6).fit(log)
     assert short.converged_ is False
     assert short.n_iter_ == 5
@@ -286,7 +341,9 @@ def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
 
 
 def test_pairs_are_numbered_by_query_and_item():
-    log = ClickLog([[2, 0], [1, 2], [0, 2]], np.zeros((3, 2)), [1, 0, 1], ("a", "b", "c"), ("p", "q"))
+    log = ClickLog(
+        [[2, 0], [1, 2], [0, 2]], np.zeros((3, 2)), [1, 0, 1], ("a", "b", "c"), ("p", "q")
+    )
     index, labels = log.pairs()
     assert labels == [("p", "b"), ("p", "c"), ("q", "a"), ("q", "c")]
     assert index.tolist() == [[3, 2], [0, 1], [2, 3]]
@@ -334,14 +391,46 @@ def test_a_log_of_wrong_arrays_is_refused(arrays, message):
 
 # Log-likelihood per session, perplexity, perplexity by rank: from an independent implementation.
 REFERENCE = {
-    "CM": (-1.5358, 1.540882, "1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362"),
-    "DCM": (-3.77615, 1.441648, "1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653"),
-    "DCM EM": (-3.57026, 1.443947, "1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734"),
-    "SDBN": (-3.71286, 1.435931, "1.7760 1.7205 1.5680 1.4727 1.3945 1.3420 1.3072 1.2596 1.2635 1.2553"),
-    "PBM": (-3.52481, 1.433664, "1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517"),
-    "UBM": (-3.24050, 1.434168, "1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516"),
-    "DBN": (-3.30502, 1.438612, "1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680"),
-    "CCM": (-3.29240, 1.437128, "1.7728 1.7169 1.5703 1.4778 1.3961 1.3437 1.3087 1.2611 1.2654 1.2584"),
+    "CM": (
+        -1.5358,
+        1.540882,
+        "1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362",
+    ),
+    "DCM": (
+        -3.77615,
+        1.441648,
+        "1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653",
+    ),
+    "DCM EM": (
+        -3.57026,
+        1.443947,
+        "1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734",
+    ),
+    "SDBN": (
+        -3.71286,
+        1.435931,
+        "1.7760 1.7205 1.5680 1.4727 1.3945 1.3420 1.3072 1.2596 1.2635 1.2553",
+    ),
+    "PBM": (
+        -3.52481,
+        1.433664,
+        "1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517",
+    ),
+    "UBM": (
+        -3.24050,
+        1.434168,
+        "1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516",
+    ),
+    "DBN": (
+        -3.30502,
+        1.438612,
+        "1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680",
+    ),
+    "CCM": (
+        -3.29240,
+        1.437128,
+        "1.7728 1.7169 1.5703 1.4778 1.3961 1.3437 1.3087 1.2611 1.2654 1.2584",
+    ),
 }
 
 
@@ -352,11 +441,26 @@ def test_estimators_reach_the_reference_figures_to_the_printed_digits(yandex, na
     estimator = ALL[name]().fit(train)
     # The cascade model excludes several clicks; its figure is that of the other sessions.
     scored = test[test.clicks.sum(axis=1) <= 1] if name == "CM" else test
-    assert estimator.score(scored) == pytest.approx(likelihood, abs=5.1e-5 if name == "CM" else 5.1e-6)
+    assert estimator.score(scored) == pytest.approx(
+        likelihood, abs=5.1e-5 if name == "CM" else 5.1e-6
+    )
     assert estimator.perplexity(test) == pytest.approx(perplexity, abs=5.1e-7)
-    np.testing.assert_allclose(estimator.perplexity_by_rank(test), np.array(by_rank.split(), float), atol=5.1e-5)
+    np.testing.assert_allclose(
+        estimator.perplexity_by_rank(test), np.array(by_rank.split(), float), atol=5.1e-5
+    )
     if name == "PBM":
-        examination = [0.8112, 0.5592, 0.4635, 0.3859, 0.2932, 0.2595, 0.2420, 0.1960, 0.2044, 0.1901]
+        examination = [
+            0.8112,
+            0.5592,
+            0.4635,
+            0.3859,
+            0.2932,
+            0.2595,
+            0.2420,
+            0.1960,
+            0.2044,
+            0.1901,
+        ]
         np.testing.assert_allclose(estimator.examination_, examination, atol=5.1e-5)
     if name == "DBN":
         assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
@@ -365,7 +469,9 @@ def test_estimators_reach_the_reference_figures_to_the_printed_digits(yandex, na
 def test_both_readers_see_the_same_sessions(yandex, data_folder):
     whole = read_yandex(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
     assert len(whole) == 56477 == sum(map(len, yandex))
-    np.testing.assert_array_equal(whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex))
+    np.testing.assert_array_equal(
+        whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex)
+    )
     assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
 
 
@@ -396,11 +502,15 @@ def sixty(queries):
             "DBN_perseverance": 0.99999,
             "CCM": [0.9, 0.8, 0.1],
         },
-        "queries": {query: {name: rng.random(10).tolist() for name in item_parameters} for query in queries},
+        "queries": {
+            query: {name: rng.random(10).tolist() for name in item_parameters} for query in queries
+        },
     }
 
 
-def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(log_file, convert):
+def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(
+    log_file, convert
+):
     path = log_file("sixty.json", json.dumps(sixty(["401", "1153"])))
     first, second = convert["yandex60"](path)
     assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
@@ -416,7 +526,9 @@ def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path, con
     content = sixty(["401"])
     path.write_text(json.dumps(content))
     (instance,) = convert["yandex60"](path)
-    assert instance.models["CCM"] == ClickChainModel(content["queries"]["401"]["CCM"], 0.9, 0.8, 0.1, 10)
+    assert instance.models["CCM"] == ClickChainModel(
+        content["queries"]["401"]["CCM"], 0.9, 0.8, 0.1, 10
+    )
     del content["shared"]["CCM"]
     path.write_text(json.dumps(content))
     (instance,) = convert["yandex60"](path)
@@ -425,7 +537,11 @@ def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path, con
 
 def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
     (tmp_path / "sixty.json").write_text(json.dumps(sixty(["401", "1153"])))
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [str(EXAMPLE), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")],
+    )
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UBM").n_positions == 5
@@ -449,7 +565,10 @@ def test_conversion_names_the_faulty_query(tmp_path, convert):
         convert["yandex60"](tmp_path / "absent.json")
 
 
-ADS = {"19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]}, "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]}}
+ADS = {
+    "19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]},
+    "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]},
+}
 
 
 def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch, convert):
@@ -457,7 +576,11 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch,
     first, second = convert["kdd_pbm"](tmp_path / "ads.json")
     assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
     assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [str(EXAMPLE), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")],
+    )
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
 
@@ -467,7 +590,10 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch,
     [
         ([1, 2], "ads.json is not the file of the advertising queries"),
         ({"7": {"thetas": [0.1, 0.2]}}, "ads.json, query 7: it has no 'kappas'"),
-        ({"7": {"thetas": [0.1, 1.2], "kappas": [1.0]}}, r"ads.json, query 7: attraction\[1\] is 1.2"),
+        (
+            {"7": {"thetas": [0.1, 1.2], "kappas": [1.0]}},
+            r"ads.json, query 7: attraction\[1\] is 1.2",
+        ),
         ({"7": 3}, "ads.json, query 7: "),
     ],
 )
@@ -481,7 +607,10 @@ def test_published_advertising_queries_are_read(data_folder, convert):
     path = data_folder / "kdd_pbm.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the advertising queries: {path} is absent")
-    sizes = {(len(instance.models["PBM"].attraction), instance.n_positions) for instance in convert["kdd_pbm"](path)}
+    sizes = {
+        (len(instance.models["PBM"].attraction), instance.n_positions)
+        for instance in convert["kdd_pbm"](path)
+    }
     assert sizes == {(n_items, 3) for n_items in (5, 6, 8, 11)}
 
 
@@ -502,7 +631,9 @@ def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_sea
         first, second, third = lists.T
         values = α[first] + go_on[first] * (α[second] + go_on[second] * α[third])
         model = instance.model("CCM", 3)
-        assert model.expected_reward(model.optimal_ranking()) == pytest.approx(values.max(), rel=0, abs=1e-12)
+        assert model.expected_reward(model.optimal_ranking()) == pytest.approx(
+            values.max(), rel=0, abs=1e-12
+        )
 
 
 def test_sixty_queries_reach_the_reference_rewards(queries):
@@ -511,7 +642,9 @@ def test_sixty_queries_reach_the_reference_rewards(queries):
     def mean(kind, n_positions, optimal):
         models = [instance.model(kind, n_positions) for instance in queries]
         lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
-        return np.mean([model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)])
+        return np.mean(
+            [model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)]
+        )
 
     for (kind, n_positions, optimal), reward in {
         ("CM", 5, True): 0.666278,

@@ -1,4 +1,6 @@
-"""Click logs as tables and files: what is written is read back, and what is malformed is refused in one line."""
+"""Click logs as tables and files: what is written is read back, and what is malformed is refused in
+one line.
+"""
 
 import gzip
 import math
@@ -18,8 +20,14 @@ from clickgym_logs.record import record
 def rows(log):
     """A log as ``(query, items, clicks)`` of each session, by labels."""
     return [
-        (log.query_labels[query], [log.item_labels[item] for item in items[:length]], clicks[:length].tolist())
-        for query, items, clicks, length in zip(log.queries, log.items, log.clicks, log.lengths.tolist(), strict=True)
+        (
+            log.query_labels[query],
+            [log.item_labels[item] for item in items[:length]],
+            clicks[:length].tolist(),
+        )
+        for query, items, clicks, length in zip(
+            log.queries, log.items, log.clicks, log.lengths.tolist(), strict=True
+        )
     ]
 
 
@@ -28,7 +36,10 @@ def some_log(**fields):
     return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"), **fields)
 
 
-PROPENSITIES = {"propensities": [[0.1, 0.2], [1.0, 1 / 3], [1e-9, 0.5]], "list_propensities": [0.01, 1.0, 1 / 7]}
+PROPENSITIES = {
+    "propensities": [[0.1, 0.2], [1.0, 1 / 3], [1e-9, 0.5]],
+    "list_propensities": [0.01, 1.0, 1 / 7],
+}
 
 # ------------------------------------------------------------------------------------------------------ logs in memory
 
@@ -62,7 +73,15 @@ def test_bad_propensities_are_refused(fields, message):
 
 def test_the_frame_is_tidy():
     frame = some_log(**PROPENSITIES).to_frame()
-    assert frame.columns == ["session", "query", "position", "item", "clicked", "propensity", "list_propensity"]
+    assert frame.columns == [
+        "session",
+        "query",
+        "position",
+        "item",
+        "clicked",
+        "propensity",
+        "list_propensity",
+    ]
     assert frame.row(3) == (1, "r", 2, "a", 0, 1 / 3, 1.0)
     assert some_log().to_frame().width == 5
 
@@ -85,7 +104,9 @@ def test_a_recorded_random_agent_has_the_propensities_it_shows():
 def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
     env = gym.make("DCMRank-v0")
     log = record(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
-    result = clickgym.run(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    result = clickgym.run(
+        clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4
+    )
     assert log.clicks.sum() == result.clicks[-1]
     assert log.propensities is None
     assert log.list_propensities is None
@@ -95,7 +116,10 @@ def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
 def test_wrappers_of_observations_change_nothing_in_what_is_recorded():
     plain = gym.make("PBMRank-v0")
     wrapped = gym.wrappers.DtypeObservation(gym.make("PBMRank-v0"), np.float64)
-    logs = [record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=1) for env in (plain, wrapped)]
+    logs = [
+        record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=1)
+        for env in (plain, wrapped)
+    ]
     assert logs[0].clicks.any()
     np.testing.assert_array_equal(logs[0].items, logs[1].items)
     np.testing.assert_array_equal(logs[0].clicks, logs[1].clicks)
@@ -120,7 +144,10 @@ def test_recording_refuses_what_it_cannot_record():
 
 
 def test_a_recorded_contextual_run_says_what_was_shown():
-    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=6,n_positions=3,n_features=5,n_pool=9,n_users=4,seed=1")
+    env = gym.make(
+        "ContextualPBMRank-v0",
+        instance="linear:n_items=6,n_positions=3,n_features=5,n_pool=9,n_users=4,seed=1",
+    )
     log = record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
     model = env.unwrapped.model
     assert (len(log.item_labels), len(log.query_labels)) == (9, 4)
@@ -130,7 +157,9 @@ def test_a_recorded_contextual_run_says_what_was_shown():
             np.testing.assert_array_equal(log.context[session, k], expected)
     assert log.propensities[0, 0] == 1 / 6
     assert log.list_propensities[0] == 1 / 120
-    result = clickgym.run(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0, engine="python")
+    result = clickgym.run(
+        clickgym.make_agent("Random", env, seed=0), env, 50, seed=0, engine="python"
+    )
     assert log.clicks.sum() == result.clicks[-1]
 
 
@@ -183,7 +212,16 @@ READ = [("q", ["a", "b"], [1, 0]), ("r", ["b"], [0])]
         SESSIONS.replace("5,q,1,a,1\n5,q,2,b,0\n", "5,q,2,b,0\n5,q,1,a,1\n"),
         pl.read_csv(SESSIONS.encode()).write_ndjson(),
     ],
-    ids=["commas", "tabs", "semicolons", "carriage returns", "words", "from 0", "positions in disorder", "JSON lines"],
+    ids=[
+        "commas",
+        "tabs",
+        "semicolons",
+        "carriage returns",
+        "words",
+        "from 0",
+        "positions in disorder",
+        "JSON lines",
+    ],
 )
 def test_tables_as_text(log_file, content):
     assert rows(read_log(log_file("log.csv", content))) == READ
@@ -191,22 +229,39 @@ def test_tables_as_text(log_file, content):
 
 
 def test_a_frame_with_other_names_and_types():
-    frame = pl.read_csv(SESSIONS.encode()).rename({"item": "doc"}).with_columns(pl.col("clicked").cast(pl.Boolean))
+    frame = (
+        pl.read_csv(SESSIONS.encode())
+        .rename({"item": "doc"})
+        .with_columns(pl.col("clicked").cast(pl.Boolean))
+    )
     assert rows(read_log(frame, columns={"item": "doc"})) == READ
     assert read_log(frame.drop("query"), columns={"item": "doc"}).query_labels == ("all",)
-    categories = frame.with_columns(pl.col("doc").cast(pl.Categorical), pl.col("query").cast(pl.Categorical))
+    categories = frame.with_columns(
+        pl.col("doc").cast(pl.Categorical), pl.col("query").cast(pl.Categorical)
+    )
     assert rows(read_log(categories, columns={"item": "doc"})) == READ
 
 
 def test_sessions_whose_rows_are_apart_are_sorted_by_their_names():
-    frame = pl.DataFrame({"session": [10, 9, 10, 9], "position": [1, 1, 2, 2], "item": list("abcd"), "clicked": [1, 0, 0, 0]})
+    frame = pl.DataFrame(
+        {
+            "session": [10, 9, 10, 9],
+            "position": [1, 1, 2, 2],
+            "item": list("abcd"),
+            "clicked": [1, 0, 0, 0],
+        }
+    )
     assert [items for _, items, _ in rows(read_log(frame))] == [["b", "d"], ["a", "c"]]
     named = frame.with_columns(pl.concat_str(pl.lit("s"), "session").alias("session"))
     assert [items for _, items, _ in rows(read_log(named))] == [["a", "c"], ["b", "d"]]
 
 
 def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
-    for name, part in (("b.csv", "7,q,1,c,0\n"), ("a.csv", "5,q,1,a,1\n5,q,2,b,0\n"), ("_c.csv", "8,q,1,x,0\n")):
+    for name, part in (
+        ("b.csv", "7,q,1,c,0\n"),
+        ("a.csv", "5,q,1,a,1\n5,q,2,b,0\n"),
+        ("_c.csv", "8,q,1,x,0\n"),
+    ):
         (tmp_path / name).write_text("session,query,position,item,clicked\n" + part)
     wanted = [("q", ["a", "b"], [1, 0]), ("q", ["c"], [0])]
     for source in (tmp_path, tmp_path / "[ab].csv", [tmp_path / "a.csv", tmp_path / "b.csv"]):
@@ -223,7 +278,10 @@ def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
         ("8,q,1,a,yes", "conversion from `str` to `i8` failed"),
         ("8,q,1,a,2", r"clicks\[2, 0\] is 2; expected an integer from 0 to 1"),
         ("8,q,x,a,0", "conversion from `str` to `i32` failed"),
-        ("8,q,1,a,0\n8,q,3,b,0", "the session '8' does not have each position from 1 on exactly once"),
+        (
+            "8,q,1,a,0\n8,q,3,b,0",
+            "the session '8' does not have each position from 1 on exactly once",
+        ),
         ("8,q,1,a,0\n8,q,1,b,0", "the session '8' does not have each position"),
         ("8,q,1,a,0\n8,r,2,b,0", "the session '8' has two values of query"),
         ("8,q,1,a,0\n8,q,2,a,0", r"items\[2\] shows the item 0 twice"),
@@ -256,7 +314,15 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
 
 @pytest.mark.parametrize("column", ["time", "list_propensity"])
 def test_what_belongs_to_a_session_is_one_value(column):
-    frame = pl.DataFrame({"session": [1, 1], "position": [1, 2], "item": ["a", "b"], "clicked": [0, 0], column: [0.5, 0.25]})
+    frame = pl.DataFrame(
+        {
+            "session": [1, 1],
+            "position": [1, 2],
+            "item": ["a", "b"],
+            "clicked": [0, 0],
+            column: [0.5, 0.25],
+        }
+    )
     with pytest.raises(ValueError, match=f"the session '1' has two values of {column}"):
         read_log(frame)
 
@@ -315,7 +381,9 @@ def test_a_malformed_line_of_yandex_is_named(log_file, line, message):
 
 @pytest.mark.parametrize("name", ["ratings.csv", "ratings.csv.gz", "ratings.parquet"])
 def test_ratings(tmp_path, name):
-    frame = pl.DataFrame({"userId": [7, 7, 3], "movieId": ["x", "y", "x"], "rating": [4.5, 1, 3], "when": [1, 2, 3]})
+    frame = pl.DataFrame(
+        {"userId": [7, 7, 3], "movieId": ["x", "y", "x"], "rating": [4.5, 1, 3], "when": [1, 2, 3]}
+    )
     path = tmp_path / name
     if name.endswith("parquet"):
         frame.write_parquet(path)
@@ -324,7 +392,11 @@ def test_ratings(tmp_path, name):
         path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     ratings = read_ratings(path)
     assert (ratings.user_labels, ratings.item_labels) == (("7", "3"), ("x", "y"))
-    assert (ratings.users.tolist(), ratings.items.tolist(), ratings.stars.tolist()) == ([0, 0, 1], [0, 1, 0], [4.5, 1.0, 3.0])
+    assert (ratings.users.tolist(), ratings.items.tolist(), ratings.stars.tolist()) == (
+        [0, 0, 1],
+        [0, 1, 0],
+        [4.5, 1.0, 3.0],
+    )
 
 
 @pytest.mark.parametrize(

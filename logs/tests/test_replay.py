@@ -1,4 +1,6 @@
-"""Replay of logged contextual data: both estimates against the truth, and what cannot be replayed."""
+"""Replay of logged contextual data: both estimates against the truth, and what cannot be
+replayed.
+"""
 
 import re
 from dataclasses import replace
@@ -21,7 +23,12 @@ class ByTheta(Agent):
     """Always shows the candidates of largest θᵀx."""
 
     def __init__(self, n_items, n_positions, theta):
-        self.n_items, self.n_positions, self.theta, self.updates = n_items, n_positions, np.asarray(theta), 0
+        self.n_items, self.n_positions, self.theta, self.updates = (
+            n_items,
+            n_positions,
+            np.asarray(theta),
+            0,
+        )
 
     def rank(self, observation):
         return np.argsort(-(observation["features"] @ self.theta))[: self.n_positions]
@@ -39,23 +46,34 @@ def long_log(prefix):
 
 
 def random_log(prefix, sessions, seed, n_positions=4):
-    env = gym.make(f"Contextual{prefix}Rank-v0", instance=FAMILY.format(n_positions), reward="any_click")
-    return clickgym_logs.record(clickgym.make_agent("Random", env, seed=seed), env, sessions, seed=seed), env.unwrapped.model
+    env = gym.make(
+        f"Contextual{prefix}Rank-v0", instance=FAMILY.format(n_positions), reward="any_click"
+    )
+    return clickgym_logs.record(
+        clickgym.make_agent("Random", env, seed=seed), env, sessions, seed=seed
+    ), env.unwrapped.model
 
 
 # Replay does not depend on the click model: one of them is quick, the others slow.
 @pytest.mark.parametrize("prefix", ["UBM", *slow("CM", "PBM", "DCM")])
 @pytest.mark.parametrize("n_positions", [1, 2])
 def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
-    """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm in 2 million."""
+    """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm
+    in 2 million.
+    """
     log, model = long_log(prefix)
     agent = ByTheta(4, n_positions, model.theta)
     result = clickgym_logs.replay(agent, log)
     users = model.with_positions(n_positions)
-    truth = np.mean([
-        users.at(features).expected_reward(agent.rank({"features": features})) for features in log.context[:2000]
-    ])  # fmt: skip
-    noise = 1.0 / np.sqrt(2000)  # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
+    truth = np.mean(
+        [
+            users.at(features).expected_reward(agent.rank({"features": features}))
+            for features in log.context[:2000]
+        ]
+    )
+    noise = 1.0 / np.sqrt(
+        2000
+    )  # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
     assert abs(result.value - truth) < 5 * (result.standard_error + 0.3 * noise)
     assert abs(result.weighted_value - truth) < 5 * (result.weighted_standard_error + 0.3 * noise)
     assert result.value > result.on_policy + 5 * result.standard_error
@@ -66,7 +84,9 @@ def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
 
 
 class Recording(ByTheta):
-    """Ranks and learns as C2UCB, and notes for each session what it saw, its list, and what it was taught, if anything."""
+    """Ranks and learns as C2UCB, and notes for each session what it saw, its list, and what it was
+    taught, if anything.
+    """
 
     def __init__(self, n_items, n_positions):
         super().__init__(n_items, n_positions, [0])
@@ -94,8 +114,12 @@ def test_an_agent_is_taught_the_clicks_of_the_sessions_whose_list_is_its_own(n_p
     result = clickgym_logs.replay(agent, log)
     taught = []
     assert len(agent.sessions) == len(log)
-    for context, clicks, (features, ranking, told) in zip(log.context, log.clicks, agent.sessions, strict=True):
-        assert sorted(features.tolist()) == sorted(context.tolist()), "the candidates of the session"
+    for context, clicks, (features, ranking, told) in zip(
+        log.context, log.clicks, agent.sessions, strict=True
+    ):
+        assert sorted(features.tolist()) == sorted(context.tolist()), (
+            "the candidates of the session"
+        )
         own = np.array_equal(features[ranking], context[:n_positions])
         assert told == (clicks[:n_positions].tolist() if own else None)
         taught += [sum(told)] if own else []
@@ -105,17 +129,21 @@ def test_an_agent_is_taught_the_clicks_of_the_sessions_whose_list_is_its_own(n_p
 
 @pytest.mark.slow  # by the test above, an agent learns from what the log says, and from all of it
 def test_a_learning_agent_earns_in_replay_what_it_earns_online():
-    """Clicks in the first 150 sessions, 40 runs each way; equal means within 5 standard errors of their difference. An agent of
-    one position: a quarter of the sessions of a log agree with it, so that 900 are enough.
+    """Clicks in the first 150 sessions, 40 runs each way; equal means within 5 standard errors of
+    their difference. An agent of one position: a quarter of the sessions of a log agree with it, so
+    that 900 are enough.
 
-    The random agent's clicks are far from both, so that an agent that learned more or less in replay would be noticed.
+    The random agent's clicks are far from both, so that an agent that learned more or less in
+    replay would be noticed.
     """
     online, replayed, blind = [], [], []
     env = gym.make("ContextualUBMRank-v0", instance=FAMILY.format(1))
     for run in range(40):
         agent = clickgym.agents.C2UCB(4, 1, n_features=6, alpha=0.3, seed=run)
         online.append(clickgym.run(agent, env, 150, seed=run).clicks[-1])
-        blind.append(clickgym.run(clickgym.agents.Random(4, 1, seed=run), env, 150, seed=run).clicks[-1])
+        blind.append(
+            clickgym.run(clickgym.agents.Random(4, 1, seed=run), env, 150, seed=run).clicks[-1]
+        )
         log, _ = random_log("UBM", 900, seed=1000 + run)
         agent = clickgym.agents.C2UCB(4, 1, n_features=6, alpha=0.3, seed=run)
         rewards = clickgym_logs.replay(agent, log, seed=run).rewards
@@ -154,9 +182,21 @@ def test_what_cannot_be_replayed_is_named():
     given = partial(replace, log)
     for ranker, records, message in (
         (agent, given(context=None), "the log has no context"),
-        (agent, given(list_propensities=None), "the list propensities are not known; expected the same for all sessions"),
-        (agent, given(list_propensities=np.linspace(0.1, 0.2, 30)), "the list propensities range from 0.1 to 0.2"),
-        (agent, given(list_propensities=np.ones(30)), "the list propensities are 1; expected at most 1/4! = 0.0416667"),
+        (
+            agent,
+            given(list_propensities=None),
+            "the list propensities are not known; expected the same for all sessions",
+        ),
+        (
+            agent,
+            given(list_propensities=np.linspace(0.1, 0.2, 30)),
+            "the list propensities range from 0.1 to 0.2",
+        ),
+        (
+            agent,
+            given(list_propensities=np.ones(30)),
+            "the list propensities are 1; expected at most 1/4! = 0.0416667",
+        ),
         (ByTheta(5, 2, model.theta), log, "the agent ranks 5 items; expected n_items = 4"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):

@@ -1,10 +1,22 @@
-"""Lists of unequal length: below the end of a list nothing is examined, in every estimator, score and off-policy estimator."""
+"""Lists of unequal length: below the end of a list nothing is examined, in every estimator, score
+and off-policy estimator.
+"""
 
 import itertools
 
 import numpy as np
 import pytest
-from test_evaluation import HOLDS, MODELS, TARGETS, K, click_log, every_session, logging_policy, model_of, users
+from test_evaluation import (
+    HOLDS,
+    MODELS,
+    TARGETS,
+    K,
+    click_log,
+    every_session,
+    logging_policy,
+    model_of,
+    users,
+)
 from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, penalised, small_log
 
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
@@ -29,7 +41,13 @@ from clickgym_logs import (
 def cut(log, lengths):
     """The log with lists of the given lengths: what was below their ends has not been shown."""
     shown = np.arange(log.n_positions) < np.asarray(lengths)[:, None]
-    return ClickLog(np.where(shown, log.items, -1), log.clicks * shown, log.queries, log.item_labels, log.query_labels)
+    return ClickLog(
+        np.where(shown, log.items, -1),
+        log.clicks * shown,
+        log.queries,
+        log.item_labels,
+        log.query_labels,
+    )
 
 
 def unequal_log(seed, n_sessions=60):
@@ -37,7 +55,13 @@ def unequal_log(seed, n_sessions=60):
     return cut(log, np.random.default_rng(seed).integers(1, 4, n_sessions))
 
 
-HAND = ClickLog([[0, 1, 2], [1, 0, -1], [2, -1, -1]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]], [0, 0, 0], ("a", "b", "c"), ("q",))
+HAND = ClickLog(
+    [[0, 1, 2], [1, 0, -1], [2, -1, -1]],
+    [[0, 1, 0], [1, 0, 0], [0, 0, 0]],
+    [0, 0, 0],
+    ("a", "b", "c"),
+    ("q",),
+)
 
 # ---------------------------------------------------------------------------------------------------------------- the log
 
@@ -46,15 +70,26 @@ def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
     assert HAND.lengths.tolist() == [3, 2, 1]
     assert HAND.pairs()[0].tolist() == [[0, 1, 2], [1, 0, -1], [2, -1, -1]]
     rows = HAND.to_frame().select("session", "position", "item", "clicked").rows()
-    assert rows == [(0, 1, "a", 0), (0, 2, "b", 1), (0, 3, "c", 0), (1, 1, "b", 1), (1, 2, "a", 0), (2, 1, "c", 0)]
+    assert rows == [
+        (0, 1, "a", 0),
+        (0, 2, "b", 1),
+        (0, 3, "c", 0),
+        (1, 1, "b", 1),
+        (1, 2, "a", 0),
+        (2, 1, "c", 0),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("items", "clicks"), [([[-1, 0]], [[0, 0]]), ([[-1, -1]], [[0, 0]]), ([[0, -1]], [[0, 1]])],
+    ("items", "clicks"),
+    [([[-1, 0]], [[0, 0]]), ([[-1, -1]], [[0, 0]]), ([[0, -1]], [[0, 1]])],
     ids=["hole", "nothing", "a click below the end"],
-)  # fmt: skip
+)
 def test_lists_end_once(items, clicks):
-    with pytest.raises(ValueError, match=r"^items\[1\] is .* with the clicks .*; expected one item or more, then -1"):
+    with pytest.raises(
+        ValueError,
+        match=r"^items\[1\] is .* with the clicks .*; expected one item or more, then -1",
+    ):
         ClickLog([[0, 1], *items], [[0, 0], *clicks], [0, 0], ("a", "b"), ("q",))
 
 
@@ -63,7 +98,12 @@ def test_lists_end_once(items, clicks):
 
 def test_closed_forms_by_hand():
     # Examined down to the first click, or to the end of the list: a twice (once above a click), b twice, c once.
-    assert CMEstimator().fit(HAND).attraction_.tolist() == [(1 + 0) / (2 + 1), (1 + 2) / (2 + 2), (1 + 0) / (2 + 1), 0.5]
+    assert CMEstimator().fit(HAND).attraction_.tolist() == [
+        (1 + 0) / (2 + 1),
+        (1 + 2) / (2 + 2),
+        (1 + 0) / (2 + 1),
+        0.5,
+    ]
     sdbn = SDBNEstimator().fit(HAND)
     assert sdbn.attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
     assert sdbn.satisfaction_.tolist() == [0.5, 3 / 4, 0.5, 0.5]
@@ -71,10 +111,14 @@ def test_closed_forms_by_hand():
 
 
 def test_one_step_of_the_position_based_model_by_hand():
-    """From 0.5: a click was examined and attractive, a skip each with probability (1/2 - 1/4)/(3/4) = 1/3."""
+    """From 0.5: a click was examined and attractive, a skip each with probability (1/2 - 1/4)/(3/4)
+    = 1/3.
+    """
     fitted = PBMEstimator(iterations=1).fit(HAND)
     third = 1 / 3
-    np.testing.assert_allclose(fitted.attraction_[:3], [(1 + 2 * third) / 4, (1 + 2) / 4, (1 + 2 * third) / 4])
+    np.testing.assert_allclose(
+        fitted.attraction_[:3], [(1 + 2 * third) / 4, (1 + 2) / 4, (1 + 2 * third) / 4]
+    )
     # Position 1: a click and two skips; position 2: a click and a skip; position 3: a skip, of the one list that has it.
     expected = [(1 + 1 + 2 * third) / 5, (1 + 1 + third) / 4, (1 + third) / 3]
     np.testing.assert_allclose(fitted.examination_, expected)
@@ -84,13 +128,21 @@ def test_one_step_of_the_position_based_model_by_hand():
 def test_a_position_that_no_list_has_changes_nothing(name):
     log = small_log(3)
     wide = cut(
-        ClickLog(np.hstack([log.items, log.items[:, :1] * 0 + 5]), np.hstack([log.clicks, log.clicks[:, :1] * 0]),
-                 log.queries, (*log.item_labels, "never"), log.query_labels), [3] * 60,
-    )  # fmt: skip
+        ClickLog(
+            np.hstack([log.items, log.items[:, :1] * 0 + 5]),
+            np.hstack([log.clicks, log.clicks[:, :1] * 0]),
+            log.queries,
+            (*log.item_labels, "never"),
+            log.query_labels,
+        ),
+        [3] * 60,
+    )
     narrow, padded = ALL[name]().fit(log), ALL[name]().fit(wide)
     np.testing.assert_array_equal(padded.attraction_, narrow.attraction_)
     np.testing.assert_array_equal(padded.log_likelihood(wide), narrow.log_likelihood(log))
-    np.testing.assert_array_equal(padded.perplexity_by_rank(wide), [*narrow.perplexity_by_rank(log), np.nan])
+    np.testing.assert_array_equal(
+        padded.perplexity_by_rank(wide), [*narrow.perplexity_by_rank(log), np.nan]
+    )
     assert padded.perplexity(wide) == narrow.perplexity(log)
 
 
@@ -110,12 +162,22 @@ def test_a_short_list_is_as_probable_as_all_that_may_follow_it(name):
     for session in range(12):
         one = log[[session]]
         n = int(one.lengths[0])
-        below = np.array(list(itertools.product([0, 1], repeat=3 - n)), np.int8).reshape(2 ** (3 - n), 3 - n)
+        below = np.array(list(itertools.product([0, 1], repeat=3 - n)), np.int8).reshape(
+            2 ** (3 - n), 3 - n
+        )
         rest = np.setdiff1d(np.arange(5), one.items[0])[: 3 - n]
         ranking = [*one.items[0, :n], *rest]
         clicks = np.hstack([np.repeat(one.clicks[:, :n], len(below), axis=0), below])
-        every = ClickLog([ranking] * len(below), clicks, [one.queries[0]] * len(below), log.item_labels, log.query_labels)
-        assert np.exp(estimator.score(one)) == pytest.approx(np.exp(estimator.log_likelihood(every)).sum(), abs=1e-12)
+        every = ClickLog(
+            [ranking] * len(below),
+            clicks,
+            [one.queries[0]] * len(below),
+            log.item_labels,
+            log.query_labels,
+        )
+        assert np.exp(estimator.score(one)) == pytest.approx(
+            np.exp(estimator.log_likelihood(every)).sum(), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -151,7 +213,9 @@ def every_session_of_every_length(model):
     """Each session of the enumeration cut to each length, all lengths alike."""
     log, probabilities = every_session(model, logging_policy())
     logs = [cut(log, [n] * len(log)) for n in LENGTHS]
-    items, clicks = (np.concatenate([getattr(part, name) for part in logs]) for name in ("items", "clicks"))
+    items, clicks = (
+        np.concatenate([getattr(part, name) for part in logs]) for name in ("items", "clicks")
+    )
     return click_log(items, clicks), np.tile(probabilities, K) / K
 
 
@@ -160,7 +224,8 @@ def value(model, policy, reward="clicks", cutoff=K):
     return np.mean(
         [
             sum(
-                p * model.expected_reward(ranking, reward, min(n, cutoff)) for ranking, p in zip(*policy.support(), strict=True)
+                p * model.expected_reward(ranking, reward, min(n, cutoff))
+                for ranking, p in zip(*policy.support(), strict=True)
             )
             for n in LENGTHS
         ]
@@ -173,21 +238,34 @@ def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, tar
     log, probabilities = every_session_of_every_length(users(name))
     model = model_of(name, estimator)
     for more in ({}, {"cutoff": 2}):
-        values, weights = contributions(log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more)
-        assert probabilities @ values.sum(axis=1) == pytest.approx(value(users(name), TARGETS[target], **more), abs=1e-10)
+        values, weights = contributions(
+            log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more
+        )
+        assert probabilities @ values.sum(axis=1) == pytest.approx(
+            value(users(name), TARGETS[target], **more), abs=1e-10
+        )
         assert probabilities @ weights == pytest.approx(1.0, abs=1e-10)
 
 
-@pytest.mark.parametrize(("reward", "name", "estimator"), [
-    ("any_click", "ubm", "ips"), ("any_click", "dcm", "cascade"),
-    ("satisfaction", "dcm", "dcm"), ("satisfaction", "dbn", "dbn"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reward", "name", "estimator"),
+    [
+        ("any_click", "ubm", "ips"),
+        ("any_click", "dcm", "cascade"),
+        ("satisfaction", "dcm", "dcm"),
+        ("satisfaction", "dbn", "dbn"),
+    ],
+)
 def test_other_rewards(reward, name, estimator):
     log, probabilities = every_session_of_every_length(users(name))
     model = users(name) if estimator == name else None
     target = TARGETS["lists"]
-    values, _ = contributions(log, target, estimator, logging=logging_policy(), model=model, reward=reward)
-    assert probabilities @ values.sum(axis=1) == pytest.approx(value(users(name), target, reward), abs=1e-10)
+    values, _ = contributions(
+        log, target, estimator, logging=logging_policy(), model=model, reward=reward
+    )
+    assert probabilities @ values.sum(axis=1) == pytest.approx(
+        value(users(name), target, reward), abs=1e-10
+    )
 
 
 SHORT = click_log([[0, 1], [1, 0], [2, -1], [0, -1]], [[1, 0], [0, 1], [1, 0], [0, 0]])
@@ -204,11 +282,17 @@ def test_weights_of_lists_and_prefixes_by_hand():
 
 
 def test_recorded_propensities_of_short_lists():
-    log = click_log(SHORT.items, SHORT.clicks, propensities=[[0.5, 0.5], [0.25, 0.5], [0.25, 1], [0.5, 1]],
-                    list_propensities=[0.25, 0.25, 0.125, 0.5])  # fmt: skip
+    log = click_log(
+        SHORT.items,
+        SHORT.clicks,
+        propensities=[[0.5, 0.5], [0.25, 0.5], [0.25, 1], [0.5, 1]],
+        list_propensities=[0.25, 0.25, 0.125, 0.5],
+    )
     target = FixedPolicy([0, 1])
     assert contributions(log, target, "ips")[1].ravel() == pytest.approx([4, 0, 0, 2])
-    np.testing.assert_allclose(contributions(log, target, "item-position")[1], [[2, 2], [0, 0], [0, 1], [2, 1]])
+    np.testing.assert_allclose(
+        contributions(log, target, "item-position")[1], [[2, 2], [0, 0], [0, 1], [2, 1]]
+    )
 
 
 def test_the_empirical_policy_is_that_of_the_lists_that_have_a_position():
@@ -225,7 +309,9 @@ def test_the_empirical_policy_is_that_of_the_lists_that_have_a_position():
 
 
 def test_examinations_of_short_lists_by_hand():
-    """Of four sessions two have the second position: X under the fixed list is 1 for its first item, χ_2 / 2 for its second."""
+    """Of four sessions two have the second position: X under the fixed list is 1 for its first
+    item, χ_2 / 2 for its second.
+    """
     model = PositionBasedModel([0.5, 0.5, 0.5], [1.0, 0.4])
     target = FixedPolicy([0, 1])
     shown = np.array([1 + 1 + 0.4, 1 + 0.4, 1.0]) / 4  # of a, b and c, per session of the log
@@ -252,12 +338,21 @@ def test_a_query_whose_lists_are_all_short_needs_no_position_below():
     log = click_log([[0, -1], [1, -1]], [[1, 0], [0, 0]])
     logging = ListPolicy([[0, 1], [1, 0]], [0.5, 0.5])
     for estimator in ("ips", "cascade", "item-position"):
-        assert evaluate(log, FixedPolicy([0, 1]), estimator, logging=logging, bootstrap=10).value == 1.0
-        assert evaluate(log, FixedPolicy([0, 1]), estimator, logging=empirical_policies(log), bootstrap=10).value == 1.0
+        assert (
+            evaluate(log, FixedPolicy([0, 1]), estimator, logging=logging, bootstrap=10).value
+            == 1.0
+        )
+        assert (
+            evaluate(
+                log, FixedPolicy([0, 1]), estimator, logging=empirical_policies(log), bootstrap=10
+            ).value
+            == 1.0
+        )
 
 
 @pytest.mark.parametrize(
-    ("lists", "message"), [([[-1, 0]], "has -1 at the first position, or above an item"), ([[0, 0]], "an item twice")]
+    ("lists", "message"),
+    [([[-1, 0]], "has -1 at the first position, or above an item"), ([[0, 0]], "an item twice")],
 )
 def test_lists_of_a_policy_end_once(lists, message):
     with pytest.raises(ValueError, match=message):

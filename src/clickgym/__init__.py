@@ -1,4 +1,6 @@
-"""clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to rank from clicks."""
+"""clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to
+rank from clicks.
+"""
 
 from . import _interrupts  # noqa: F401  (before what takes a second to load)
 
@@ -51,11 +53,20 @@ _LATER = {
     "tune": ".runner.tuning",
 }
 _ROOMS = {"runner"}
-_OURS = {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER.keys() - _ROOMS}
+_OURS = {
+    "RecordRegret",
+    "RecordVectorRegret",
+    "__version__",
+    "envs",
+    "register",
+    *_LATER.keys() - _ROOMS,
+}
 __all__ = sorted(_OURS)
 
 
-if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
+if (
+    not TYPE_CHECKING
+):  # or every name would be an object to a type checker, also one that there is not
     __getattr__ = loader(__name__, _LATER)
 
 

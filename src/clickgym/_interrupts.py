@@ -1,6 +1,7 @@
 """Ctrl-C before a command has begun or after it has ended: the process exits at once and silently.
 
-The package imports this module first of all, for its other imports take a second. In between, `interruptible` rules.
+The package imports this module first of all, for its other imports take a second. In between,
+`interruptible` rules.
 """
 
 import os

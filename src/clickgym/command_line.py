@@ -1,7 +1,9 @@
-"""Command line: the table of commands, each loaded when it is called, and the one-line messages of what they raise.
+"""Command line: the table of commands, each loaded when it is called, and the one-line messages of
+what they raise.
 
-Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function, and prints. Other packages
-add commands as entry points of the group `PLUGS`, ``name = "module:function"``.
+Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function,
+and prints. Other packages add commands as entry points of the group `PLUGS`, ``name =
+"module:function"``.
 """
 
 from __future__ import annotations
@@ -39,15 +41,22 @@ COMMANDS = {
         "runner:show",
         "Describe an agent, environment, instance or metric: its parameters, its paper and what it needs.",
     ),
-    "run": ("runner:run", "Run every agent in every environment, and write a table and a figure of the regret."),
+    "run": (
+        "runner:run",
+        "Run every agent in every environment, and write a table and a figure of the regret.",
+    ),
     "tune": (
         "runner:tune",
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
-    "report": ("runner:report", "Write the table, the figure and a page of the results in a folder."),
+    "report": (
+        "runner:report",
+        "Write the table, the figure and a page of the results in a folder.",
+    ),
 }
-"""The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room; and the
-first line of its docstring."""
+"""The commands in the order of the help text: the room and the function of each, in
+``commands/NAME.py`` of the room; and the first line of its docstring.
+"""
 
 
 @cache
@@ -65,12 +74,15 @@ def _package(plug: EntryPoint) -> str:
 
 
 class _Commands(TyperGroup):
-    """The commands of `COMMANDS` and of other packages; the help text needs no module, and that of a command loads when it is
-    called."""
+    """The commands of `COMMANDS` and of other packages; the help text needs no module, and that of
+    a command loads when it is called.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+        self.commands = {
+            name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()
+        }
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *sorted(_plugged())]
@@ -93,7 +105,9 @@ def _load(name: str) -> Any:
 def _function(name: str) -> Any:
     if name in COMMANDS:
         room, _, function = COMMANDS[name][0].partition(":")
-        return getattr(import_module(f".{room}.commands.{name.replace('-', '_')}", __package__), function)
+        return getattr(
+            import_module(f".{room}.commands.{name.replace('-', '_')}", __package__), function
+        )
     try:
         return _plugged()[name].load()
     except Exception as error:  # code of others
@@ -125,15 +139,23 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def clickgym(
-    show_version: Annotated[bool, typer.Option(
-        "--version", is_eager=True, callback=_version, help="Print the version and exit.",
-    )] = False,
-) -> None:  # fmt: skip
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=_version,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
     """Compare algorithms that learn to rank from clicks."""
 
 
 def _spread(words: Sequence[str], repeatable: Container[str]) -> tuple[list[str], str | None]:
-    """The words with a flag before each of its values, and the flag that the last of them belong to."""
+    """The words with a flag before each of its values, and the flag that the last of them belong
+    to.
+    """
     spread: list[str] = []
     flag, first = None, False
     for position, word in enumerate(words):
@@ -156,7 +178,9 @@ def one_line_warnings() -> Iterator[None]:
     """Print warnings in one line, without the place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors().print(f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False)
+        errors().print(
+            f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False
+        )
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -164,13 +188,20 @@ def one_line_warnings() -> Iterator[None]:
 
 
 class _Command(TyperCommand):
-    """Says in one line what went wrong; and takes several values after one flag: ``--agents A B`` is ``--agents A --agents B``.
+    """Says in one line what went wrong; and takes several values after one flag: ``--agents A B``
+    is ``--agents A --agents B``.
 
-    A command that plays sessions leaves in ``context.obj`` the `Progress` that tells whether they were begun, and what is kept.
+    A command that plays sessions leaves in ``context.obj`` the `Progress` that tells whether they
+    were begun, and what is kept.
     """
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        repeatable = {
+            name
+            for option in self.params
+            if getattr(option, "multiple", False)
+            for name in option.opts
+        }
         words, flag = _spread(args, repeatable)
         if flag is not None:
             ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
@@ -188,8 +219,11 @@ class _Command(TyperCommand):
         raise typer.Exit(_fail(message, code) if message is not None else code)
 
 
-def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[str | None, int] | None:
-    """What went wrong, if that is to be said, and the exit code; None for a fault of code, which is raised.
+def _fault(
+    error: BaseException, progress: Progress | None, out: Any
+) -> tuple[str | None, int] | None:
+    """What went wrong, if that is to be said, and the exit code; None for a fault of code, which is
+    raised.
 
     Args:
         error: what the command raised.
@@ -218,7 +252,9 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
 
 
 def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
-    """The same once sessions are played: it is not the input any more, and whoever wrote the agent wants to see where."""
+    """The same once sessions are played: it is not the input any more, and whoever wrote the agent
+    wants to see where.
+    """
     resumed = f"{kept}, and the same command resumes it"
     match error:
         case SessionError():
@@ -239,8 +275,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed, the disk is full, or no
-        more can be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
+        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed,
+        the disk is full, or no more can be written; 2 for wrong input; 130 after Ctrl-C. What is
+        wrong is named in one line on stderr.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -259,7 +296,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_of_output(error: Exception) -> bool:
-    """Whether it is what standard output says on a full disk; files are written elsewhere, and named."""
+    """Whether it is what standard output says on a full disk; files are written elsewhere, and
+    named.
+    """
     return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 

@@ -17,14 +17,26 @@ OWN = {"horizon": 1000, "n_features": 2, "n_states": 2}
 TOLD = {"examination": [1.0, 0.7, 0.4], "ranking": [0, 1, 2]}
 BROWSING = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.4, 0.5, 0.7]]
 
-LAST_LIST = {"RankedExp3", "RankedKLUCB", "BatchRank", "TopRank", "UniRank", "BubbleRank", "PDGD", "CascadeVI"}
+LAST_LIST = {
+    "RankedExp3",
+    "RankedKLUCB",
+    "BatchRank",
+    "TopRank",
+    "UniRank",
+    "BubbleRank",
+    "PDGD",
+    "CascadeVI",
+}
 """The agents that learn only from the list before the clicks."""
 # Of an agent that needs it, which arguments have no default, and what it refuses to do without.
 NEEDED = {
-    "nothing": (set(), None), "a list": ({"ranking"}, None), "examination": ({"examination"}, None),
-    "features": ({"n_features"}, "features"), "features and examination": ({"n_features", "examination"}, "features"),
+    "nothing": (set(), None),
+    "a list": ({"ranking"}, None),
+    "examination": ({"examination"}, None),
+    "features": ({"n_features"}, "features"),
+    "features and examination": ({"n_features", "examination"}, "features"),
     "state": ({"n_states"}, "state"),
-}  # fmt: skip
+}
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 by_name = pytest.mark.parametrize("name", EVERY)
 
@@ -57,7 +69,11 @@ def test_an_agent_cannot_be_without_what_it_needs(name):
     required, seen = NEEDED[needs(EVERY[name])]
     of_users = {"ranking", "examination", "n_features", "n_states"}
     arguments = arguments_of(name)
-    optional = {key for key, parameter in inspect.signature(EVERY[name]).parameters.items() if parameter.default is None}
+    optional = {
+        key
+        for key, parameter in inspect.signature(EVERY[name]).parameters.items()
+        if parameter.default is None
+    }
     for key in (of_users - optional) & arguments.keys():
         rest = {other: value for other, value in arguments.items() if other != key}
         assert key in required
@@ -76,9 +92,13 @@ def test_impossible_clicks_and_lists_teach_nothing(name):
     before = plain(agent.state)
     cut_off = ", or -1" if agent.learns_from_any_list else ""
     for clicks in ([0, -1, 1], [0, 2, 0], [0, 1], [0, 0.5, 0]):
-        with pytest.raises(ValueError, match=f"clicks are .*; expected 0 or 1 for each of the 3 positions{cut_off}"):
+        with pytest.raises(
+            ValueError, match=f"clicks are .*; expected 0 or 1 for each of the 3 positions{cut_off}"
+        ):
             agent.update(seen, ranking, clicks)
-    with pytest.raises(ValueError, match="again" if agent.learns_from_any_list else "update got the list"):
+    with pytest.raises(
+        ValueError, match="again" if agent.learns_from_any_list else "update got the list"
+    ):
         agent.update(seen, [0, 1, 1], [0, 1, 0])
     assert plain(agent.state) == before
     agent.update(seen, ranking, [0, 1, 0])
@@ -105,10 +125,20 @@ def test_a_loaded_agent_takes_the_clicks_on_the_last_list_and_goes_on(name, tmp_
 @by_name
 def test_lists_of_others_and_logs_are_learned_or_refused(name):
     agent, twin, seen = made(name), made(name), observed()
-    lists, clicks = np.array([[3, 1, 5], [0, 2, 4], [5, 0, 1]]), np.array([[0, 1, 0], [1, 0, -1], [0, 0, 0]])
-    log = SimpleNamespace(rankings=lists, clicks=clicks, context=np.stack([seen["features"][shown] for shown in lists]))
+    lists, clicks = (
+        np.array([[3, 1, 5], [0, 2, 4], [5, 0, 1]]),
+        np.array([[0, 1, 0], [1, 0, -1], [0, 0, 0]]),
+    )
+    log = SimpleNamespace(
+        rankings=lists,
+        clicks=clicks,
+        context=np.stack([seen["features"][shown] for shown in lists]),
+    )
     if not agent.learns_from_any_list:
-        with pytest.raises(ValueError, match=f"{name} cannot learn from a log: it learns only from its own last list"):
+        with pytest.raises(
+            ValueError,
+            match=f"{name} cannot learn from a log: it learns only from its own last list",
+        ):
             agent.learn(log)
         with pytest.raises(ValueError, match="update got the list"):
             agent.update(seen, lists[0], clicks[0])

@@ -1,4 +1,6 @@
-"""What every agent of the registry must do beyond the interface, which `tests/runner/test_check_agent.py` checks."""
+"""What every agent of the registry must do beyond the interface, which
+`tests/runner/test_check_agent.py` checks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from scipy.stats import chisquare, ks_2samp
 from slow import slow
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
+from clickgym.agents import (
+    AGENTS,
+    CONTEXTUAL_AGENTS,
+    PBMUCB,
+    BatchRank,
+    CompiledAgent,
+    EpsilonGreedy,
+    Fixed,
+    TopRank,
+)
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
 
 PBM = MODELS["PBM"]
@@ -24,7 +35,10 @@ PBM = MODELS["PBM"]
 
 def state_of(agent: CompiledAgent) -> dict[str, object]:
     """All that determines what an agent does next, comparable with ==."""
-    return plain(agent.state) | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
+    return plain(agent.state) | {
+        "generator": agent.rng.bit_generator.state,
+        "ranking": agent.ranking.tolist(),
+    }
 
 
 def lists(agent: CompiledAgent, model: ClickModel, n: int, seed: int = 0) -> list[list[int]]:
@@ -54,7 +68,8 @@ def test_learns_a_trivial_problem(name):
     model = PositionBasedModel([0.05, 0.9, 0.1, 0.7, 0.05], [1.0, 0.6])
     env, horizon = ClickEnv(model), 100_000
     regret = {
-        agent: clickgym.run(make(agent, model, horizon=horizon), env, horizon, seed=1).regret[-1] for agent in (name, "Random")
+        agent: clickgym.run(make(agent, model, horizon=horizon), env, horizon, seed=1).regret[-1]
+        for agent in (name, "Random")
     }
     assert regret[name] < 0.25 * regret["Random"]
     assert regret[name] == 0.0 or name != "Oracle"
@@ -70,7 +85,9 @@ def test_different_seeds_differ(name):
 
 @pytest.mark.parametrize("name", RANDOMISED)
 def test_first_list_is_uniform(name):
-    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm rate 1e-5 per agent."""
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm
+    rate 1e-5 per agent.
+    """
     model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
     counts = Counter(tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600))
     assert chisquare([counts[r] for r in itertools.permutations(range(4), 2)]).pvalue > 1e-5
@@ -80,7 +97,9 @@ ORDERS = {"up": [0, 1, 2, 3, 4, 5], "down": [5, 4, 3, 2, 1, 0], "shuffled": [3, 
 
 
 RELABELLED = ("BatchRank", "EpsilonGreedy", "PBMTS", "TopRank")
-"""Agents that split late, and some that the quick tests of `check_agent` leave out, which has a shorter test of the same."""
+"""Agents that split late, and some that the quick tests of `check_agent` leave out, which has a
+shorter test of the same.
+"""
 
 
 @pytest.mark.parametrize(
@@ -93,26 +112,35 @@ RELABELLED = ("BatchRank", "EpsilonGreedy", "PBMTS", "TopRank")
 def test_relabelled_items_give_the_same_regret(name, kind, labels):
     """Null: the law of the regret does not depend on which item has which number.
 
-    Two-sample Kolmogorov-Smirnov between attractions sorted up, sorted down and shuffled (another seed for every run), 200
-    runs each, after 40 and after 400 sessions; the horizon told to BatchRank and TopRank is 10, so that they split early.
-    2 lengths x 3 pairs x 2 models of each agent share a false-alarm rate of 1e-4; ties in the regret make it smaller still.
+    Two-sample Kolmogorov-Smirnov between attractions sorted up, sorted down and shuffled (another
+    seed for every run), 200 runs each, after 40 and after 400 sessions; the horizon told to
+    BatchRank and TopRank is 10, so that they split early. 2 lengths x 3 pairs x 2 models of each
+    agent share a false-alarm rate of 1e-4; ties in the regret make it smaller still.
     """
     alpha = 1e-4 / (2 * 3 * 2 * len(RANDOMISED))
     attraction = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.9])
     regret = {}
     for block, label in enumerate(labels):
         shuffled = attraction[ORDERS[label]]
-        model = CascadeModel(shuffled, 3) if kind == "CM" else PositionBasedModel(shuffled, [1.0, 0.7, 0.5])
+        model = (
+            CascadeModel(shuffled, 3)
+            if kind == "CM"
+            else PositionBasedModel(shuffled, [1.0, 0.7, 0.5])
+        )
         env = ClickEnv(model)
         runs = [
-            clickgym.run(make(name, model, horizon=10, seed=seed), env, 400, seed=seed, checkpoints=[40])
+            clickgym.run(
+                make(name, model, horizon=10, seed=seed), env, 400, seed=seed, checkpoints=[40]
+            )
             for seed in range(200 * block, 200 * (block + 1))
         ]
         assert {run.engine for run in runs} == {"compiled"}
         regret[label] = np.array([run.regret for run in runs])
     for first, second in itertools.combinations(labels, 2):
         for column, length in enumerate((40, 400)):
-            p = ks_2samp(regret[first][:, column].round(9), regret[second][:, column].round(9)).pvalue
+            p = ks_2samp(
+                regret[first][:, column].round(9), regret[second][:, column].round(9)
+            ).pvalue
             assert p > alpha, f"{first} and {second} differ after {length} sessions: p = {p:.1e}"
 
 
@@ -188,7 +216,9 @@ SPOILERS = {
     "no state": lambda path: rewritten(path, state_wins=None),
     "no list": lambda path: rewritten(path, ranking=None),
     "state of another size": lambda path: rewritten(path, state_wins=np.ones((4, 4), np.int64)),
-    "bad arguments": lambda path: rewritten(path, description={"hyperparameters": {"colour": "red"}}),
+    "bad arguments": lambda path: rewritten(
+        path, description={"hyperparameters": {"colour": "red"}}
+    ),
     "bad sizes": lambda path: rewritten(path, description={"n_positions": 9}),
     "bad generator": lambda path: rewritten(path, description={"generator": {"state": 1}}),
 }
@@ -198,7 +228,9 @@ SPOILERS = {
 def test_spoiled_files_are_refused(spoil, tmp_path):
     path = saved(tmp_path)
     spoil(path)
-    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "):
+    with pytest.raises(
+        ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "
+    ):
         CompiledAgent.load(path)
 
 
@@ -241,9 +273,14 @@ def test_an_agent_of_your_own_is_loaded_by_its_class(tmp_path):
     Own(4, 2, seed=0).save(tmp_path / "own.npz")
     assert type(Own.load(tmp_path / "own.npz")) is Own
     for other in (CompiledAgent, EpsilonGreedy, TopRank):
-        with pytest.raises(ValueError, match=r"holds an agent .*TopRank, which is not a published one; call .*TopRank\.load"):
+        with pytest.raises(
+            ValueError,
+            match=r"holds an agent .*TopRank, which is not a published one; call .*TopRank\.load",
+        ):
             other.load(tmp_path / "own.npz")
-    assert type(TopRank.load(saved(tmp_path))) is type(CompiledAgent.load(saved(tmp_path))) is TopRank
+    assert (
+        type(TopRank.load(saved(tmp_path))) is type(CompiledAgent.load(saved(tmp_path))) is TopRank
+    )
 
 
 @pytest.mark.parametrize("number", [3, None])
@@ -251,7 +288,10 @@ def test_an_agent_of_another_version_is_refused_in_one_line(number, tmp_path):
     with np.load(saved(tmp_path)) as file:
         description = json.loads(str(file["description"])) | {"format": number}
     rewritten(tmp_path / "agent.npz", description=np.array(json.dumps(description)))
-    with pytest.raises(ValueError, match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}, "):
+    with pytest.raises(
+        ValueError,
+        match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}, ",
+    ):
         TopRank.load(tmp_path / "agent.npz")
 
 
@@ -294,7 +334,10 @@ BAD_EXAMINATION = [
     ([1.0, 0.0], r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"),
     ([1.5, 0.5], r"examination\[0\] is 1.5; expected a probability in \(0, 1\]"),
     ([np.nan, 1.0], r"examination\[0\] is nan"),
-    ([1.0, 5e-324], r"examination\[1\] is 5e-324; expected a probability in \(0, 1\], at least 1e-100"),
+    (
+        [1.0, 5e-324],
+        r"examination\[1\] is 5e-324; expected a probability in \(0, 1\], at least 1e-100",
+    ),
 ]
 WRONG = [
     ("Random", {"n_items": 0, "n_positions": 1}, "n_items is 0; expected a positive integer"),
@@ -317,11 +360,19 @@ WRONG = [
     ("BubbleRank", {"horizon": 2.5}, "horizon is 2.5"),
     ("EpsilonGreedy", {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
     ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
-    ("CascadeKLUCB", {"feedback": "every_click"}, "unknown feedback 'every_click'.*first_click, last_click"),
+    (
+        "CascadeKLUCB",
+        {"feedback": "every_click"},
+        "unknown feedback 'every_click'.*first_click, last_click",
+    ),
     ("CascadeDUCB", {"gamma": 0.0}, "gamma is 0.0"),
     ("CascadeDUCB", {"gamma": 1.01}, "gamma is 1.01"),
     ("CascadeDUCB", {"epsilon": 0.0}, "epsilon is 0.0"),
-    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0, at most 1e\+100"),
+    (
+        "CascadeDUCB",
+        {"epsilon": 1e308},
+        r"epsilon is 1e\+308; expected a finite number > 0, at most 1e\+100",
+    ),
     ("CascadeDUCB", {"horizon": 0}, "horizon is 0"),
     ("CascadeDUCB", {"feedback": "lastclick"}, "did you mean 'last_click'"),
     ("CascadeSWUCB", {"tau": 0}, "tau is 0"),
@@ -332,39 +383,88 @@ WRONG = [
         ("DCMKLUCB", {"position_order": order}, "position_order must be a permutation")
         for order in ([0], [0, 0], [0, 2], [0.0, 1.0], "01")
     ),
-    *(("RankedExp3", {"horizon": 100, "gamma": gamma}, "gamma") for gamma in (0.0, -0.1, 1.1, np.nan)),
+    *(
+        ("RankedExp3", {"horizon": 100, "gamma": gamma}, "gamma")
+        for gamma in (0.0, -0.1, 1.1, np.nan)
+    ),
     *(
         (name, {}, f"'{missing}'")
-        for name, missing in (("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination"))
+        for name, missing in (
+            ("Fixed", "ranking"),
+            ("BatchRank", "horizon"),
+            ("PBMUCB", "examination"),
+        )
     ),
     ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
     ("TopRank", {"horizon": 0}, "horizon is 0; expected an integer"),
     ("TopRank", {"horizon": 100, "delta": 0}, "delta is 0; expected"),
-    ("TopRank", {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
-    ("TopRank", {"horizon": 10, "delta": 5e-324}, r"delta is 5e-324; expected a number in \(1e-300, 1\)"),
+    (
+        "TopRank",
+        {"horizon": 100, "delta": 1.0},
+        r"delta is 1.0; expected a number in \(1e-300, 1\)",
+    ),
+    (
+        "TopRank",
+        {"horizon": 10, "delta": 5e-324},
+        r"delta is 5e-324; expected a number in \(1e-300, 1\)",
+    ),
     ("GRAB", {"horizon": 0}, "horizon is 0; expected an integer"),
     ("GRAB", {"gamma": 0}, "gamma is 0; expected a positive integer"),
     ("PBMHB", {"c": 0}, "c is 0; expected a finite number > 0"),
     ("PBMHB", {"n_sweeps": 0}, "n_sweeps is 0; expected a positive integer"),
     ("GLRCascadeKLUCB", {"horizon": 1}, "horizon is 1; expected an integer of at least 2"),
-    ("GLRCascadeKLUCB", {"horizon": 100, "n_segments": 0}, "n_segments is 0; expected a positive integer"),
-    ("GLRCascadeKLUCB", {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
-    ("GLRCascadeKLUCB", {"horizon": 100, "exploration": 1.1}, r"exploration is 1.1; expected a probability in \[0, 1\]"),
-    ("GLRCascadeKLUCB", {"horizon": 100, "n_vertices": 3}, "n_vertices is 3; expected an integer of at least 4"),
-    *((name, {"examination": given}, message) for name in KNOWING for given, message in BAD_EXAMINATION),
-    ("UBMLinUCB", {"examination": np.ones((3, 3))}, r"examination has shape \(3, 3\); expected \(2, 2\)"),
-    ("UBMLinUCB", {"examination": [[1.4, 0], [0.5, 0.5]]}, r"examination\[0, 0\] is 1.4; expected a probability"),
+    (
+        "GLRCascadeKLUCB",
+        {"horizon": 100, "n_segments": 0},
+        "n_segments is 0; expected a positive integer",
+    ),
+    (
+        "GLRCascadeKLUCB",
+        {"horizon": 100, "delta": 1.0},
+        r"delta is 1.0; expected a number in \(1e-300, 1\)",
+    ),
+    (
+        "GLRCascadeKLUCB",
+        {"horizon": 100, "exploration": 1.1},
+        r"exploration is 1.1; expected a probability in \[0, 1\]",
+    ),
+    (
+        "GLRCascadeKLUCB",
+        {"horizon": 100, "n_vertices": 3},
+        "n_vertices is 3; expected an integer of at least 4",
+    ),
+    *(
+        (name, {"examination": given}, message)
+        for name in KNOWING
+        for given, message in BAD_EXAMINATION
+    ),
+    (
+        "UBMLinUCB",
+        {"examination": np.ones((3, 3))},
+        r"examination has shape \(3, 3\); expected \(2, 2\)",
+    ),
+    (
+        "UBMLinUCB",
+        {"examination": [[1.4, 0], [0.5, 0.5]]},
+        r"examination\[0, 0\] is 1.4; expected a probability",
+    ),
     ("UBMLinUCB", {"examination": [0.5, 0.5]}, r"examination has shape \(2,\); expected \(2, 2\)"),
     ("PDGD", {"learning_rate": 0.0}, "learning_rate is 0.0; expected a finite number > 0"),
     ("C2UCB", {"ridge": 0}, "ridge is 0; expected a finite number >= 1e-06"),
     ("C2UCB", {"ridge": 1e-7}, r"ridge is 1e-07; expected a finite number >= 1e-06"),
-    ("C2UCB", {"alpha": 1e308}, r"alpha is 1e\+308; expected a finite number >= 0, at most 1e\+100"),
+    (
+        "C2UCB",
+        {"alpha": 1e308},
+        r"alpha is 1e\+308; expected a finite number >= 0, at most 1e\+100",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
 def test_wrong_arguments_are_named(name, arguments, message):
-    needed = {"n_items": 3, "n_positions": 2} | ({"n_features": 2} if name in CONTEXTUAL_AGENTS else {})
+    needed = {"n_items": 3, "n_positions": 2} | (
+        {"n_features": 2} if name in CONTEXTUAL_AGENTS else {}
+    )
     needed |= {"horizon": 10} if name == "PBMPIE" else {}
     with pytest.raises((ValueError, TypeError), match=message):
         EVERY_AGENT[name](**needed | arguments, seed=0)

@@ -14,7 +14,9 @@ LEARNING = [name for name in AGENTS if name not in ("Random", "Fixed")]
 
 @pytest.fixture(scope="module")
 def env():
-    """Users to whom the third and the first item matter, and who hardly look at the second position."""
+    """Users to whom the third and the first item matter, and who hardly look at the second
+    position.
+    """
     return gym.make("PBMRank-v0", attraction=[0.6, 0.2, 0.9, 0.05], examination=[1.0, 0.6])
 
 

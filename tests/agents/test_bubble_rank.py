@@ -1,6 +1,8 @@
-"""BubbleRank against a plain-Python reference, by hand, and its promise: no list much worse than the initial one.
+"""BubbleRank against a plain-Python reference, by hand, and its promise: no list much worse than
+the initial one.
 
-Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm rate of 1e-5 each.
+Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm
+rate of 1e-5 each.
 """
 
 from __future__ import annotations
@@ -52,18 +54,24 @@ def test_follows_algorithm_1_with_fewer_positions_than_items(model):
     assert reference.n_exchanges > 0
 
 
-@pytest.mark.parametrize(("n_items", "n_positions"), [(4, 4), (6, 4), (2, 2), *slow((5, 5), (3, 2))])
+@pytest.mark.parametrize(
+    ("n_items", "n_positions"), [(4, 4), (6, 4), (2, 2), *slow((5, 5), (3, 2))]
+)
 def test_follows_algorithm_1_at_other_sizes(n_items, n_positions):
     initial = list(range(n_items))
     agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
-    model = PositionBasedModel(np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions))  # R_0 is the worst list
+    model = PositionBasedModel(
+        np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions)
+    )  # R_0 is the worst list
     reference = BubbleRankReference(initial, n_positions, 4 * math.log(3))
     follow(agent, reference, model, 1200, seed=5)
     assert reference.n_exchanges >= n_items - 1
 
 
 def test_follows_the_doubling_trick():
-    """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4 shrinks."""
+    """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4
+    shrinks.
+    """
     agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
     reference = BubbleRankReference([0, 1, 2, 3], 3, 4 * math.log(2), doubling=True)
     follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5)
@@ -84,7 +92,9 @@ def test_follows_the_doubling_trick():
     ],
 )
 def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
-    """K = L. Null: each pair of this parity is exchanged with probability 1/2, independently; 1500 draws per step."""
+    """K = L. Null: each pair of this parity is exchanged with probability 1/2, independently; 1500
+    draws per step.
+    """
     agent = BubbleRank(n_positions, n_positions, initial=list(range(n_positions)), seed=4)
     for pairs in (odd, even, odd, even):
         support = []
@@ -99,7 +109,10 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
         show(agent, [0] * n_positions)
 
 
-@pytest.mark.parametrize(("n_positions", "challenged"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])])
+@pytest.mark.parametrize(
+    ("n_positions", "challenged"),
+    [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])],
+)
 def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, challenged):
     agent = BubbleRank(7, n_positions, initial=list(range(7)), seed=5)
     for t in range(1, 5):
@@ -109,7 +122,9 @@ def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, cha
 
 
 def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
-    """Items 3 and 5 are known to be worse than the last item, 2. Null: 2 with 1/2, else 4, 6 or 7 alike; 12000 draws."""
+    """Items 3 and 5 are known to be worse than the last item, 2. Null: 2 with 1/2, else 4, 6 or 7
+    alike; 12000 draws.
+    """
     agent = BubbleRank(8, 3, initial=list(range(8)), delta=0.5, seed=6)
     for worse in (3, 5):
         agent.state.s[2, worse], agent.state.s[worse, 2] = 5, -5
@@ -117,7 +132,10 @@ def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
     agent.state.s[6, 2], agent.state.s[2, 6], agent.state.n[6, 2], agent.state.n[2, 6] = 3, -3, 9, 9
     last = Counter(drawn(agent)[2] for _ in range(12000))
     assert set(last) == {2, 4, 6, 7}
-    assert chisquare([last[2], last[4], last[6], last[7]], [6000, 2000, 2000, 2000]).pvalue > FALSE_ALARM
+    assert (
+        chisquare([last[2], last[4], last[6], last[7]], [6000, 2000, 2000, 2000]).pvalue
+        > FALSE_ALARM
+    )
 
 
 def test_without_an_eligible_challenger_nobody_is_swapped_in():
@@ -141,9 +159,12 @@ def test_a_threshold_that_is_met_exactly_leaves_the_pair_undecided():
 def test_the_initial_list():
     """None: uniform over all lists; K ids: the others below in random order; L ids: as given."""
     assert_uniform(
-        (tuple(BubbleRank(3, 2, seed=seed).state.base.tolist()) for seed in range(3000)), itertools.permutations(range(3))
+        (tuple(BubbleRank(3, 2, seed=seed).state.base.tolist()) for seed in range(3000)),
+        itertools.permutations(range(3)),
     )
-    some = [BubbleRank(5, 3, initial=[4, 0, 2], seed=seed).state.base.tolist() for seed in range(40)]
+    some = [
+        BubbleRank(5, 3, initial=[4, 0, 2], seed=seed).state.base.tolist() for seed in range(40)
+    ]
     assert {tuple(base[3:]) for base in some} == {(1, 3), (3, 1)}
     assert all(base[:3] == [4, 0, 2] for base in some)
     assert BubbleRank(5, 3, initial=[4, 0, 2, 3, 1]).state.base.tolist() == [4, 0, 2, 3, 1]
@@ -168,17 +189,28 @@ SAFE = {
 
 
 def test_it_never_violates_the_safety_constraint():
-    """K = L. 20 runs of 20000 sessions in each model, from random lists R_0; TopRank does violate it, so the test can fail."""
+    """K = L. 20 runs of 20000 sessions in each model, from random lists R_0; TopRank does violate
+    it, so the test can fail.
+    """
     for model in SAFE.values():
         for seed in range(20):
             env = ClickEnv(model)
             env.initial_ranking = np.random.default_rng(seed).permutation(8)
             agent = BubbleRank(8, 8, initial=env.initial_ranking, horizon=20000, seed=seed)
-            result = clickgym.run(agent, env, 20000, seed=seed, checkpoints=[], metrics=["violations"])
+            result = clickgym.run(
+                agent, env, 20000, seed=seed, checkpoints=[], metrics=["violations"]
+            )
             assert result.metrics["violations"][-1] == 0
     env = ClickEnv(SAFE["CM"])
     env.initial_ranking = np.arange(8)
-    result = clickgym.run(TopRank(8, 8, horizon=20000, seed=0), env, 100, seed=0, checkpoints=[], metrics=["violations"])
+    result = clickgym.run(
+        TopRank(8, 8, horizon=20000, seed=0),
+        env,
+        100,
+        seed=0,
+        checkpoints=[],
+        metrics=["violations"],
+    )
     assert result.metrics["violations"][-1] > 50
 
 

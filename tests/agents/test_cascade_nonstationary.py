@@ -6,7 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, DiscountedReference, WindowReference, doubled, each_model, follow, reference_of
+from reference_agents import (
+    MODELS,
+    DiscountedReference,
+    WindowReference,
+    doubled,
+    each_model,
+    follow,
+    reference_of,
+)
 from reference_agents.reference import examined_positions
 from scipy.stats import chisquare
 from slow import slow
@@ -21,15 +29,21 @@ from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
 @each_model
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
-@pytest.mark.parametrize(("agent_class", "given"), [(CascadeDUCB, {"gamma": 0.98}), (CascadeSWUCB, {"tau": 40})])
+@pytest.mark.parametrize(
+    ("agent_class", "given"), [(CascadeDUCB, {"gamma": 0.98}), (CascadeSWUCB, {"tau": 40})]
+)
 def test_they_follow_the_plain_recursion_and_the_window(agent_class, given, feedback, model):
     agent = agent_class(5, 3, feedback=feedback, seed=1, **given)
     follow(agent, reference_of(agent), model, 500)
 
 
-@pytest.mark.parametrize(("gamma", "n_sessions"), [(0.5, 1500), (0.9999, 1500), (1e-4, 300), *slow((0.9, 4600))])
+@pytest.mark.parametrize(
+    ("gamma", "n_sessions"), [(0.5, 1500), (0.9999, 1500), (1e-4, 300), *slow((0.9, 4600))]
+)
 def test_ducb_rescales_without_a_trace(gamma, n_sessions):
-    """Counts are stored over γ^t, which is renewed below 1e-100: after 2186 sessions at γ = 0.9, 333 at 0.5, 26 at 1e-4."""
+    """Counts are stored over γ^t, which is renewed below 1e-100: after 2186 sessions at γ = 0.9,
+    333 at 0.5, 26 at 1e-4.
+    """
     agent = CascadeDUCB(5, 3, gamma=gamma, epsilon=0.3, seed=2)
     follow(agent, reference_of(agent), MODELS["CM"], n_sessions)
     assert 1e-100 <= agent.state.scale[0] <= 1
@@ -38,7 +52,11 @@ def test_ducb_rescales_without_a_trace(gamma, n_sessions):
 
 def test_ducb_with_gamma_1_forgets_nothing():
     """N_t(1) = t."""
-    agent, rng, examined = CascadeDUCB(5, 3, gamma=1.0, seed=3), np.random.default_rng(0), np.zeros(5)
+    agent, rng, examined = (
+        CascadeDUCB(5, 3, gamma=1.0, seed=3),
+        np.random.default_rng(0),
+        np.zeros(5),
+    )
     for t in range(1, 200):
         ranking = agent.rank(None)
         if t > 20:
@@ -53,7 +71,12 @@ def test_ducb_with_gamma_1_forgets_nothing():
 def test_ducb_doubling_keeps_its_statistics():
     """γ = 1 - 1/(4·2^{k/2}) for 2^k ≤ t < 2^{k+1}; it is 1 - 1/(4 sqrt 2) at t = 1, too."""
     agent = CascadeDUCB(5, 3, seed=4)
-    follow(agent, DiscountedReference(5, 3, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "last_click"), MODELS["CM"], 2100)
+    follow(
+        agent,
+        DiscountedReference(5, 3, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "last_click"),
+        MODELS["CM"],
+        2100,
+    )
     assert agent.state.gamma[0] == 1 - 0.25 / math.sqrt(2048)
 
 
@@ -67,7 +90,9 @@ def test_ducb_defaults():
 
 
 def test_ducb_survives_complete_forgetting():
-    """γ = 1e-200: what is not examined again leaves the range of floats; then it counts as never seen, not as NaN."""
+    """γ = 1e-200: what is not examined again leaves the range of floats; then it counts as never
+    seen, not as NaN.
+    """
     agent, rng = CascadeDUCB(5, 2, gamma=1e-200, seed=6), np.random.default_rng(0)
     for _ in range(300):
         ranking = agent.rank(None)
@@ -90,7 +115,12 @@ def test_swucb_doubling_keeps_the_entries_of_a_growing_window():
     schedule = {n: math.ceil(2 * math.sqrt(n * math.log(n))) for n in (2**k for k in range(1, 12))}
     assert list(schedule.values())[:4] == [3, 5, 9, 14]
     agent = CascadeSWUCB(5, 3, seed=5)
-    follow(agent, WindowReference(5, 3, lambda t: schedule[doubled(t)], 0.5, "last_click"), MODELS["CM"], 1100)
+    follow(
+        agent,
+        WindowReference(5, 3, lambda t: schedule[doubled(t)], 0.5, "last_click"),
+        MODELS["CM"],
+        1100,
+    )
     assert agent.state.tau[0] == schedule[1024]
 
 
@@ -126,7 +156,9 @@ def test_swucb_forgets_at_most_one_session_per_session():
 
 @pytest.mark.parametrize("agent_class", [CascadeDUCB, CascadeSWUCB])
 def test_unseen_items_rank_before_any_bonus(agent_class):
-    """⚠ x/0 := 1 would give an unseen item the index 2; with ε = 50 a seen one reaches more. Null: the order is uniform."""
+    """⚠ x/0 := 1 would give an unseen item the index 2; with ε = 50 a seen one reaches more. Null:
+    the order is uniform.
+    """
     first = {}
     for seed in range(600):
         agent = agent_class(4, 1, horizon=10**6, epsilon=50.0, seed=seed)
@@ -140,12 +172,22 @@ def test_unseen_items_rank_before_any_bonus(agent_class):
 
 
 def test_they_follow_users_who_change():
-    """An item that nobody liked becomes the best after 10⁵ sessions: CascadeUCB1 hardly looks at it any more."""
+    """An item that nobody liked becomes the best after 10⁵ sessions: CascadeUCB1 hardly looks at it
+    any more.
+    """
     before, after = [0.5, 0.1, 0.1, 0.1], [0.5, 0.1, 0.1, 0.9]
-    model = PiecewiseStationaryModel([CascadeModel(before, 1), CascadeModel(after, 1)], starts=[0, 100_000])
+    model = PiecewiseStationaryModel(
+        [CascadeModel(before, 1), CascadeModel(after, 1)], starts=[0, 100_000]
+    )
     lost = {}
     for agent_class in (CascadeUCB1, CascadeDUCB, CascadeSWUCB):
         arguments = {} if agent_class is CascadeUCB1 else {"horizon": 110_000}
-        result = clickgym.run(agent_class(4, 1, seed=0, **arguments), ClickEnv(model), 110_000, seed=0, checkpoints=[100_000])
+        result = clickgym.run(
+            agent_class(4, 1, seed=0, **arguments),
+            ClickEnv(model),
+            110_000,
+            seed=0,
+            checkpoints=[100_000],
+        )
         lost[agent_class] = result.regret[-1] - result.regret[0]
     assert 4 * max(lost[CascadeDUCB], lost[CascadeSWUCB]) < lost[CascadeUCB1]

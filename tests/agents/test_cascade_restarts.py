@@ -1,4 +1,6 @@
-"""GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced items."""
+"""GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced
+items.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,24 @@ from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
 
 def of_all_slopes(most):
-    """As many vertices as there can be: stretches with the means of all quotients p / q, q < ``most``, in their order."""
-    slopes = sorted((p / q, p, q) for q in range(1, most) for p in range(q + 1) if math.gcd(p, q) == 1)
+    """As many vertices as there can be: stretches with the means of all quotients p / q, q <
+    ``most``, in their order.
+    """
+    slopes = sorted(
+        (p / q, p, q) for q in range(1, most) for p in range(q + 1) if math.gcd(p, q) == 1
+    )
     return [click for _, p, q in slopes for click in [1] * p + [0] * (q - p)]
 
 
 def sequences():
-    """Observations at random, and those that make hulls large, restart their sides, or put the best split at an end."""
+    """Observations at random, and those that make hulls large, restart their sides, or put the best
+    split at an end.
+    """
     rng = np.random.default_rng(1)
     yield from ((rng.random(250) < p).astype(int).tolist() for p in (0.0, 0.02, 0.3, 0.5, 0.9, 1.0))
-    yield from ((rng.random(240) < np.repeat(rng.random(4), 60)).astype(int).tolist() for _ in range(6))
+    yield from (
+        (rng.random(240) < np.repeat(rng.random(4), 60)).astype(int).tolist() for _ in range(6)
+    )
     yield [0] * 100 + [1] * 100
     yield [1] * 100 + [0] * 3
     yield [0] + [1] * 150
@@ -77,14 +87,20 @@ def restarts_by_scan(observations, log_delta):
     found, first = [], 0
     for n in range(1, len(observations) + 1):
         seen = observations[first:n]
-        if len(seen) > 1 and glr_statistics(seen).max() >= math.log(3) + 1.5 * math.log(len(seen)) - log_delta:
+        if (
+            len(seen) > 1
+            and glr_statistics(seen).max() >= math.log(3) + 1.5 * math.log(len(seen)) - log_delta
+        ):
             found.append(n)
             first = n
     return found
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12), st.sampled_from([0.9, 0.1, 1e-3]))
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12),
+    st.sampled_from([0.9, 0.1, 1e-3]),
+)
 def test_restarts_are_at_the_observations_of_a_full_scan(stretches, delta):
     observations = [click for click, length in stretches for _ in range(length)]
     agent = GLRCascadeKLUCB(1, 1, horizon=100, delta=delta, seed=0)
@@ -119,7 +135,9 @@ def test_the_last_restarts_are_kept_in_a_ring():
 
 
 def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
-    """Of the sequence with the largest hull there is; what is left of it tells less than all, never more."""
+    """Of the sequence with the largest hull there is; what is left of it tells less than all, never
+    more.
+    """
     convex = of_all_slopes(10)
     agent, n = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=5, seed=0), 0
     forgot = False
@@ -144,11 +162,15 @@ def test_a_full_hull_keeps_its_first_vertex_and_every_second_one(side, sign):
     for s, total in corners:
         add_point(state, 0, side, s, sign * total)
     kept = zip(state.hull_s[0, side].tolist(), state.hull_sum[0, side].tolist(), strict=True)
-    assert list(kept)[: state.n_vertices[0, side]] == [(s, sign * total) for s, total in (*corners[:5:2], corners[5])]
+    assert list(kept)[: state.n_vertices[0, side]] == [
+        (s, sign * total) for s, total in (*corners[:5:2], corners[5])
+    ]
 
 
 def test_hulls_have_room_for_every_sequence_of_a_short_horizon():
-    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the smallest quotients on."""
+    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the
+    smallest quotients on.
+    """
     for most, vertices in ((5, 8), (9, 24), (14, 60)):
         convex = of_all_slopes(most)
         agent = GLRCascadeKLUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
@@ -169,7 +191,12 @@ def test_hulls_stay_small():
 
 def test_items_take_their_turns_on_top_in_an_order_drawn_once():
     """L = 4 and p = 0.3: the first four of every 13 sessions, from each restart on."""
-    agent, rng, u, turns = GLRCascadeKLUCB(4, 2, horizon=200, exploration=0.3, seed=5), np.random.default_rng(6), 0, 0
+    agent, rng, u, turns = (
+        GLRCascadeKLUCB(4, 2, horizon=200, exploration=0.3, seed=5),
+        np.random.default_rng(6),
+        0,
+        0,
+    )
     order = agent.state.drawn_order.tolist()
     for session in range(600):
         ranking = agent.rank(None)
@@ -187,7 +214,9 @@ def test_items_take_their_turns_on_top_in_an_order_drawn_once():
 
 
 def test_the_period_follows_the_horizon_and_the_segments():
-    assert GLRCascadeKLUCB(5, 3, horizon=10**4, seed=0).state.period == math.floor(5 / math.sqrt(5 * math.log(1e4) / 1e4))
+    assert GLRCascadeKLUCB(5, 3, horizon=10**4, seed=0).state.period == math.floor(
+        5 / math.sqrt(5 * math.log(1e4) / 1e4)
+    )
     assert GLRCascadeKLUCB(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(
         5 / math.sqrt(20 * math.log(1e4) / 1e4)
     )
@@ -197,7 +226,9 @@ def test_the_period_follows_the_horizon_and_the_segments():
 
 @pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
 def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
-    """60 items, of which only a front is solved for, with forced items from far below the list, and restarts."""
+    """60 items, of which only a front is solved for, with forced items from far below the list, and
+    restarts.
+    """
     rng = np.random.default_rng(9)
     values = [rng.random(60) * 0.6 for _ in range(2)]
     values[1][:5] = 0.95
@@ -211,7 +242,10 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
 
 def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():
     """The worst item becomes the best; nobody looks but those that are forced to."""
-    models = [CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.03], 2), CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.99], 2)]
+    models = [
+        CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.03], 2),
+        CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.99], 2),
+    ]
     env = ClickEnv(PiecewiseStationaryModel(models, starts=[0, 10_000]))
     agent = GLRCascadeKLUCB(6, 2, horizon=20_000, n_segments=2, seed=11)
     clickgym.run(agent, env, 20_000, seed=12)

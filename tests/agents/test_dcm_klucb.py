@@ -14,7 +14,9 @@ from clickgym.envs import DependentClickModel
 @pytest.mark.parametrize("order", [None, [2, 0, 1], [1, 2, 0]])
 @pytest.mark.parametrize("model", [MODELS["DCM"], MODELS["PBM"]], ids=["DCM", "PBM"])
 def test_dcm_klucb_follows_its_definition(model, order):
-    """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the k-th position of the order."""
+    """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the
+    k-th position of the order.
+    """
     agent = DCMKLUCB(5, 3, position_order=order, seed=7)
     follow(agent, DCMReference(5, 3, order), model, 500)
 

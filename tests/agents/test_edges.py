@@ -1,4 +1,5 @@
-"""Every agent at the edges, against its reference and in both engines; the long hunt is `benchmarks/reliability/edges.py`.
+"""Every agent at the edges, against its reference and in both engines; the long hunt is
+`benchmarks/reliability/edges.py`.
 
 What is played is drawn by `edge_cases`, the same at every run.
 """
@@ -10,10 +11,21 @@ import pytest
 from edge_cases import EVERY_AGENT, LEAST_DELTA, LEAST_EXAMINATION, Fault, check_finite, draw, play
 from reference_agents import MODELS, REFERENCES, make, reference_of
 
-from clickgym.agents import C2UCB, CONTEXTUAL_AGENTS, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
+from clickgym.agents import (
+    C2UCB,
+    CONTEXTUAL_AGENTS,
+    PBMUCB,
+    CascadeDUCB,
+    LinearTS,
+    TopRank,
+    UBMLinUCB,
+)
 from clickgym.envs import CLICK_MODELS
 
-COMPILED = {name: ("CM",) if name in CONTEXTUAL_AGENTS and not name.endswith("BMLinUCB") else ("PBM",) for name in EVERY_AGENT}
+COMPILED = {
+    name: ("CM",) if name in CONTEXTUAL_AGENTS and not name.endswith("BMLinUCB") else ("PBM",)
+    for name in EVERY_AGENT
+}
 
 by_agent = pytest.mark.parametrize("name", EVERY_AGENT)
 
@@ -47,8 +59,9 @@ def test_many_runs_at_the_edges(name):
 
 
 def test_the_edges_are_met():
-    """Of the cases that the quick tests play: every kind of users, one item, one position, K = L, none clicked, all announced
-    horizons, changing users."""
+    """Of the cases that the quick tests play: every kind of users, one item, one position, K = L,
+    none clicked, all announced horizons, changing users.
+    """
     cases = [draw(name, seed, most_sessions=25) for name in EVERY_AGENT for seed in range(8)]
     kinds = {case.users.kind for case in cases}
     assert all(any(kind in users for users in kinds) for kind in CLICK_MODELS)
@@ -82,7 +95,9 @@ def test_a_list_out_of_order_is_found():
     assert not reference.agrees(agent.state)
 
 
-@pytest.mark.parametrize(("field", "value"), [("mean", np.nan), ("width", np.inf), ("indices", -np.inf)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("mean", np.nan), ("width", np.inf), ("indices", -np.inf)]
+)
 def test_what_is_not_finite_is_found(field, value):
     agent = make("CascadeUCB1", MODELS["CM"], seed=0)
     agent.rank(None)
@@ -105,18 +120,24 @@ def test_the_ends_of_the_range_of_floats_are_accepted():
 
 @pytest.mark.parametrize("agent_class", [C2UCB, LinearTS])
 def test_the_inverse_holds_where_features_are_large(agent_class):
-    """A rank-one update of norm 1e4 leaves the inverse without digits; against a fresh solve after every session."""
+    """A rank-one update of norm 1e4 leaves the inverse without digits; against a fresh solve after
+    every session.
+    """
     agent, rng = agent_class(4, 2, n_features=3, ridge=1.0, seed=0), np.random.default_rng(0)
     for _ in range(30):
         observation = {"features": 1e4 * rng.random((4, 3))}
         ranking = agent.rank(observation)
         agent.update(observation, ranking, rng.integers(0, 2, 2))
         fresh = np.linalg.inv(agent.state.gram)
-        np.testing.assert_allclose(agent.state.inverse, fresh, rtol=0, atol=1e-6 * np.abs(fresh).max())
+        np.testing.assert_allclose(
+            agent.state.inverse, fresh, rtol=0, atol=1e-6 * np.abs(fresh).max()
+        )
 
 
 def test_a_matrix_without_digits_is_still_positive():
-    """Two almost equal features of norm 1e6: by rounding A is singular, its factor is not, for no pivot is below the ridge."""
+    """Two almost equal features of norm 1e6: by rounding A is singular, its factor is not, for no
+    pivot is below the ridge.
+    """
     agent = UBMLinUCB(2, 2, n_features=2, examination=np.ones((2, 2)), ridge=1e-6, seed=0)
     observation = {"features": [[1e6, 1e6], [1e6, 1e6 * (1 - 1e-16)]]}
     for _ in range(5):
@@ -126,7 +147,11 @@ def test_a_matrix_without_digits_is_still_positive():
 
 @pytest.mark.parametrize("value", [1.1e6, -1e300, np.inf, np.nan])
 def test_features_beyond_all_measure_are_refused(value):
-    with pytest.raises(ValueError, match=r"features\[0, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"):
+    with pytest.raises(
+        ValueError, match=r"features\[0, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"
+    ):
         C2UCB(2, 1, n_features=1).rank({"features": [[value], [0.0]]})
-    with pytest.raises(ValueError, match=r"features\[1, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"):
+    with pytest.raises(
+        ValueError, match=r"features\[1, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"
+    ):
         C2UCB(2, 1, n_features=1).best([[0.0], [value]])

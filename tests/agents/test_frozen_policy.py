@@ -1,4 +1,6 @@
-"""Trained policies as agents: their lists are those that the wrapper they were trained under makes of their predictions."""
+"""Trained policies as agents: their lists are those that the wrapper they were trained under makes
+of their predictions.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def trained(name, env, **arguments):
     if name in ("RecurrentPPO", "MaskablePPO"):
         library = pytest.importorskip("sb3_contrib")
     policies = {"RecurrentPPO": "MlpLstmPolicy"}
-    default = "MultiInputPolicy" if isinstance(env.observation_space, gym.spaces.Dict) else "MlpPolicy"
+    default = (
+        "MultiInputPolicy" if isinstance(env.observation_space, gym.spaces.Dict) else "MlpPolicy"
+    )
     settings = {
         "PPO": {"n_steps": 64, "n_epochs": 2},
         "RecurrentPPO": {"n_steps": 64, "n_epochs": 2, "policy_kwargs": {"lstm_hidden_size": 8}},
@@ -55,13 +59,18 @@ def trained(name, env, **arguments):
         "SAC": {"learning_starts": 50, "train_freq": 25},
         "DQN": {"learning_starts": 50},
     }[name]
-    made = getattr(library, name)(policies.get(name, default), env, seed=0, device="cpu", **settings, **arguments)
+    made = getattr(library, name)(
+        policies.get(name, default), env, seed=0, device="cpu", **settings, **arguments
+    )
     made.learn(200)
     torch.set_num_threads(threads)
     return made
 
 
-@pytest.mark.parametrize(("name", "actions"), [("PPO", "codes"), *slow(("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores"))])
+@pytest.mark.parametrize(
+    ("name", "actions"),
+    [("PPO", "codes"), *slow(("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores"))],
+)
 def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
     env = WRAPPERS[actions](ClickEnv(SMALL), ITEMS)
     model = trained(name, env)
@@ -94,7 +103,9 @@ def test_a_masked_policy_builds_its_list_item_by_item_within_one_session():
         shown = agent.rank(clicks)
         done = False
         while not done:
-            choice, _ = model.predict(observation, deterministic=True, action_masks=env.action_masks())
+            choice, _ = model.predict(
+                observation, deterministic=True, action_masks=env.action_masks()
+            )
             observation, _, done, _, _ = env.step(choice)
         np.testing.assert_array_equal(shown, np.array(ITEMS)[observation["placed"].argmax(axis=1)])
         clicks = observation["observation"]
@@ -117,12 +128,21 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
 
 
 def test_what_is_observed_is_as_in_training():
-    users = LinearModel(PositionBasedModel([0, 0], [1.0, 0.5]), theta=[0.9, 0.1], items=[[1, 0], [0, 1], [0.5, 0.5]])
+    users = LinearModel(
+        PositionBasedModel([0, 0], [1.0, 0.5]), theta=[0.9, 0.1], items=[[1, 0], [0, 1], [0.5, 0.5]]
+    )
     contextual = ContextualClickEnv(users)
     agent = FrozenPolicy(2, 2, model=trained("PPO", LehmerAction(contextual)))
     assert clickgym.run(agent, contextual, 20, seed=0).steps[-1] == 20
-    with pytest.raises(AgentError, match=r"trained to observe Dict.*features.*wrap the environment as in training"):
-        clickgym.run(FrozenPolicy(2, 2, model=agent.model), ClickEnv(PositionBasedModel([0.5, 0.4], [1.0, 0.5])), 20, seed=0)
+    with pytest.raises(
+        AgentError, match=r"trained to observe Dict.*features.*wrap the environment as in training"
+    ):
+        clickgym.run(
+            FrozenPolicy(2, 2, model=agent.model),
+            ClickEnv(PositionBasedModel([0.5, 0.4], [1.0, 0.5])),
+            20,
+            seed=0,
+        )
 
 
 def test_a_function_is_called_with_what_it_takes():
@@ -136,7 +156,9 @@ def test_a_function_is_called_with_what_it_takes():
     for _ in range(3):
         agent.rank(np.zeros(3, np.int8))
     assert calls == [(None, False), (1, False), (2, False)]
-    assert FrozenPolicy(4, 3, model=lambda observation: [0.1, 0.4, 0.3, 0.2], actions="scores").rank(None).tolist() == [1, 2, 3]
+    assert FrozenPolicy(
+        4, 3, model=lambda observation: [0.1, 0.4, 0.3, 0.2], actions="scores"
+    ).rank(None).tolist() == [1, 2, 3]
 
 
 def test_a_function_that_chooses_items_sees_what_is_placed_and_what_is_left():
@@ -185,7 +207,9 @@ def test_bad_arguments_are_named(arguments, error, words):
 
 def test_a_model_of_other_actions_or_sizes_is_refused():
     model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
-    with pytest.raises(ValueError, match=r"MultiDiscrete\(\[4 3 2\]\); actions='scores' .* are Box"):
+    with pytest.raises(
+        ValueError, match=r"MultiDiscrete\(\[4 3 2\]\); actions='scores' .* are Box"
+    ):
         FrozenPolicy(4, 3, model=model, actions="scores")
     with pytest.raises(ValueError, match="lists of 3 out of 5 items"):
         FrozenPolicy(5, 3, model=model)

@@ -1,4 +1,6 @@
-"""Hyper-parameters that a class declares: the constructor, the search space and the knowledge that follow from them."""
+"""Hyper-parameters that a class declares: the constructor, the search space and the knowledge that
+follow from them.
+"""
 
 import copy
 import inspect
@@ -20,7 +22,15 @@ from clickgym.agents import (
     Range,
     UBMLinUCB,
 )
-from clickgym.agents.hyperparameters import above, at_least, between, count, hyperparameter, one_of, sessions
+from clickgym.agents.hyperparameters import (
+    above,
+    at_least,
+    between,
+    count,
+    hyperparameter,
+    one_of,
+    sessions,
+)
 from clickgym.core.checks import check_flag
 
 
@@ -29,7 +39,9 @@ class Base(CascadeTS):
 
     prior: float = hyperparameter(default=1.0, check=above(0), search=Range(0.1, 10.0))
     window: int | None = hyperparameter(default=None, check=count(2), search=(None, 5, 10))
-    weights = hyperparameter(check=lambda name, value, n_positions: np.full(n_positions, value), sizes=["n_positions"])
+    weights = hyperparameter(
+        check=lambda name, value, n_positions: np.full(n_positions, value), sizes=["n_positions"]
+    )
     known = hyperparameter(default="", told="users")
 
 
@@ -42,15 +54,29 @@ class Further(Base):
 
 
 def parameters(agent):
-    return {name: (each.annotation, each.default) for name, each in inspect.signature(agent).parameters.items()}
+    return {
+        name: (each.annotation, each.default)
+        for name, each in inspect.signature(agent).parameters.items()
+    }
 
 
 def test_the_constructor_takes_what_is_declared_required_ones_first():
-    assert list(parameters(Base)) == ["n_items", "n_positions", "weights", "feedback", "prior", "window", "known", "seed"]
+    assert list(parameters(Base)) == [
+        "n_items",
+        "n_positions",
+        "weights",
+        "feedback",
+        "prior",
+        "window",
+        "known",
+        "seed",
+    ]
     assert list(parameters(Further))[2:5] == ["weights", "horizon", "feedback"]
     assert parameters(Further)["window"] == (int, 7)
     assert parameters(Base)["known"] == (inspect.Parameter.empty, "")
-    assert {name: parameters(CascadeKLUCB)[name] for name in ("n_items", "c", "feedback", "seed")} == {
+    assert {
+        name: parameters(CascadeKLUCB)[name] for name in ("n_items", "c", "feedback", "seed")
+    } == {
         "n_items": ("int", inspect.Parameter.empty),
         "c": ("float", 3.0),
         "feedback": ("str", "last_click"),
@@ -73,7 +99,9 @@ def test_values_are_checked_and_kept_in_one_place():
     assert agent.horizon == 1000
     assert not hasattr(agent, "prior")
     assert Base(5, 3, weights=1).hyperparameters["window"] is None
-    with pytest.raises(ValueError, match=re.escape("window is None; expected an integer of at least 2")):
+    with pytest.raises(
+        ValueError, match=re.escape("window is None; expected an integer of at least 2")
+    ):
         Further(5, 3, weights=1, horizon=10, window=None)
     assert Further(5, 3, weights=1, horizon=10, ranking="best").ranking.tolist() == [-1] * 3, (
         "the last list, which is of every agent"
@@ -120,13 +148,48 @@ def test_the_search_space_and_what_agents_are_told_follow():
 @pytest.mark.parametrize(
     ("agent", "arguments", "hyperparameters", "message"),
     [
-        (CascadeTS, (5, 3), {"x": 1}, "CascadeTS.__init__() got an unexpected keyword argument 'x'"),
-        (C2UCB, (5, 3), {"n_features": 2, "x": 1}, "C2UCB.__init__() got an unexpected keyword argument 'x'"),
-        (BatchRank, (5, 3), {}, "BatchRank.__init__() missing 1 required keyword-only argument: 'horizon'"),
-        (CascadeUCB1, (5, 3, 0), {}, "CascadeUCB1.__init__() takes 3 positional arguments but 4 were given"),
-        (CascadeUCB1, (5, 3), {"n_items": 5}, "CascadeUCB1.__init__() got multiple values for argument 'n_items'"),
-        (CascadeUCB1, (5,), {}, "CascadeUCB1.__init__() missing 1 required positional argument: 'n_positions'"),
-        (Further, (5, 3), {}, "Further.__init__() missing 2 required keyword-only arguments: 'weights' and 'horizon'"),
+        (
+            CascadeTS,
+            (5, 3),
+            {"x": 1},
+            "CascadeTS.__init__() got an unexpected keyword argument 'x'",
+        ),
+        (
+            C2UCB,
+            (5, 3),
+            {"n_features": 2, "x": 1},
+            "C2UCB.__init__() got an unexpected keyword argument 'x'",
+        ),
+        (
+            BatchRank,
+            (5, 3),
+            {},
+            "BatchRank.__init__() missing 1 required keyword-only argument: 'horizon'",
+        ),
+        (
+            CascadeUCB1,
+            (5, 3, 0),
+            {},
+            "CascadeUCB1.__init__() takes 3 positional arguments but 4 were given",
+        ),
+        (
+            CascadeUCB1,
+            (5, 3),
+            {"n_items": 5},
+            "CascadeUCB1.__init__() got multiple values for argument 'n_items'",
+        ),
+        (
+            CascadeUCB1,
+            (5,),
+            {},
+            "CascadeUCB1.__init__() missing 1 required positional argument: 'n_positions'",
+        ),
+        (
+            Further,
+            (5, 3),
+            {},
+            "Further.__init__() missing 2 required keyword-only arguments: 'weights' and 'horizon'",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused_in_pythons_words(agent, arguments, hyperparameters, message):
@@ -178,12 +241,17 @@ def test_a_class_may_write_its_own_constructor():
     agent = LoggedKLUCB(5, 3, log=7, c=1, seed=0)
     assert agent.log == 7
     assert agent.hyperparameters["c"] == 1.0
-    with pytest.raises(TypeError, match=r"^CascadeKLUCB\.__init__\(\) got an unexpected keyword argument 'x'$"):
+    with pytest.raises(
+        TypeError, match=r"^CascadeKLUCB\.__init__\(\) got an unexpected keyword argument 'x'$"
+    ):
         LoggedKLUCB(5, 3, log=7, x=1)
     assert OwnState(5, 3, scale=3).hyperparameters == {"scale": 3.0, "other": 1}
     with pytest.raises(ValueError, match="scale is -1; expected a finite number >= 0"):
         OwnState(5, 3, scale=-1)
-    assert OwnContext(5, 3, n_features=np.int64(4), wide=True).hyperparameters == {"n_features": 4, "wide": True}
+    assert OwnContext(5, 3, n_features=np.int64(4), wide=True).hyperparameters == {
+        "n_features": 4,
+        "wide": True,
+    }
     with pytest.raises(ValueError, match="n_features is 0; expected a positive integer"):
         OwnContext(5, 3, n_features=0)
 

@@ -1,6 +1,8 @@
-"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB with many items, and where many indices tie: lists bit for bit.
+"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB with many items, and where many indices tie: lists bit
+for bit.
 
-Here ties of equal counts go on for hundreds of sessions, which small models of `test_agent_mechanisms` have at the start alone.
+Here ties of equal counts go on for hundreds of sessions, which small models of
+`test_agent_mechanisms` have at the start alone.
 """
 
 from __future__ import annotations
@@ -61,20 +63,29 @@ def put(agent: CompiledAgent, clicks: np.ndarray, examined: np.ndarray, t: int) 
     state = agent.state
     state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = [np.where(count > 0, count * np.log(count), 0.0) for count in (clicks, examined - clicks, examined)]
+        parts = [
+            np.where(count > 0, count * np.log(count), 0.0)
+            for count in (clicks, examined - clicks, examined)
+        ]
     state.peak[:] = parts[0] + parts[1] - parts[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_are_those_of_the_definition_where_indices_rise_fast(name):
-    """150 random states of few different counts at an early time, 60 sessions each: the last indices are far from the next."""
+    """150 random states of few different counts at an early time, 60 sessions each: the last
+    indices are far from the next.
+    """
     rng = np.random.default_rng(7)
     for seed in range(150):
         n, n_positions = int(rng.integers(60, 160)), int(rng.integers(1, 4))
         level = int(rng.choice([3, 20, 100, 1000]))
         examined = rng.choice(level + rng.integers(0, 3 + level // 4, int(rng.integers(1, 5))), n)
-        clicks = rng.choice([0, level // 3, level // 3 + 1, level // 2][: int(rng.integers(1, 5))], n)
-        settled = rng.permutation(n)[: int(rng.integers(0, 30))]  # their indices hardly move, those of the others overtake them
+        clicks = rng.choice(
+            [0, level // 3, level // 3 + 1, level // 2][: int(rng.integers(1, 5))], n
+        )
+        settled = rng.permutation(n)[
+            : int(rng.integers(0, 30))
+        ]  # their indices hardly move, those of the others overtake them
         examined[settled], clicks[settled] = 10**6, rng.integers(400_000, 800_000, len(settled))
         model = PositionBasedModel(rng.choice([0.0, 0.1, 0.5], n), np.ones(n_positions))
         agents, t = agents_for(name, model, seed), int(rng.choice([1, 3, 10, 50]))
@@ -86,19 +97,32 @@ def test_lists_are_those_of_the_definition_where_indices_rise_fast(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_of_many_items_are_those_of_the_definition_over_long_runs(name):
-    """All kinds of models, of 35 to 600 items, 1 to 20 positions, up to 30,000 sessions: 2·10⁵ in all."""
+    """All kinds of models, of 35 to 600 items, 1 to 20 positions, up to 30,000 sessions: 2·10⁵ in
+    all.
+    """
     rng, left = np.random.default_rng(3), 200_000
     while left > 0:
-        n, kind, length = int(rng.integers(35, 600)), str(rng.choice(list(MODELS))), int(rng.choice([500, 3000, 30_000]))
-        model = model_of(MODELS[kind](rng, n), int(rng.choice([1, 1, 2, 5, 20])), int(rng.integers(2)))
+        n, kind, length = (
+            int(rng.integers(35, 600)),
+            str(rng.choice(list(MODELS))),
+            int(rng.choice([500, 3000, 30_000])),
+        )
+        model = model_of(
+            MODELS[kind](rng, n), int(rng.choice([1, 1, 2, 5, 20])), int(rng.integers(2))
+        )
         played = sessions_in_agreement(agents_for(name, model, left), model, length, left)
-        assert played == length, f"{kind}, {model.n_items} items, {model.n_positions} positions, seed {left}"
+        assert played == length, (
+            f"{kind}, {model.n_items} items, {model.n_positions} positions, seed {left}"
+        )
         left -= length
 
 
 def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
     model = CascadeModel(usual(np.random.default_rng(4), 100), 3)
-    plain, ordered = CascadeKLUCB(100, 3, seed=5), DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)
+    plain, ordered = (
+        CascadeKLUCB(100, 3, seed=5),
+        DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5),
+    )
     rng = np.random.default_rng(6)
     for _ in range(1000):
         first, second = plain.rank(None), ordered.rank(None)
@@ -113,9 +137,11 @@ def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
 
 
 def test_items_of_equal_counts_by_different_histories_tie():
-    """Once item 1 is clicked, items 0 and 1 have equal counts. Newton's method ends at two floats for most pairs of counts.
+    """Once item 1 is clicked, items 0 and 1 have equal counts. Newton's method ends at two floats
+    for most pairs of counts.
 
-    They are seen below a better item 2. In front of a worse one the two tie. Null: a fair coin for each of 400 lists.
+    They are seen below a better item 2. In front of a worse one the two tie. Null: a fair coin for
+        each of 400 lists.
     """
     rng, first, n_apart = np.random.default_rng(8), [], 0
     for seed in range(400):
@@ -144,10 +170,14 @@ def test_items_of_equal_counts_by_different_histories_tie():
 
 
 def lockstep_with_old_lists(rank_a, rank_b, update, sample):
-    """`lockstep`, but what is learned are clicks on lists up to ``len(old)`` sessions old, as on those of another agent."""
+    """`lockstep`, but what is learned are clicks on lists up to ``len(old)`` sessions old, as on
+    those of another agent.
+    """
 
     @kernel
-    def play(parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b):
+    def play(
+        parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b
+    ):
         wait, n_positions = len(old), len(list_a)
         for t in range(n):
             rank_a(a, rng_a, list_a)
@@ -171,13 +201,26 @@ def lockstep_with_old_lists(rank_a, rank_b, update, sample):
 def sessions_with_old_lists(model: ClickModel, n: int, wait: int, seed: int) -> int:
     """How many sessions pass before the agent and its plain definition differ."""
     a, b = agents_for("CascadeKLUCB", model, seed)
-    play = entry(lockstep_with_old_lists(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel))
+    play = entry(
+        lockstep_with_old_lists(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel)
+    )
     k = model.n_positions
     old, (clicks, examined) = np.zeros((wait, k), np.int64), np.zeros((2, k), np.int8)
     played = play(
-        model.parameters, np.random.default_rng(seed + 1000), n, old, np.empty(k), clicks, examined,
-        a.state, a.rng, a.ranking, b.state, b.rng, b.ranking,
-    )  # fmt: skip
+        model.parameters,
+        np.random.default_rng(seed + 1000),
+        n,
+        old,
+        np.empty(k),
+        clicks,
+        examined,
+        a.state,
+        a.rng,
+        a.ranking,
+        b.state,
+        b.rng,
+        b.ranking,
+    )
     if played == n:
         assert a.rng.bit_generator.state == b.rng.bit_generator.state
     return played

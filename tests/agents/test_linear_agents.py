@@ -1,4 +1,6 @@
-"""The contextual agents against plain NumPy: samples and weights, indices, α_t, ties, drift of the inverse, and regret."""
+"""The contextual agents against plain NumPy: samples and weights, indices, α_t, ties, drift of the
+inverse, and regret.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from clickgym.agents import (
     UBMLinUCB,
 )
 from clickgym.agents.linear import _RidgeAgent
-from clickgym.envs import ContextualClickEnv, DependentClickModel, LinearModel, UserBrowsingModel, load_instance
+from clickgym.envs import (
+    ContextualClickEnv,
+    DependentClickModel,
+    LinearModel,
+    UserBrowsingModel,
+    load_instance,
+)
 
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
@@ -37,7 +45,9 @@ by_optimistic = pytest.mark.parametrize("name", OPTIMISTIC)
 
 
 def make(name, sizes=(L, K), n_features=D, seed=0, **arguments):
-    return CONTEXTUAL_AGENTS[name](*sizes, n_features=n_features, seed=seed, **(TOLD.get(name, {}) | arguments))
+    return CONTEXTUAL_AGENTS[name](
+        *sizes, n_features=n_features, seed=seed, **(TOLD.get(name, {}) | arguments)
+    )
 
 
 def rounds(n, seed=0, sizes=(L, K), n_features=D):
@@ -45,12 +55,19 @@ def rounds(n, seed=0, sizes=(L, K), n_features=D):
     rng = np.random.default_rng(seed)
     for _ in range(n):
         features = rng.normal(size=(sizes[0], n_features))
-        features /= np.linalg.norm(features, axis=1, keepdims=True) * rng.uniform(1, 3, (sizes[0], 1))
-        yield {"clicks": np.zeros(sizes[1], np.int8), "features": features}, (rng.random(sizes[1]) < 0.35).astype(np.int8)
+        features /= np.linalg.norm(features, axis=1, keepdims=True) * rng.uniform(
+            1, 3, (sizes[0], 1)
+        )
+        yield (
+            {"clicks": np.zeros(sizes[1], np.int8), "features": features},
+            (rng.random(sizes[1]) < 0.35).astype(np.int8),
+        )
 
 
 def samples_of(name, clicks):
-    """The weights of the positions that an agent learns from, by the table of He et al. 2020 read with the eye."""
+    """The weights of the positions that an agent learns from, by the table of He et al. 2020 read
+    with the eye.
+    """
     clicked = np.flatnonzero(clicks)
     if name == "UBMLinUCB":
         above = [clicked[clicked < k] for k in range(K)]
@@ -65,7 +82,9 @@ def samples_of(name, clicks):
 
 
 def phi(name):
-    return {"UBMLinUCB": 0.9**2 + 0.8**2 + 0.75**2 + 0.7**2, "PBMLinUCB": float(KAPPA @ KAPPA)}.get(name, float(K))
+    return {"UBMLinUCB": 0.9**2 + 0.8**2 + 0.75**2 + 0.7**2, "PBMLinUCB": float(KAPPA @ KAPPA)}.get(
+        name, float(K)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ ridge regression
@@ -84,25 +103,36 @@ def test_the_regression_is_that_of_plain_numpy(name):
             moment += weight * clicks[k] * x
     np.testing.assert_allclose(agent.state.gram, gram, rtol=1e-12)
     np.testing.assert_allclose(agent.state.inverse, np.linalg.inv(gram), rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(agent.state.theta, np.linalg.solve(gram, moment), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        agent.state.theta, np.linalg.solve(gram, moment), rtol=1e-10, atol=1e-14
+    )
 
 
 @by_optimistic
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.7])
 def test_lists_are_those_of_the_largest_indices(name, alpha):
-    agent, users = make(name, alpha=alpha), DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5])
+    agent, users = (
+        make(name, alpha=alpha),
+        DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5]),
+    )
     follow(agent, reference_of(agent), users, 300, n_features=D)
 
 
 def test_alpha_by_hand():
-    """d = 1, K = 1, w = 1: φ' = λ = 1, so α_1 = sqrt(ln 2 + 2 ln 1) + 1, and the bonus of x is α_1 |x|."""
+    """d = 1, K = 1, w = 1: φ' = λ = 1, so α_1 = sqrt(ln 2 + 2 ln 1) + 1, and the bonus of x is α_1
+    |x|.
+    """
     agent = UBMLinUCB(2, 1, n_features=1, examination=[[1.0]], seed=0)
     agent.rank({"features": [[0.5], [0.25]]})
-    np.testing.assert_allclose(agent.state.indices, (math.sqrt(math.log(2)) + 1) * np.array([0.5, 0.25]), rtol=1e-15)
+    np.testing.assert_allclose(
+        agent.state.indices, (math.sqrt(math.log(2)) + 1) * np.array([0.5, 0.25]), rtol=1e-15
+    )
 
 
 def test_the_ridge_is_at_least_one():
-    assert UBMLinUCB(3, 2, n_features=2, examination=[[0.5, 0], [0.1, 0.2]], seed=0).state.ridge == 1.0
+    assert (
+        UBMLinUCB(3, 2, n_features=2, examination=[[0.5, 0], [0.1, 0.2]], seed=0).state.ridge == 1.0
+    )
     assert PBMLinUCB(3, 2, n_features=2, examination=[0.5, 0.2], seed=0).state.ridge == 1.0
     assert make("UBMLinUCB").state.ridge == pytest.approx(0.9**2 + 0.8**2 + 0.75**2 + 0.7**2)
     assert make("UBMLinUCB", ridge=0.1).state.ridge == 0.1
@@ -119,7 +149,9 @@ def test_a_sample_that_weighs_nothing_teaches_nothing():
 
 
 def drift(n, n_features, ridge=None):
-    """The relative error of the inverse against a fresh solve, in the spectral norm, after n sessions."""
+    """The relative error of the inverse against a fresh solve, in the spectral norm, after n
+    sessions.
+    """
     env = gym.make("ContextualUBMRank-v0", instance=f"linear:n_features={n_features},seed=1")
     agent = clickgym.make_agent("UBMLinUCB", env, seed=0, alpha=0.5, ridge=ridge)
     clickgym.run(agent, env, n, seed=0)
@@ -161,7 +193,9 @@ def test_the_sum_that_is_factorised_is_exact_enough():
 
 @by_name
 def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
-    """Norms equal up to rounding: each ordered pair of items is equally likely, whatever their numbers and features."""
+    """Norms equal up to rounding: each ordered pair of items is equally likely, whatever their
+    numbers and features.
+    """
     rng = np.random.default_rng(1)
     features = rng.normal(size=(4, 6))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -188,9 +222,15 @@ def test_indices_that_differ_by_more_than_rounding_are_no_tie():
 def test_ties_below_the_best_do_not_reach_it():
     """A chain of near-ties longer than the tolerance does not make its ends equal."""
     features = 0.5 + 0.8e-10 * np.arange(4)[:, None]
-    ranks = {C2UCB(4, 1, n_features=1, alpha=2.0, ridge=1.0, seed=seed).rank({"features": features})[0] for seed in range(100)}
+    ranks = {
+        C2UCB(4, 1, n_features=1, alpha=2.0, ridge=1.0, seed=seed).rank({"features": features})[0]
+        for seed in range(100)
+    }
     assert ranks == {3}
-    ranks = {C2UCB(4, 1, n_features=1, alpha=1.0, ridge=1.0, seed=seed).rank({"features": features})[0] for seed in range(100)}
+    ranks = {
+        C2UCB(4, 1, n_features=1, alpha=1.0, ridge=1.0, seed=seed).rank({"features": features})[0]
+        for seed in range(100)
+    }
     assert ranks == {2, 3}
 
 
@@ -212,18 +252,25 @@ def test_relabelled_candidates_and_rotated_features_change_no_list_but_by_name(n
 
 
 def strong_position_effects():
-    """Examination falls to 0.35 of itself from position to position, and starts anew below a click."""
+    """Examination falls to 0.35 of itself from position to position, and starts anew below a
+    click.
+    """
     base = load_instance("linear:n_features=20,seed=0").model("LinearModel of UBM")
-    weights = np.array([[0.35**k if j == 0 else 0.95 * 0.35 ** (k - j) for j in range(5)] for k in range(5)])
-    return LinearModel(UserBrowsingModel(np.zeros(20), np.tril(weights)), base.theta, base.items, base.users)
+    weights = np.array(
+        [[0.35**k if j == 0 else 0.95 * 0.35 ** (k - j) for j in range(5)] for k in range(5)]
+    )
+    return LinearModel(
+        UserBrowsingModel(np.zeros(20), np.tril(weights)), base.theta, base.items, base.users
+    )
 
 
 @pytest.mark.slow  # that the agents are those of the papers is tested above, against references
 def test_weights_of_examination_pay_where_positions_matter():
     """He et al. 2020: UBMLinUCB learns, C2UCB takes what nobody saw for dislike.
 
-    Over 16 pairs of runs of 30,000 sessions each: UBMLinUCB has the smaller regret in at least 14 (probability 0.002 were they
-    equal), and in the mean less than a third of C2UCB's; its last third costs less than a fifth of its first.
+    Over 16 pairs of runs of 30,000 sessions each: UBMLinUCB has the smaller regret in at least 14
+    (probability 0.002 were they equal), and in the mean less than a third of C2UCB's; its last
+    third costs less than a fifth of its first.
     """
     model = strong_position_effects()
     regret = {}
@@ -232,7 +279,9 @@ def test_weights_of_examination_pay_where_positions_matter():
         for seed in range(16):
             env = ContextualClickEnv(model)
             agent = clickgym.make_agent(name, env, seed=seed, alpha=0.5)
-            regret[name].append(clickgym.run(agent, env, 30_000, seed=seed, checkpoints=[10_000, 20_000]).regret)
+            regret[name].append(
+                clickgym.run(agent, env, 30_000, seed=seed, checkpoints=[10_000, 20_000]).regret
+            )
     ubm, c2 = np.array(regret["UBMLinUCB"]), np.array(regret["C2UCB"])
     assert np.sum(ubm[:, -1] < c2[:, -1]) >= 14
     assert ubm[:, -1].mean() < c2[:, -1].mean() / 3
@@ -262,10 +311,18 @@ def test_agents_learn_in_the_model_that_they_are_made_for(env_id, name):
     assert late[name] < late["Random"] / 10
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIMISTIC if name != "C2UCB"])  # whose samples are biased in every model
+@pytest.mark.parametrize(
+    "name", [name for name in OPTIMISTIC if name != "C2UCB"]
+)  # whose samples are biased in every model
 def test_the_theory_holds_the_truth_within_its_bounds(name):
-    """|xᵀ(θ - θ*)| ≤ α_t sqrt(xᵀA⁻¹x) for all items, in the agent's own model: probability 1 - 1/(tK) or more."""
-    env_id = {"PBMLinUCB": "ContextualPBMRank-v0", "CMLinUCB": "ContextualCMRank-v0", "DCMLinUCB": "ContextualCMRank-v0"}
+    """|xᵀ(θ - θ*)| ≤ α_t sqrt(xᵀA⁻¹x) for all items, in the agent's own model: probability 1 -
+    1/(tK) or more.
+    """
+    env_id = {
+        "PBMLinUCB": "ContextualPBMRank-v0",
+        "CMLinUCB": "ContextualCMRank-v0",
+        "DCMLinUCB": "ContextualCMRank-v0",
+    }
     env = gym.make(env_id.get(name, "ContextualUBMRank-v0"))
     agent = clickgym.make_agent(name, env, seed=0)
     model = env.unwrapped.model
@@ -276,7 +333,10 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         spread = np.sqrt(np.einsum("ai,ij,aj->a", x, state.inverse, x))
         t = int(state.t[0]) + 1
         radius = 10 * math.log(1 + state.phi * t / (10 * state.ridge)) + 2 * math.log(t * 5)
-        assert np.all(np.abs(x @ (state.theta - model.theta)) <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread)
+        assert np.all(
+            np.abs(x @ (state.theta - model.theta))
+            <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------- wrong input
@@ -288,7 +348,10 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         (np.zeros(K), "C2UCB needs an observation with 'features'"),
         ({"clicks": np.zeros(K)}, "C2UCB needs an observation with 'features'"),
         ({"features": np.zeros((K, D))}, r"features has shape \(4, 3\); expected \(7, 3\)"),
-        ({"features": np.full((L, D), np.nan)}, r"features\[0, 0\] is nan; expected a finite number from"),
+        (
+            {"features": np.full((L, D), np.nan)},
+            r"features\[0, 0\] is nan; expected a finite number from",
+        ),
     ],
 )
 def test_wrong_observations_are_refused(observation, message):

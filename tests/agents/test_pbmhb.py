@@ -1,4 +1,6 @@
-"""PB-MHB: the law of its steps, what makes them accepted, and its draws against the posterior on a grid."""
+"""PB-MHB: the law of its steps, what makes them accepted, and its draws against the posterior on a
+grid.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
 @pytest.mark.parametrize("sigma", [1e-3, 0.1, 0.5, 2.0])
 def test_the_mass_within_is_that_of_the_normal_law(sigma):
     for x in (0.0, 1e-4, 0.3, 0.9999, 1.0):
-        assert pbmhb.mass_within(x, sigma) == pytest.approx(_normal((1 - x) / sigma) - _normal(-x / sigma), rel=1e-9)
+        assert pbmhb.mass_within(x, sigma) == pytest.approx(
+            _normal((1 - x) / sigma) - _normal(-x / sigma), rel=1e-9
+        )
 
 
 def _normal(z):
@@ -55,7 +59,9 @@ def _normal(z):
 
 @pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 1000.0])
 def test_steps_are_accepted_by_the_ratio_of_metropolis_and_hastings(sigma):
-    """The number below which a step is accepted, against the reference's ratio; for θ and κ, with cells of no clicks."""
+    """The number below which a step is accepted, against the reference's ratio; for θ and κ, with
+    cells of no clicks.
+    """
     rng, reference = np.random.default_rng(2), PBMHBReference(3, 2, fix_first=False)
     reference.shown = np.array([[4, 2], [0, 2], [6, 0]])
     reference.clicks = np.array([[3, 1], [0, 0], [6, 0]])
@@ -67,9 +73,15 @@ def test_steps_are_accepted_by_the_ratio_of_metropolis_and_hastings(sigma):
         if coordinate < 3:
             clicks, missed, others = reference.clicks[coordinate].sum(), misses[coordinate], kappa
         else:
-            clicks, missed, others = reference.clicks[:, coordinate - 3].sum(), misses[:, coordinate - 3], theta
+            clicks, missed, others = (
+                reference.clicks[:, coordinate - 3].sum(),
+                misses[:, coordinate - 3],
+                theta,
+            )
         x, proposed = point[coordinate], np.empty(len(others))
-        change = pbmhb.log_likelihood_change(clicks, missed, x, new, others, np.log1p(-x * others), proposed)
+        change = pbmhb.log_likelihood_change(
+            clicks, missed, x, new, others, np.log1p(-x * others), proposed
+        )
         np.testing.assert_allclose(proposed, np.log1p(-new * others))
         ratio = math.exp(reference.log_ratio(point, coordinate, new, sigma))
         below, above = ratio * (1 - 1e-6), ratio * (1 + 1e-6)
@@ -117,7 +129,9 @@ def p_values(samples, fix_first):
     ]
 
 
-@pytest.mark.parametrize(("fix_first", "sigma"), [(True, 0.45), (False, 1.0), *slow((True, 1000.0), (False, 0.45))])
+@pytest.mark.parametrize(
+    ("fix_first", "sigma"), [(True, 0.45), (False, 1.0), *slow((True, 1000.0), (False, 0.45))]
+)
 def test_draws_are_those_of_the_posterior(fix_first, sigma):
     """Null: the marginals of the grid; every tenth sweep of 15,000."""
     samples = chain(sigma, fix_first, 10, 1500)
@@ -126,7 +140,9 @@ def test_draws_are_those_of_the_posterior(fix_first, sigma):
 
 
 def test_the_width_of_steps_shrinks_with_the_root_of_the_session():
-    """The acceptance of a step says little; the steps themselves: those of session 10,000 are a hundredth as wide."""
+    """The acceptance of a step says little; the steps themselves: those of session 10,000 are a
+    hundredth as wide.
+    """
     widths = []
     for t in (1, 10_000):
         agent, steps = PBMHB(4, 1, c=0.05, seed=4), []
@@ -149,7 +165,9 @@ def test_it_follows_the_reference(arguments):
 
 
 def test_the_first_list_follows_a_sweep():
-    """A uniform first draw, then one sweep: the seed's first numbers are not the θ of the first list."""
+    """A uniform first draw, then one sweep: the seed's first numbers are not the θ of the first
+    list.
+    """
     agent = PBMHB(4, 2, seed=6)
     first = agent.state.theta.copy()
     agent.rank(None)
@@ -173,5 +191,9 @@ def test_remembered_logarithms_stay_those_of_the_draw():
     agent = PBMHB(5, 3, fix_first=False, seed=10)
     for _ in range(200):
         ranking = agent.rank(None)
-        np.testing.assert_allclose(agent.state.log_miss, np.log1p(-np.outer(agent.state.theta, agent.state.kappa)), rtol=1e-12)
+        np.testing.assert_allclose(
+            agent.state.log_miss,
+            np.log1p(-np.outer(agent.state.theta, agent.state.kappa)),
+            rtol=1e-12,
+        )
         agent.update(None, ranking, model.sample(ranking, rng))

@@ -1,4 +1,6 @@
-"""PDGD: the law of its lists, the weight of a pair against products over whole lists, and its steps."""
+"""PDGD: the law of its lists, the weight of a pair against products over whole lists, and its
+steps.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ FALSE_ALARM = 1e-5
 
 
 def scored(n_positions, scores, ranking, learning_rate=0.1):
-    """An agent that has just shown a list, one feature per item, so that the weights are the scores; and its reference."""
+    """An agent that has just shown a list, one feature per item, so that the weights are the
+    scores; and its reference.
+    """
     n_items = len(scores)
     agent = PDGD(n_items, n_positions, n_features=n_items, learning_rate=learning_rate, seed=0)
     agent.state.weights[:] = scores
@@ -74,25 +78,37 @@ def test_the_gradient_is_that_of_the_pairs_probability():
     def likely(weights):
         f = reference.features @ weights
         return sum(
-            reference.weight(ranking, d, e) / (1 + math.exp(f[ranking[e]] - f[ranking[d]])) for d, e in reference.pairs(clicks)
+            reference.weight(ranking, d, e) / (1 + math.exp(f[ranking[e]] - f[ranking[d]]))
+            for d, e in reference.pairs(clicks)
         )
 
     # ω is taken at the weights of the reference throughout.
-    numeric = [(likely(reference.weights + h) - likely(reference.weights - h)) / (2 * step) for h in step * np.eye(4)]
+    numeric = [
+        (likely(reference.weights + h) - likely(reference.weights - h)) / (2 * step)
+        for h in step * np.eye(4)
+    ]
     assert reference.gradient(ranking, clicks) == pytest.approx(np.array(numeric), rel=1e-6)
 
 
 def expected_preference(reference, attraction, examination, d, e):
-    """How much more the weights are moved from e to d than from d to e by the pair, on average over all lists and clicks."""
+    """How much more the weights are moved from e to d than from d to e by the pair, on average over
+    all lists and clicks.
+    """
     model_items, total = range(reference.n_items), 0.0
     for ranking in permutations(model_items, reference.n_positions):
-        rates = [attraction[item] * weight for item, weight in zip(ranking, examination, strict=True)]
+        rates = [
+            attraction[item] * weight for item, weight in zip(ranking, examination, strict=True)
+        ]
         for clicks in product([0, 1], repeat=len(rates)):
             chance = math.exp(log_probability(reference.scores(), ranking))
-            chance *= math.prod(p if click else 1 - p for p, click in zip(rates, clicks, strict=True))
+            chance *= math.prod(
+                p if click else 1 - p for p, click in zip(rates, clicks, strict=True)
+            )
             for a, b in reference.pairs(clicks):
                 if {ranking[a], ranking[b]} == {d, e}:
-                    total += chance * reference.weight(ranking, a, b) * (1 if ranking[a] == d else -1)
+                    total += (
+                        chance * reference.weight(ranking, a, b) * (1 if ranking[a] == d else -1)
+                    )
     return total
 
 
@@ -123,14 +139,22 @@ def test_pairs_reach_one_place_below_the_last_click(clicks, moved):
 
 
 @pytest.mark.parametrize(
-    "scores", [[1000.0, -1000.0, 0.0, 999.0], [-1000.0] * 4, [1000.0, 0.0, 0.0, -1000.0], [700.0, 710.0, 0, 1]]
+    "scores",
+    [
+        [1000.0, -1000.0, 0.0, 999.0],
+        [-1000.0] * 4,
+        [1000.0, 0.0, 0.0, -1000.0],
+        [700.0, 710.0, 0, 1],
+    ],
 )
 def test_large_scores_do_not_overflow(scores):
     for ranking in permutations(range(4), 3):
         agent, reference = scored(3, scores, ranking)
         found = step(agent, [0, 1, 0])
         assert np.isfinite(found).all()
-        assert found == pytest.approx(0.1 * reference.gradient(ranking, [0, 1, 0]), rel=1e-6, abs=1e-12)
+        assert found == pytest.approx(
+            0.1 * reference.gradient(ranking, [0, 1, 0]), rel=1e-6, abs=1e-12
+        )
         assert np.isfinite(agent.rank({"features": np.eye(4)})).all()
         assert np.isfinite(agent.state.draws).all()
 
@@ -147,7 +171,9 @@ def test_lists_have_the_law_of_plackett_and_luce():
 
 @pytest.mark.parametrize("model", ["PBM", "CM"])
 def test_it_follows_the_reference(model):
-    follow(PDGD(5, 3, n_features=3, seed=1), PDGDReference(5, 3, 3), MODELS[model], 150, n_features=3)
+    follow(
+        PDGD(5, 3, n_features=3, seed=1), PDGDReference(5, 3, 3), MODELS[model], 150, n_features=3
+    )
 
 
 def test_candidates_that_were_never_seen_are_ordered():
@@ -156,6 +182,10 @@ def test_candidates_that_were_never_seen_are_ordered():
     for _ in range(2000):
         seen = {"features": rng.random((6, 3))}
         ranking = played.rank(seen)
-        played.update(seen, ranking, (rng.random(4) < seen["features"][ranking, 0] * [1.0, 0.8, 0.6, 0.5]).astype(int))
+        played.update(
+            seen,
+            ranking,
+            (rng.random(4) < seen["features"][ranking, 0] * [1.0, 0.8, 0.6, 0.5]).astype(int),
+        )
     weights = played.state.weights
     assert weights[0] > 3 * np.abs(weights[1:]).max()

@@ -34,17 +34,23 @@ PBM = {"attraction": [0.9, 0.1, 0.1, 0.1], "examination": [1.0, 0.5]}
 
 
 def choices(scores, ranking):
-    """The laws of the choices of a list: for each position the probability of each item that is left there."""
+    """The laws of the choices of a list: for each position the probability of each item that is
+    left there.
+    """
     laws, left = [], list(range(len(scores)))
     for item in ranking:
         weights = {other: math.exp(scores[other]) for other in left}
-        laws.append({other: weight / math.fsum(weights.values()) for other, weight in weights.items()})
+        laws.append(
+            {other: weight / math.fsum(weights.values()) for other, weight in weights.items()}
+        )
         left.remove(item)
     return laws
 
 
 def log_probability(scores, ranking):
-    return math.fsum(math.log(law[item]) for law, item in zip(choices(scores, ranking), ranking, strict=True))
+    return math.fsum(
+        math.log(law[item]) for law, item in zip(choices(scores, ranking), ranking, strict=True)
+    )
 
 
 def entropy_of(law):
@@ -93,7 +99,11 @@ def test_the_gradient_of_a_list_is_that_of_the_enumeration():
     for ranking in LISTS[::7]:
         law, leaf = distribution(SCORES)
         law.log_prob(torch.tensor([ranking])).sum().backward()
-        np.testing.assert_allclose(leaf.grad.numpy(), gradient(lambda s, r=ranking: log_probability(s, r), SCORES), atol=1e-8)
+        np.testing.assert_allclose(
+            leaf.grad.numpy(),
+            gradient(lambda s, r=ranking: log_probability(s, r), SCORES),
+            atol=1e-8,
+        )
 
 
 def test_a_list_of_nearly_certain_scores_keeps_its_digits_in_single_precision():
@@ -101,7 +111,9 @@ def test_a_list_of_nearly_certain_scores_keeps_its_digits_in_single_precision():
     found = law.log_prob(torch.tensor([[0, 1, 2]])).sum()
     found.backward()
     assert found.item() == pytest.approx(-0.7209, abs=1e-3)
-    np.testing.assert_allclose(leaf.grad.numpy(), gradient(lambda s: log_probability(s, (0, 1, 2)), SURE), atol=1e-4)
+    np.testing.assert_allclose(
+        leaf.grad.numpy(), gradient(lambda s: log_probability(s, (0, 1, 2)), SURE), atol=1e-4
+    )
 
 
 def test_the_entropy_along_the_list_has_the_mean_and_nearly_the_gradient_of_the_entropy_of_lists():
@@ -109,28 +121,39 @@ def test_the_entropy_along_the_list_has_the_mean_and_nearly_the_gradient_of_the_
     law, leaf = distribution(SCORES, 60)
     law.log_prob(torch.tensor(LISTS))
     entropies = law.entropy()
-    plain = [math.fsum(entropy_of(choice.values()) for choice in choices(SCORES, ranking)) for ranking in LISTS]
+    plain = [
+        math.fsum(entropy_of(choice.values()) for choice in choices(SCORES, ranking))
+        for ranking in LISTS
+    ]
     np.testing.assert_allclose(entropies.detach().numpy(), plain, atol=1e-9)
     mean = plain @ PROBABILITIES
     assert mean == pytest.approx(entropy_of_lists(SCORES), abs=1e-9)
-    assert math.sqrt((np.array(plain) - mean) ** 2 @ PROBABILITIES) == pytest.approx(0.21, abs=0.005)
+    assert math.sqrt((np.array(plain) - mean) ** 2 @ PROBABILITIES) == pytest.approx(
+        0.21, abs=0.005
+    )
     (entropies * torch.tensor(PROBABILITIES)).sum().backward()
     exact = gradient(entropy_of_lists, SCORES)
     assert cosine(leaf.grad.numpy(), exact) == pytest.approx(0.988, abs=5e-4)
-    assert np.linalg.norm(leaf.grad.numpy()) / np.linalg.norm(exact) == pytest.approx(1.15, abs=0.005)
+    assert np.linalg.norm(leaf.grad.numpy()) / np.linalg.norm(exact) == pytest.approx(
+        1.15, abs=0.005
+    )
     law, _ = distribution([0.0] * 5)
     law.log_prob(torch.tensor([[4, 2, 0]]))
     assert law.entropy().item() == pytest.approx(math.log(5) + math.log(4) + math.log(3))
 
 
 def test_samples_have_the_placement_probabilities():
-    """100,000 lists; null: each of the 15 frequencies is binomial; beyond 5 deviations by chance with probability 1e-5."""
+    """100,000 lists; null: each of the 15 frequencies is binomial; beyond 5 deviations by chance
+    with probability 1e-5.
+    """
     torch.manual_seed(0)
     n = 100_000
     law, _ = distribution(SCORES, n, dtype=torch.float32)
     lists = law.sample().numpy()
     for position, item in itertools.product(range(3), range(5)):
-        p = math.fsum(q for q, ranking in zip(PROBABILITIES, LISTS, strict=True) if ranking[position] == item)
+        p = math.fsum(
+            q for q, ranking in zip(PROBABILITIES, LISTS, strict=True) if ranking[position] == item
+        )
         assert abs((lists[:, position] == item).mean() - p) < 5 * math.sqrt(p * (1 - p) / n)
 
 
@@ -150,9 +173,13 @@ def test_the_mode_is_the_most_probable_list():
 
 
 def test_ties_are_broken_at_random():
-    """6,000 lists of 2 of 3 equal items; null: 1,000 of each of 6; beyond 5 deviations (145) with probability 4e-6."""
+    """6,000 lists of 2 of 3 equal items; null: 1,000 of each of 6; beyond 5 deviations (145) with
+    probability 4e-6.
+    """
     torch.manual_seed(0)
-    law = PlackettLuceDistribution(2, 3).proba_distribution(torch.tensor([[1.0, 1.0, 1.0, -3.0]]).expand(6000, -1))
+    law = PlackettLuceDistribution(2, 3).proba_distribution(
+        torch.tensor([[1.0, 1.0, 1.0, -3.0]]).expand(6000, -1)
+    )
     _, counts = np.unique(law.mode().numpy() @ [10, 1], return_counts=True)
     assert len(counts) == 6
     assert (abs(counts - 1000) < 145).all()
@@ -176,7 +203,9 @@ def test_another_order_of_candidates_permutes_scores_and_leaves_the_value():
     order = torch.tensor([3, 5, 0, 1, 4, 2])
     seen = {"clicks": torch.zeros(5, 3), "features": features}
     again = {**seen, "features": features[:, order]}
-    scores, permuted = (network.get_distribution(observation).scores for observation in (seen, again))
+    scores, permuted = (
+        network.get_distribution(observation).scores for observation in (seen, again)
+    )
     torch.testing.assert_close(permuted, scores[:, order])
     torch.testing.assert_close(network.predict_values(again), network.predict_values(seen))
     assert scores.std() > 0
@@ -201,11 +230,27 @@ def test_the_order_of_entries_in_an_observation_does_not_count():
     ("observation", "actions", "message"),
     [
         (MultiBinary(3), Discrete(6), r"expected the action space RankedList .*got Discrete\(6\)"),
-        (MultiBinary(3), MultiDiscrete([6, 5, 4]), r"without a wrapper of actions; got MultiDiscrete\(\[6 5 4\]\)"),
+        (
+            MultiBinary(3),
+            MultiDiscrete([6, 5, 4]),
+            r"without a wrapper of actions; got MultiDiscrete\(\[6 5 4\]\)",
+        ),
         (MultiBinary(3), MultiDiscrete([2, 2, 2]), "draws ranked lists"),
-        (Dict(clicks=MultiBinary(3), words=Text(5)), RankedList(6, 3), "cannot read the observation 'words'"),
-        (Dict(features=Box(-1, 1, (5, 4))), RankedList(6, 3), "'features', .*expected one row for each of 6 items"),
-        (Dict(rankings=Box(-1, 5, (9, 3), np.int64)), RankedList(6, 3), "'rankings', .*are no quantities"),
+        (
+            Dict(clicks=MultiBinary(3), words=Text(5)),
+            RankedList(6, 3),
+            "cannot read the observation 'words'",
+        ),
+        (
+            Dict(features=Box(-1, 1, (5, 4))),
+            RankedList(6, 3),
+            "'features', .*expected one row for each of 6 items",
+        ),
+        (
+            Dict(rankings=Box(-1, 5, (9, 3), np.int64)),
+            RankedList(6, 3),
+            "'rankings', .*are no quantities",
+        ),
     ],
 )
 def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):
@@ -225,7 +270,9 @@ def test_an_extractor_of_features_is_refused():
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "clickgym.agents.plackett_luce")
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
-    with pytest.raises(ImportError, match=r'^PlackettLuceActorCritic .* pip install "clickgym\[rl\]"$'):
+    with pytest.raises(
+        ImportError, match=r'^PlackettLuceActorCritic .* pip install "clickgym\[rl\]"$'
+    ):
         clickgym.agents.PlackettLuceActorCritic  # noqa: B018
 
 
@@ -250,11 +297,21 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
 
 def test_it_learns_the_best_item_and_is_evaluated():
     envs = make_vec_env("PBMRank-v0", 8, seed=0, env_kwargs=PBM)
-    model = PPO(PlackettLuceActorCritic, envs, n_steps=16, learning_rate=1e-2, gamma=0.0, seed=0, device="cpu").learn(2000)
+    model = PPO(
+        PlackettLuceActorCritic,
+        envs,
+        n_steps=16,
+        learning_rate=1e-2,
+        gamma=0.0,
+        seed=0,
+        device="cpu",
+    ).learn(2000)
     seen = np.zeros((20, 2), np.int8)
     assert (model.predict(seen, deterministic=True)[0][:, 0] == 0).all()
     assert (model.predict(seen)[0][:, 0] == 0).mean() > 0.5
-    mean, _ = evaluate_policy(model, make_vec_env("PBMRank-v0", 2, env_kwargs=PBM), n_eval_episodes=2)
+    mean, _ = evaluate_policy(
+        model, make_vec_env("PBMRank-v0", 2, env_kwargs=PBM), n_eval_episodes=2
+    )
     assert mean > 850  # the best lists have 950 clicks, random ones 450
 
 
@@ -268,7 +325,9 @@ def test_features_are_learned():
 
 
 def test_ids_of_items_tell_nothing_to_a_policy_without_experience():
-    """The first item of 90 policies of 3 items; null: 30 of each; beyond 5 deviations (22) with probability 2e-6."""
+    """The first item of 90 policies of 3 items; null: 30 of each; beyond 5 deviations (22) with
+    probability 2e-6.
+    """
     firsts = []
     for seed in range(90):
         torch.manual_seed(seed)
@@ -282,20 +341,28 @@ def test_ids_of_items_tell_nothing_to_a_policy_without_experience():
 
 def test_each_learner_has_its_natural_actions():
     assert {name: learner.actions for name, learner in LEARNERS.items()} == {
-        "PPO": "rankings", "A2C": "rankings", "RecurrentPPO": "codes", "DQN": "items", "MaskablePPO": "items", "SAC": "scores",
+        "PPO": "rankings",
+        "A2C": "rankings",
+        "RecurrentPPO": "codes",
+        "DQN": "items",
+        "MaskablePPO": "items",
+        "SAC": "scores",
         "TD3": "scores",
-    }  # fmt: skip
+    }
     with pytest.raises(TypeError, match="unknown hyper-parameter 'actions'"):
         LEARNERS["PPO"](5, 2, actions="codes")
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "rate"), [("PPO", {}, 3e-4), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 1e-3)]
+    ("name", "given", "rate"),
+    [("PPO", {}, 3e-4), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 1e-3)],
 )
 def test_with_features_the_default_learning_rate_of_ppo_is_smaller(name, given, rate):
     from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
 
-    envs = StableBaselinesVecEnv(gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep"))
+    envs = StableBaselinesVecEnv(
+        gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep")
+    )
     learner = LEARNERS[name](20, 5, seed=0, **given)
     learner.learn(envs, 256, lambda: True)
     assert learner.model.learning_rate == learner.hyperparameters["learning_rate"] == rate

@@ -1,6 +1,8 @@
-"""PBM-PIE, PBM-TS and BC-MPTS: candidates against numerically solved indices, hats over posteriors, counts.
+"""PBM-PIE, PBM-TS and BC-MPTS: candidates against numerically solved indices, hats over posteriors,
+counts.
 
-Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
+Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5
+each.
 """
 
 from __future__ import annotations
@@ -28,16 +30,24 @@ FALSE_ALARM = 1e-5
 
 def phi(clicks: NDArray, displays: NDArray, kappa: NDArray, q: float) -> float:
     """Σ_l N_l KL(S_l/N_l, κ_l q); positions where the item was not displayed drop out."""
-    return sum(n * bernoulli_kl(s / n, w * q) for s, n, w in zip(clicks, displays, kappa, strict=True) if n > 0)
+    return sum(
+        n * bernoulli_kl(s / n, w * q)
+        for s, n, w in zip(clicks, displays, kappa, strict=True)
+        if n > 0
+    )
 
 
 def upper_index(clicks: NDArray, displays: NDArray, kappa: NDArray, bound: float) -> float:
-    """U = sup{q in [q_min, 1] : Φ(q) ≤ bound}, q_min if there is none; q_min from the root of Φ'."""
+    """U = sup{q in [q_min, 1] : Φ(q) ≤ bound}, q_min if there is none; q_min from the root of
+    Φ'.
+    """
 
     def slope(q: float) -> float:
         misses = displays - clicks
         with np.errstate(divide="ignore", invalid="ignore"):
-            return -clicks.sum() / q + np.sum(np.where(misses > 0, misses * kappa / np.maximum(1 - kappa * q, 0), 0.0))
+            return -clicks.sum() / q + np.sum(
+                np.where(misses > 0, misses * kappa / np.maximum(1 - kappa * q, 0), 0.0)
+            )
 
     if clicks.sum() == 0:
         least = 0.0
@@ -66,7 +76,9 @@ def put(agent: PBMPIE, clicks: ArrayLike, displays: ArrayLike) -> None:
 
 @pytest.mark.parametrize(("n_items", "n_positions"), [(5, 3), (4, 4), (6, 1), (1, 1)])
 def test_the_start_shows_every_item_once_at_every_position(n_items, n_positions):
-    agent = PBMPIE(n_items, n_positions, examination=np.linspace(1, 0.3, n_positions), horizon=100, seed=1)
+    agent = PBMPIE(
+        n_items, n_positions, examination=np.linspace(1, 0.3, n_positions), horizon=100, seed=1
+    )
     for _ in range(n_items):
         ranking = agent.rank(None)
         agent.update(None, ranking, [0] * n_positions)
@@ -83,11 +95,16 @@ def test_the_start_runs_over_a_random_order_of_the_items():
             first.append(int(agent.rank(None)[0]))
             agent.update(None, agent.ranking, [0, 0])
         orders[tuple(first)] += 1
-    assert chisquare([orders[order] for order in itertools.permutations(range(4))]).pvalue > FALSE_ALARM
+    assert (
+        chisquare([orders[order] for order in itertools.permutations(range(4))]).pvalue
+        > FALSE_ALARM
+    )
 
 
 def test_pie_explores_exactly_the_items_whose_index_reaches_the_last_leader():
-    """500 random states, with S = N, S = 0, unseen positions, κ = 1 and θ̂ > 1 among them; indices by root finding."""
+    """500 random states, with S = N, S = 0, unseen positions, κ = 1 and θ̂ > 1 among them; indices
+    by root finding.
+    """
     rng = np.random.default_rng(2)
     sizes, above_one, certain = Counter(), 0, 0
     for trial in range(500):
@@ -95,7 +112,11 @@ def test_pie_explores_exactly_the_items_whose_index_reaches_the_last_leader():
         kappa += rng.random(3) * 1e-3 * (kappa < 1)  # no equal weights
         displays = rng.integers(0, rng.choice([3, 12, 80]), (5, 3))
         displays[np.arange(5), rng.integers(0, 3, 5)] += 1
-        theta = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], (5, 1)) if trial % 3 else rng.choice([0.7, 1.0], (5, 1))
+        theta = (
+            rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], (5, 1))
+            if trial % 3
+            else rng.choice([0.7, 1.0], (5, 1))
+        )
         clicks = rng.binomial(displays, np.minimum(theta * kappa ** (trial % 2), 1.0))
         horizon, epsilon = int(rng.choice([2, 30, 1000, 10**7])), float(rng.choice([0.0, 0.5]))
         bound = (1 + epsilon) * math.log(horizon)
@@ -103,16 +124,24 @@ def test_pie_explores_exactly_the_items_whose_index_reaches_the_last_leader():
         put(agent, clicks, displays)
         means = agent.state.mean.copy()
         order = np.argsort(-means)
-        if len(set(np.sort(means)[::-1][:4].tolist())) < 4 or means[order[2]] == means[order[3]] or len(set(kappa)) < 3:
+        if (
+            len(set(np.sort(means)[::-1][:4].tolist())) < 4
+            or means[order[2]] == means[order[3]]
+            or len(set(kappa)) < 3
+        ):
             continue
         x, where = means[order[2]], np.argsort(-kappa)
-        indices = {int(item): upper_index(clicks[item], displays[item], kappa, bound) for item in order[3:]}
+        indices = {
+            int(item): upper_index(clicks[item], displays[item], kappa, bound) for item in order[3:]
+        }
         if any(abs(u - x) < 1e-9 for u in indices.values()) and x != 1.0:
             continue
         expected = {item for item, u in indices.items() if u >= x}
         shown = [agent.rank(None)[where] for _ in range(80)]
         assert {tuple(ranking[:2].tolist()) for ranking in shown} == {tuple(order[:2].tolist())}
-        context = f"S={clicks.tolist()}, N={displays.tolist()}, kappa={kappa.tolist()}, bound={bound}"
+        context = (
+            f"S={clicks.tolist()}, N={displays.tolist()}, kappa={kappa.tolist()}, bound={bound}"
+        )
         assert {int(ranking[2]) for ranking in shown} == {int(order[2])} | expected, context
         sizes[len(expected)] += 1
         above_one += x > 1
@@ -157,36 +186,53 @@ def test_pie_puts_an_item_that_was_never_seen_behind_all_others():
 
 
 def test_pie_explores_half_of_the_time_at_the_least_examined_position():
-    """κ = .6, .3, 1: leaders at the third and first position; at the second, null: 1/2 the leader, 1/6 each other."""
+    """κ = .6, .3, 1: leaders at the third and first position; at the second, null: 1/2 the leader,
+    1/6 each other.
+    """
     agent = PBMPIE(6, 3, examination=[0.6, 0.3, 1.0], horizon=100, seed=6)
     displays = np.tile([10, 0, 10], (6, 1))
     put(agent, [[6, 0, 9], [5, 0, 9], [5, 0, 8], [4, 0, 7], [4, 0, 6], [3, 0, 7]], displays)
     lists = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
     support = [(1, last, 0) for last in (2, 3, 4, 5)]
     assert set(lists) == set(support)
-    assert chisquare([lists[ranking] for ranking in support], [3000, 1000, 1000, 1000]).pvalue > FALSE_ALARM
+    assert (
+        chisquare([lists[ranking] for ranking in support], [3000, 1000, 1000, 1000]).pvalue
+        > FALSE_ALARM
+    )
 
 
 @each_model
 def test_pie_follows_algorithm_1(model):
-    """Session by session, from its own counts; this catches what is computed once and goes out of date."""
+    """Session by session, from its own counts; this catches what is computed once and goes out of
+    date.
+    """
     kappa = np.array([0.9, 0.4, 0.6])
     agent, rng = PBMPIE(5, 3, examination=kappa, horizon=60, seed=7), np.random.default_rng(8)
     clicks, displays = np.zeros((5, 3), int), np.zeros((5, 3), int)
     explored = 0
     for session in range(250):
-        lists = [*(agent.rank(None) for _ in range(79 if session % 5 == 0 else 0)), agent.rank(None)]
+        lists = [
+            *(agent.rank(None) for _ in range(79 if session % 5 == 0 else 0)),
+            agent.rank(None),
+        ]
         tries = np.array(lists)[:, [0, 2, 1]]  # by decreasing κ
         if session >= 5:
             mean = clicks.sum(axis=1) / (displays @ kappa)
             best = np.sort(mean)[::-1]
-            np.testing.assert_allclose(mean[tries[:, :2]], np.tile(best[:2], (len(tries), 1)), rtol=1e-12)
+            np.testing.assert_allclose(
+                mean[tries[:, :2]], np.tile(best[:2], (len(tries), 1)), rtol=1e-12
+            )
             leaders, others = np.argsort(-mean)[:3], np.argsort(-mean)[3:]
-            indices = {int(item): upper_index(clicks[item], displays[item], kappa, math.log(60)) for item in others}
+            indices = {
+                int(item): upper_index(clicks[item], displays[item], kappa, math.log(60))
+                for item in others
+            }
             if best[2] - best[3] > 1e-9 and min(abs(u - best[2]) for u in indices.values()) > 1e-9:
                 expected = {int(leaders[2])} | {item for item, u in indices.items() if u >= best[2]}
                 tried = set(tries[:, 2].tolist())
-                assert tried == expected if len(tries) > 1 else tried <= expected, f"session {session + 1}"
+                assert tried == expected if len(tries) > 1 else tried <= expected, (
+                    f"session {session + 1}"
+                )
                 explored += len(expected) > 1
         ranking = lists[-1]
         given = model.sample(ranking, rng)
@@ -201,17 +247,23 @@ def test_pie_follows_algorithm_1(model):
 # ----------------------------------------------------------------------------------------------------------------- PBM-TS
 
 
-def log_posterior(theta: NDArray, clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> NDArray:
+def log_posterior(
+    theta: NDArray, clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike
+) -> NDArray:
     """log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
     result = np.zeros_like(theta)
     with np.errstate(divide="ignore"):
         for s, n, w in zip(clicks, displays, kappa, strict=True):
-            result += (s * np.log(theta) if s else 0.0) + ((n - s) * np.log1p(-w * theta) if n > s else 0.0)
+            result += (s * np.log(theta) if s else 0.0) + (
+                (n - s) * np.log1p(-w * theta) if n > s else 0.0
+            )
     return result
 
 
 def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> Any:
-    """The posterior's distribution function, integrated on a grid that is refined where the mass is."""
+    """The posterior's distribution function, integrated on a grid that is refined where the mass
+    is.
+    """
     low, high = 0.0, 1.0
     for _ in range(6):
         grid = np.linspace(low, high, 20_001)
@@ -227,12 +279,17 @@ def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> A
 def hat(agent: PBMTS, theta: NDArray) -> NDArray:
     """The logarithm of the hat over item 0's density, from the fields that describe it."""
     state = agent.state
-    before, after = state.rise[0] * np.minimum(theta - state.left[0], 0), state.fall[0] * np.minimum(state.right[0] - theta, 0)
+    before, after = (
+        state.rise[0] * np.minimum(theta - state.left[0], 0),
+        state.fall[0] * np.minimum(state.right[0] - theta, 0),
+    )
     return state.top[0] + before + after
 
 
 def test_an_update_outdates_the_hats_of_the_items_shown():
-    """An outdated hat lies above the new density, so that draws would hardly ever be accepted: the tests below would hang."""
+    """An outdated hat lies above the new density, so that draws would hardly ever be accepted: the
+    tests below would hang.
+    """
     agent = PBMTS(5, 2, examination=[1.0, 0.5], seed=2)
     ranking = agent.rank(None)
     assert not agent.state.stale.any()
@@ -249,7 +306,9 @@ def test_ts_counts_and_places(agent_class):
 
 
 def test_ts_draws_anew_after_every_update():
-    """The hat is rebuilt when counts change: draws after 200 sessions still follow the posterior. Null as above, 4000 draws."""
+    """The hat is rebuilt when counts change: draws after 200 sessions still follow the posterior.
+    Null as above, 4000 draws.
+    """
     kappa = [0.9, 0.5]
     agent, rng = PBMTS(3, 2, examination=kappa, seed=12), np.random.default_rng(13)
     clicks, displays = np.zeros((3, 2), int), np.zeros((3, 2), int)

@@ -1,6 +1,7 @@
 """Ranked bandits: the shell and its two bases against plain-Python definitions.
 
-Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm rate of 1e-5 each.
+Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm
+rate of 1e-5 each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ SHELL = {"RankedExp3": RankedExp3, "RankedKLUCB": RankedKLUCB}
 
 
 def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAgent:
-    return SHELL[name](n_items, n_positions, seed=seed, **({"horizon": 500} if name == "RankedExp3" else {}))
+    return SHELL[name](
+        n_items, n_positions, seed=seed, **({"horizon": 500} if name == "RankedExp3" else {})
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- the shell
@@ -41,7 +44,9 @@ def all_want(agent: RankedKLUCB, item: int) -> None:
 
 
 def test_a_replacement_is_uniform_over_the_items_not_shown_above():
-    """All bandits want item 2. Null: ordered pairs of the others are equally likely below it; 6000 draws."""
+    """All bandits want item 2. Null: ordered pairs of the others are equally likely below it; 6000
+    draws.
+    """
     agent = RankedKLUCB(5, 3, seed=1)
     all_want(agent, 2)
     draws = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
@@ -53,7 +58,9 @@ def test_a_replacement_is_uniform_over_the_items_not_shown_above():
 @pytest.mark.parametrize("name", SHELL)
 @each_model
 def test_bandits_follow_their_definitions(name, model):
-    """What they choose by their own counts, what is shown in place of an item that stands above, and who is paid."""
+    """What they choose by their own counts, what is shown in place of an item that stands above,
+    and who is paid.
+    """
     agent = make(name, 5, 3, seed=3)
     follow(agent, reference_of(agent), model, 800)
 
@@ -66,7 +73,9 @@ def test_exp3_weights_follow_the_plain_recursion(gamma):
 
 
 def test_items_never_chosen_come_first_in_random_order():
-    """K = 1. Null: the first choice is uniform; then every item is chosen once before any is chosen twice."""
+    """K = 1. Null: the first choice is uniform; then every item is chosen once before any is chosen
+    twice.
+    """
     first = Counter()
     for seed in range(2000):
         agent = RankedKLUCB(4, 1, seed=seed)
@@ -110,7 +119,10 @@ def test_ranked_klucb_is_the_plain_definition_bit_for_bit(model: ClickModel):
     horizon, checkpoints = 40_000, range(100, 40_001, 100)
     shape = model.n_items, model.n_positions
     fast, plain = RankedKLUCB(*shape, seed=5), PlainRankedKLUCB(*shape, seed=5)
-    results = [clickgym.run(agent, ClickEnv(model), horizon, seed=6, checkpoints=checkpoints) for agent in (fast, plain)]
+    results = [
+        clickgym.run(agent, ClickEnv(model), horizon, seed=6, checkpoints=checkpoints)
+        for agent in (fast, plain)
+    ]
     np.testing.assert_array_equal(results[0].regret, results[1].regret)
     for name in ("clicks", "examined", "choice", "t"):
         np.testing.assert_array_equal(getattr(fast.state, name), getattr(plain.state, name))
@@ -126,21 +138,33 @@ def probabilities(log_weight: np.ndarray, gamma: float) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("n_items", "horizon", "gamma"),
-    [(10, 1000, math.sqrt(10 * math.log(10) / ((math.e - 1) * 1000))), (10, 10, 1.0), (2, 10**7, 2.840e-4)],
+    [
+        (10, 1000, math.sqrt(10 * math.log(10) / ((math.e - 1) * 1000))),
+        (10, 10, 1.0),
+        (2, 10**7, 2.840e-4),
+    ],
 )
 def test_default_gamma(n_items, horizon, gamma):
-    assert RankedExp3(n_items, 1, horizon=horizon).state.gamma == pytest.approx(gamma, rel=1e-3 if n_items == 2 else 1e-13)
+    assert RankedExp3(n_items, 1, horizon=horizon).state.gamma == pytest.approx(
+        gamma, rel=1e-3 if n_items == 2 else 1e-13
+    )
     assert RankedExp3(n_items, 1, horizon=horizon, gamma=0.25).state.gamma == 0.25
 
 
 @pytest.mark.parametrize("gamma", [0.4, 1.0, *slow(0.0173)])
 def test_exp3_draws_from_its_probabilities(gamma):
-    """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed weights."""
+    """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed
+    weights.
+    """
     agent = RankedExp3(4, 2, horizon=1000, gamma=gamma, seed=9)
     rng = np.random.default_rng(0)
     for _ in range(500):
         ranking = agent.rank(None)
-        agent.update(None, ranking, (rng.random(2) < [0.8 if item == 2 else 0.2 for item in ranking]).astype(int))
+        agent.update(
+            None,
+            ranking,
+            (rng.random(2) < [0.8 if item == 2 else 0.2 for item in ranking]).astype(int),
+        )
     p = probabilities(agent.state.log_weight, gamma)
     counts = np.zeros((2, 4))
     for _ in range(20000):
@@ -151,11 +175,17 @@ def test_exp3_draws_from_its_probabilities(gamma):
 
 
 def test_exp3_learns_from_rewards_that_come_late():
-    """After 10⁵ rewards on one item another alone pays: its weight catches up, for the logarithm forgets nothing."""
+    """After 10⁵ rewards on one item another alone pays: its weight catches up, for the logarithm
+    forgets nothing.
+    """
     agent = RankedExp3(2, 1, horizon=10**6, gamma=0.2, seed=11)
-    clickgym.run(agent, ClickEnv(CascadeModel([1.0, 0.0], n_positions=1)), 20_000, seed=0, checkpoints=[])
+    clickgym.run(
+        agent, ClickEnv(CascadeModel([1.0, 0.0], n_positions=1)), 20_000, seed=0, checkpoints=[]
+    )
     ahead = agent.state.log_weight[0, 0]
-    clickgym.run(agent, ClickEnv(CascadeModel([0.0, 1.0], n_positions=1)), 200_000, seed=0, checkpoints=[])
+    clickgym.run(
+        agent, ClickEnv(CascadeModel([0.0, 1.0], n_positions=1)), 200_000, seed=0, checkpoints=[]
+    )
     assert agent.state.log_weight[0, 0] == ahead
     assert agent.state.log_weight[0, 1] > ahead
     assert probabilities(agent.state.log_weight, 0.2)[0, 1] == pytest.approx(0.9, abs=1e-6)

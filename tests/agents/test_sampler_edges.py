@@ -1,7 +1,8 @@
-"""The samplers where they are easily wrong: nothing or everything clicked, huge counts, modes next to 0 and 1, extreme weights.
+"""The samplers where they are easily wrong: nothing or everything clicked, huge counts, modes next
+to 0 and 1, extreme weights.
 
-Null of every distribution test: the exact law, by Kolmogorov-Smirnov or chi-square, at the sample sizes given; fixed seeds and
-a false-alarm rate of 1e-5 each.
+Null of every distribution test: the exact law, by Kolmogorov-Smirnov or chi-square, at the sample
+sizes given; fixed seeds and a false-alarm rate of 1e-5 each.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def exact_mode(clicks: int, misses: list[int], kappa: list[float]) -> Decimal:
 
     if clicks == 0:
         return Decimal(0)
-    if all(w < 1 for _, w in seen) and not clicks < sum((m * w / (1 - w) for m, w in seen), Decimal(0)):
+    if all(w < 1 for _, w in seen) and not clicks < sum(
+        (m * w / (1 - w) for m, w in seen), Decimal(0)
+    ):
         return Decimal(1)
     low, high = Decimal(0), Decimal(1)
     for _ in range(160):
@@ -94,17 +97,26 @@ def exact_mode(clicks: int, misses: list[int], kappa: list[float]) -> Decimal:
 def random_counts(rng: np.random.Generator) -> tuple[int, list[int], list[float]]:
     """Counts of an item and weights, mostly at some edge."""
     n = int(rng.integers(1, 5))
-    kappa = rng.choice([1.0, 1.0, BELOW_ONE, 0.99, 0.9, 0.5, 1e-3, 1e-13, 1e-99, 1e-100], n).tolist()
+    kappa = rng.choice(
+        [1.0, 1.0, BELOW_ONE, 0.99, 0.9, 0.5, 1e-3, 1e-13, 1e-99, 1e-100], n
+    ).tolist()
     misses = (rng.integers(0, rng.choice([2, 5, 1000, 10**8]), n) * rng.integers(0, 2, n)).tolist()
     clicks = int(rng.choice([0, 1, 2, 9, 1000, 10**8])) + int(rng.integers(0, 2))
     if rng.random() < 0.2:  # the slope vanishes next to 1
-        kappa, misses = [1.0, *rng.choice([0.9, 0.5, 0.99, 0.75], n).tolist()], [int(rng.random() < 0.3), *misses]
-        clicks = round(sum(m * w / (1 - w) for m, w in zip(misses[1:], kappa[1:], strict=True))) + int(rng.integers(-1, 2))
+        kappa, misses = (
+            [1.0, *rng.choice([0.9, 0.5, 0.99, 0.75], n).tolist()],
+            [int(rng.random() < 0.3), *misses],
+        )
+        clicks = round(
+            sum(m * w / (1 - w) for m, w in zip(misses[1:], kappa[1:], strict=True))
+        ) + int(rng.integers(-1, 2))
     return max(clicks, 0), misses, kappa
 
 
 def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
-    """1500 random counts: the log density at the mode lacks at most 1e-9 of its largest value, and the hat is finite."""
+    """1500 random counts: the log density at the mode lacks at most 1e-9 of its largest value, and
+    the hat is finite.
+    """
     rng = np.random.default_rng(1)
     kinds = {"at 0": 0, "next to 1": 0, "at 1": 0, "between": 0}
     for _ in range(1500):
@@ -113,7 +125,16 @@ def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
         build_hat(agent.state, 0)
         state = agent.state
         context = f"S={clicks}, misses={misses}, kappa={kappa}"
-        fields = [state.mode, state.top, state.left, state.right, state.rise, state.fall, state.before, state.after]
+        fields = [
+            state.mode,
+            state.top,
+            state.left,
+            state.right,
+            state.rise,
+            state.fall,
+            state.before,
+            state.after,
+        ]
         fields += [state.low, state.high, state.ascent, state.descent]
         assert all(math.isfinite(field[0]) for field in fields), context
         assert 0 <= state.left[0] <= state.mode[0] <= state.right[0] <= 1, context
@@ -123,17 +144,28 @@ def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
         with localcontext() as exact:
             exact.prec = 50
             mode, found = exact_mode(clicks, misses, kappa), Decimal(float(state.mode[0]))
-            kinds["at 0" if mode == 0 else "at 1" if mode == 1 else "next to 1" if mode > 1 - 1e-6 else "between"] += 1
+            kinds[
+                "at 0"
+                if mode == 0
+                else "at 1"
+                if mode == 1
+                else "next to 1"
+                if mode > 1 - 1e-6
+                else "between"
+            ] += 1
             if mode in (0, 1) or found in (0, 1):
                 assert abs(mode - found) < Decimal("1e-15"), context
             if mode != found:
-                lacks = exact_log_density(clicks, misses, kappa, mode) - exact_log_density(clicks, misses, kappa, found)
+                lacks = exact_log_density(clicks, misses, kappa, mode) - exact_log_density(
+                    clicks, misses, kappa, found
+                )
                 assert abs(lacks) < Decimal("1e-9"), context
     assert min(kinds.values()) > 40, kinds
 
 
 def test_the_hat_lies_above_and_the_chords_below():
-    """500 random counts besides the named ones: at 600 points around the mode, up to rounding errors of the log density itself.
+    """500 random counts besides the named ones: at 600 points around the mode, up to rounding
+    errors of the log density itself.
 
     A proposal is accepted at least in one of five cases.
     """
@@ -158,7 +190,9 @@ def test_the_hat_lies_above_and_the_chords_below():
 
 
 def test_the_chords_change_no_draw():
-    """300 random counts, 20 draws each: the same with and without them, bit for bit; so is where the generator ends."""
+    """300 random counts, 20 draws each: the same with and without them, bit for bit; so is where
+    the generator ends.
+    """
     rng = np.random.default_rng(3)
     for seed in range(300):
         clicks, misses, kappa = random_counts(rng)
@@ -198,7 +232,9 @@ def test_pbmts_is_beta_where_examination_is_certain(clicks, n_misses):
 
 @pytest.mark.slow
 def test_pbmts_plays_where_nearly_all_is_clicked():
-    """4000 runs on small models of high attraction, of which 0.2 to 0.6 in 100 failed or drew from a wrong posterior."""
+    """4000 runs on small models of high attraction, of which 0.2 to 0.6 in 100 failed or drew from
+    a wrong posterior.
+    """
     rng = np.random.default_rng(4)
     for seed in range(4000):
         n = int(rng.integers(1, 5))
@@ -211,16 +247,24 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
             found = float(agent.state.mode[item])
             with localcontext() as exact:
                 exact.prec = 50
-                mode = exact_mode(int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa)
+                mode = exact_mode(
+                    int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa
+                )
                 assert abs(Decimal(found) - mode) < Decimal("1e-9")
 
 
 # ---------------------------------------------------------------------------------------------- the K largest of many draws
 
 
-@given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30), st.integers(0, 99), st.data())
+@given(
+    st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30),
+    st.integers(0, 99),
+    st.data(),
+)
 def test_the_largest_draws_are_ranked_as_by_index(values, seed, data):
-    """Whatever ties, and whatever was in the order before: the same items from the same generator, left in the same state."""
+    """Whatever ties, and whatever was in the order before: the same items from the same generator,
+    left in the same state.
+    """
     index, count = np.array(values), data.draw(st.integers(1, len(values)))
     generators = [np.random.default_rng(seed) for _ in range(2)]
     orders = [np.arange(len(values)), data.draw(st.permutations(range(len(values))).map(np.array))]
@@ -277,7 +321,9 @@ def test_bc_mpts_draws_from_beta_also_at_the_edges():
 @pytest.mark.parametrize("ridge", [1e-6, *slow(1.0), 1e6])
 @pytest.mark.parametrize(("samples", "clicked"), [(0, 0), (1, 0), (1, 1), (10**7, 0), (10**7, 1)])
 def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked):
-    """One candidate seen in all samples: 5000 draws along it and across it are independent normals of the right widths."""
+    """One candidate seen in all samples: 5000 draws along it and across it are independent normals
+    of the right widths.
+    """
     d, x = 3, np.array([0.6, 0.0, 0.8])
     agent = LinearTS(2, 1, n_features=d, alpha=0.5, ridge=ridge, seed=7)
     state = agent.state
@@ -308,12 +354,22 @@ def law_of(agent: RankedExp3) -> np.ndarray:
 
 @pytest.mark.parametrize("gamma", [5e-324, 1e-3, 0.5, BELOW_ONE, 1.0])
 def test_exp3_stays_a_law_when_one_item_wins_a_million_times(gamma):
-    """Item 0 of the first position is always paid: numbers stay finite and 5000 choices follow the law."""
+    """Item 0 of the first position is always paid: numbers stay finite and 5000 choices follow the
+    law.
+    """
     agent = RankedExp3(4, 2, horizon=10**6, gamma=gamma, seed=8)
-    clickgym.run(agent, ClickEnv(PositionBasedModel([1.0, 0.0, 0.0, 0.0], [1.0, 1.0])), 10**6, seed=9, checkpoints=[10**6])
+    clickgym.run(
+        agent,
+        ClickEnv(PositionBasedModel([1.0, 0.0, 0.0, 0.0], [1.0, 1.0])),
+        10**6,
+        seed=9,
+        checkpoints=[10**6],
+    )
     state = agent.state
     assert all(np.isfinite(values).all() for values in state)
-    np.testing.assert_allclose(state.weight / state.total[:, None], softmax(state.log_weight, axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        state.weight / state.total[:, None], softmax(state.log_weight, axis=1), atol=1e-12
+    )
     law = law_of(agent)
     np.testing.assert_allclose(law.sum(axis=1), 1.0, rtol=1e-12)
     counts = np.zeros((2, 4))
@@ -331,7 +387,9 @@ def test_exp3_stays_a_law_when_one_item_wins_a_million_times(gamma):
 @pytest.mark.parametrize("behind", [10.0, 700.0, 740.0, 1e4, 1e6])
 @pytest.mark.parametrize("gamma", [1e-3, 1.0])
 def test_exp3_takes_up_an_item_from_far_behind(gamma, behind):
-    """Its weight is all but 0, denormal or 0; rewards bring it back by what they are worth, and the law stays one."""
+    """Its weight is all but 0, denormal or 0; rewards bring it back by what they are worth, and the
+    law stays one.
+    """
     agent = RankedExp3(3, 1, horizon=10**6, gamma=gamma, seed=10)
     state = agent.state
     state.log_weight[0] = [behind, 0.0, 0.0]

@@ -89,7 +89,9 @@ def test_the_notation():
     }
     assert agent.state._fields == tuple(expected)
     for name, value in expected.items():
-        np.testing.assert_array_equal(getattr(agent.state, name), value, strict=isinstance(value, np.ndarray))
+        np.testing.assert_array_equal(
+            getattr(agent.state, name), value, strict=isinstance(value, np.ndarray)
+        )
     assert not np.shares_memory(agent.state.given, agent.hyperparameters["given"])
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
@@ -113,11 +115,22 @@ def test_an_agent_without_a_first_state_says_so():
 
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_first_states_are_whole_arrays_of_the_declared_kinds(name):
-    """Values are those of the references, which `test_edges` compares; here, what references do not see."""
+    """Values are those of the references, which `test_edges` compares; here, what references do not
+    see.
+    """
     agent = draw(name, 0).agent()
-    arrays = {name: value for name, value in agent.state._asdict().items() if isinstance(value, np.ndarray)}
+    arrays = {
+        name: value
+        for name, value in agent.state._asdict().items()
+        if isinstance(value, np.ndarray)
+    }
     assert all(value.flags.c_contiguous and value.flags.writeable for value in arrays.values())
     kinds = {each.name: each.kind for each in getattr(agent, "declared", ())}
     assert {name: arrays[name].dtype.name for name in kinds} == kinds
-    others = [*arrays.values(), *(value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray))]
-    assert not any(np.shares_memory(one, other) for i, one in enumerate(others) for other in others[:i])
+    others = [
+        *arrays.values(),
+        *(value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray)),
+    ]
+    assert not any(
+        np.shares_memory(one, other) for i, one in enumerate(others) for other in others[:i]
+    )

@@ -1,4 +1,6 @@
-"""Agents that see the state of users with a memory, against slow references; saving, and what they refuse."""
+"""Agents that see the state of users with a memory, against slow references; saving, and what they
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
             for o in range(n_items + 1):
                 n = moves[s, o].sum()
                 share = 1.0 if n == 0 else min(1.0, bonus * math.sqrt(level / n))
-                later = share * before.max() + (1 - share) * (moves[s, o] @ before / n if n else 0.0)
+                later = share * before.max() + (1 - share) * (
+                    moves[s, o] @ before / n if n else 0.0
+                )
                 worth[o] = (rewards[s, o] if o < n_items else 0.0) + (1 - 1 / mean_sessions) * later
             best = best_scan(q[s] * worth[:-1], 1 - q[s], n_positions, worth[-1])
             reached = np.concatenate([[1.0], np.cumprod(1 - q[s, best])])
@@ -56,9 +60,15 @@ def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
 @pytest.mark.parametrize("bonus", [0.1, 0.5])
 def test_the_planner_hopes_what_its_docstring_says(bonus):
     """After 3,000 sessions: V of a plan made then, to the tolerance of value iteration."""
-    env = ClickEnv(load_instance("clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8").model("CascadeMDP"))
+    env = ClickEnv(
+        load_instance("clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8").model(
+            "CascadeMDP"
+        )
+    )
     users = env.model
-    agent = CascadeVI(6, 2, n_states=3, mean_sessions=8, click_rewards=users.click_rewards, bonus=bonus, seed=0)
+    agent = CascadeVI(
+        6, 2, n_states=3, mean_sessions=8, click_rewards=users.click_rewards, bonus=bonus, seed=0
+    )
     seen, (observation, _) = [], env.reset(seed=0)
     for _ in range(3000):
         ranking = agent.rank(observation)
@@ -105,7 +115,9 @@ def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
 
 
 def play_by_hand(agent, n, between=lambda agent: agent):
-    """``n`` sessions; ``between`` is called before each list and before its clicks, and returns who goes on."""
+    """``n`` sessions; ``between`` is called before each list and before its clicks, and returns who
+    goes on.
+    """
     env, lists = clickgym.runner.make.make_env(ENV), []
     observation, _ = env.reset(seed=3)
     for _ in range(n):
@@ -122,14 +134,22 @@ def play_by_hand(agent, n, between=lambda agent: agent):
 
 
 def test_an_agent_saved_in_mid_life_goes_on_exactly(tmp_path):
-    """The session after loading is no user's first: what is counted of it, and every list, is as without."""
+    """The session after loading is no user's first: what is counted of it, and every list, is as
+    without.
+    """
 
     def loaded(agent):
         agent.save(tmp_path / "agent.npz")
         return CompiledAgent.load(tmp_path / "agent.npz")
 
-    agents = [clickgym.make_agent("CascadeVI", clickgym.runner.make.make_env(ENV), horizon=4000, seed=0) for _ in range(2)]
-    (agent, lists), (twin, others) = play_by_hand(agents[0], 30), play_by_hand(agents[1], 30, loaded)
+    agents = [
+        clickgym.make_agent("CascadeVI", clickgym.runner.make.make_env(ENV), horizon=4000, seed=0)
+        for _ in range(2)
+    ]
+    (agent, lists), (twin, others) = (
+        play_by_hand(agents[0], 30),
+        play_by_hand(agents[1], 30, loaded),
+    )
     assert lists == others
     assert type(twin) is type(agent)
     for name, array in agent._arrays().items():
@@ -137,16 +157,24 @@ def test_an_agent_saved_in_mid_life_goes_on_exactly(tmp_path):
 
 
 def test_files_tell_whether_a_session_is_the_first(tmp_path):
-    agent, _ = play_by_hand(CascadeVI(12, 4, n_states=4, mean_sessions=20, click_rewards=np.ones((4, 12)), seed=0), 1)
+    agent, _ = play_by_hand(
+        CascadeVI(12, 4, n_states=4, mean_sessions=20, click_rewards=np.ones((4, 12)), seed=0), 1
+    )
     agent.save(tmp_path / "agent.npz")
     with np.load(tmp_path / "agent.npz") as file:
         arrays = {name: file[name] for name in file.files}
     description = json.loads(str(arrays["description"]))
     assert description.pop("_is_first") is agent._is_first is False
     for first in (True, False):
-        np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": first})})
+        np.savez(
+            tmp_path / "agent.npz",
+            **arrays | {"description": json.dumps(description | {"_is_first": first})},
+        )
         assert CascadeVI.load(tmp_path / "agent.npz")._is_first is first
-    np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": 2})})
+    np.savez(
+        tmp_path / "agent.npz",
+        **arrays | {"description": json.dumps(description | {"_is_first": 2})},
+    )
     with pytest.raises(ValueError, match=r"damaged \(_is_first is 2; expected True or False\)"):
         CascadeVI.load(tmp_path / "agent.npz")
 
@@ -162,12 +190,21 @@ def test_what_it_refuses_is_named():
         agent.rank([0, 0])
     with pytest.raises(ValueError, match="state is 2"):
         agent.rank({"state": 2})
-    with pytest.raises(ValueError, match="the agent was built with n_states = 2, but the environment has 0"):
-        clickgym.run(CascadeVI(10, 5, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 10))), "CMRank-v0", 10, seed=0)
+    with pytest.raises(
+        ValueError, match="the agent was built with n_states = 2, but the environment has 0"
+    ):
+        clickgym.run(
+            CascadeVI(10, 5, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 10))),
+            "CMRank-v0",
+            10,
+            seed=0,
+        )
 
 
 def test_where_clicks_change_the_future_only_the_planner_learns():
-    """Regret of the last fifth of 10⁵ sessions, per session: a bandit loses all the time, the planner hardly any more."""
+    """Regret of the last fifth of 10⁵ sessions, per session: a bandit loses all the time, the
+    planner hardly any more.
+    """
     late = {}
     for agent in ("CascadeKLUCB", "CascadeVI"):
         result = clickgym.run(agent, ENV, 100_000, seed=0, checkpoints=[80_000, 100_000])

@@ -1,4 +1,6 @@
-"""UniRank: the partition that leads, the parts that are merged, the further item, and the reference."""
+"""UniRank: the partition that leads, the parts that are merged, the further item, and the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ FALSE_ALARM = 1e-5
 
 
 def told(agent, reference, sums, t=1000, led=100):
-    """Give an agent and a reference what was compared, of (i, j): (Σ c_i - c_j, n_ij); and let every leader have led."""
+    """Give an agent and a reference what was compared, of (i, j): (Σ c_i - c_j, n_ij); and let
+    every leader have led.
+    """
     state = agent.state
     for (i, j), (difference, n) in sums.items():
         for each in (state, reference):
@@ -29,7 +33,9 @@ def told(agent, reference, sums, t=1000, led=100):
             each.compared[i, j] = each.compared[j, i] = n
     state.t[0], reference.t, state.weakest[0] = t, t + 1, 0.0
     n = np.maximum(state.compared, 1)
-    state.beats[...] = (state.difference > 0) & (state.difference**2 / n > math.log(math.log(t + 3)))
+    state.beats[...] = (state.difference > 0) & (
+        state.difference**2 / n > math.log(math.log(t + 3))
+    )
     agent.rank(None)
     state.led[state.leading[0]] = led
     reference.led[reference.leader()] = led
@@ -52,7 +58,9 @@ def test_the_partition_and_what_is_shown_are_those_of_the_reference(n_items, see
     horizon = [None, 10, 10**6][rng.integers(3)]
     n = np.triu(rng.integers(0, 30, (n_items, n_items)), 1)
     d = n - 2 * rng.binomial(n, rng.choice([0.1, 0.5, 0.9]))
-    sums = {(i, j): (int(d[i, j]), int(n[i, j])) for i in range(n_items) for j in range(i + 1, n_items)}
+    sums = {
+        (i, j): (int(d[i, j]), int(n[i, j])) for i in range(n_items) for j in range(i + 1, n_items)
+    }
     agent, reference = told(
         UniRank(n_items, n_positions, horizon=horizon, seed=1),
         UniRankReference(n_items, n_positions, horizon),
@@ -80,7 +88,9 @@ def test_what_was_certain_may_end_without_a_new_comparison():
 
 
 def test_counts_of_partitions_survive_growth():
-    """Equal items, so that more partitions lead than there is room for at first; in chunks, and one by one."""
+    """Equal items, so that more partitions lead than there is room for at first; in chunks, and one
+    by one.
+    """
     model, counts = PositionBasedModel([0.9] * 10, [1.0] * 5), Counter()
 
     class Counting(UniRank):

@@ -1,4 +1,6 @@
-"""Files are written atomically, the first error is the one that is reported, and damaged files are refused."""
+"""Files are written atomically, the first error is the one that is reported, and damaged files are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -84,14 +86,22 @@ except OSError as error:
 
 def test_what_the_system_refuses_is_told_with_what_is_needed(tmp_path):
     """The limit of a process is a full disk that needs no privileges."""
-    done = subprocess.run([sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "a.bin cannot be written: the file is larger than the system allows: 4.0 kB are needed |\n"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stdout
+        == "a.bin cannot be written: the file is larger than the system allows: 4.0 kB are needed |\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (errno.ENOSPC, r"the disk is full: 6 B are needed, .* are free( and no file can be added)?"),
+        (
+            errno.ENOSPC,
+            r"the disk is full: 6 B are needed, .* are free( and no file can be added)?",
+        ),
         (errno.EDQUOT, "the quota of the disk is used up: 6 B are needed"),
         (errno.EROFS, "the file system is read-only"),
         (errno.EACCES, "Permission denied"),
@@ -102,7 +112,9 @@ def test_each_refusal_has_its_words(tmp_path, monkeypatch, number, reason):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(FileError, match=f"^{re.escape(str(tmp_path / 'a.txt'))} cannot be written: {reason}$") as caught:
+    with pytest.raises(
+        FileError, match=f"^{re.escape(str(tmp_path / 'a.txt'))} cannot be written: {reason}$"
+    ) as caught:
         write_whole(tmp_path / "a.txt", "a text")
     assert caught.value.errno == number
 
@@ -110,7 +122,10 @@ def test_each_refusal_has_its_words(tmp_path, monkeypatch, number, reason):
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is a file, or lies below a file; expected a folder$"):
+        with pytest.raises(
+            ValueError,
+            match=f"^{re.escape(str(path))} is a file, or lies below a file; expected a folder$",
+        ):
             make_folder(path)
 
 
@@ -196,13 +211,18 @@ def test_an_array_that_claims_to_be_shorter_is_refused(tmp_path):
     content = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(content.replace(b"(80000,)", b"(00000,)"))
     assert len(np.load(tmp_path / "a.npz")["numbers"]) == 0  # which NumPy takes for good
-    with pytest.raises(ValueError, match=r"an array claims the shape \(0,\), and the file holds another"):
+    with pytest.raises(
+        ValueError, match=r"an array claims the shape \(0,\), and the file holds another"
+    ):
         read_arrays(tmp_path / "a.npz")
 
 
 def test_a_panic_becomes_one_line():
     told = ("a.parquet", "is damaged", "delete it")
-    with pytest.raises(ValueError, match=r"^a.parquet is damaged \(the first line\); delete it$"), reading(*told):
+    with (
+        pytest.raises(ValueError, match=r"^a.parquet is damaged \(the first line\); delete it$"),
+        reading(*told),
+    ):
         raise polars.exceptions.PanicException("the first line\nof many")
     with pytest.raises(KeyboardInterrupt), reading(*told):
         raise KeyboardInterrupt

@@ -1,4 +1,6 @@
-"""The cache of kernels keeps its promises, and an error in a kernel names the kernel and the line."""
+"""The cache of kernels keeps its promises, and an error in a kernel names the kernel and the
+line.
+"""
 
 import importlib
 import os
@@ -55,7 +57,9 @@ FILES = {
 
 @pytest.fixture
 def play(tmp_path, monkeypatch):
-    """Write the modules, with edits, and import them anew; the result, and how many functions were compiled for it."""
+    """Write the modules, with edits, and import them anew; the result, and how many functions were
+    compiled for it.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -94,7 +98,9 @@ def _machine_codes():
     ids=["constant", "callee", "default", "fields", "kernel", "closure"],
 )
 def test_edit_of_a_kernel(play, edit, result):
-    """An edit of anything that a kernel reaches is seen, and what was compiled before is found again."""
+    """An edit of anything that a kernel reaches is seen, and what was compiled before is found
+    again.
+    """
     assert play() == (12.0, 1)
     assert play([edit]) == (result, 1)
     assert play() == (12.0, 0)
@@ -112,7 +118,9 @@ def test_edit_of_a_kernel(play, edit, result):
     ids=["comment", "docstring", "other kernel", "other constant"],
 )
 def test_edit_elsewhere(play, edit):
-    """An edit of what a kernel does not reach compiles nothing, and the modules are those of a user."""
+    """An edit of what a kernel does not reach compiles nothing, and the modules are those of a
+    user.
+    """
     assert play() == (12.0, 1)
     assert play([edit]) == (12.0, 0)
 
@@ -122,7 +130,10 @@ def test_old_files_are_removed(play, monkeypatch):
     for file in [*cache_folder().glob("*.py"), *cache_folder().glob("__pycache__/*")]:
         os.utime(file, (0, 0))
     os.utime(cache_folder() / "last-cleanup", (0, 0))
-    assert play([("constants_of_it", "3.0", "5.0")]) == (20.0, 0)  # one is compiled, and one is gone
+    assert play([("constants_of_it", "3.0", "5.0")]) == (
+        20.0,
+        0,
+    )  # one is compiled, and one is gone
     assert len(list(cache_folder().glob("*.py"))) == 1
 
 
@@ -141,11 +152,15 @@ def test_without_parts(play, monkeypatch):
 
 def test_state_of_main(tmp_path):
     """A state of a script is compiled in memory: its class cannot be found by its name."""
-    script = dedent(FILES["it"]).replace("from callee_of_it import scaled", "scaled = kernel(lambda x: 3.0 * x)")
+    script = dedent(FILES["it"]).replace(
+        "from callee_of_it import scaled", "scaled = kernel(lambda x: 3.0 * x)"
+    )
     file = tmp_path / "script.py"
     file.write_text(f"{script}\nprint(result())\n")
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, file], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "12.0\n"
     assert not list((tmp_path / "cache").rglob("*.nbc"))
 
@@ -184,9 +199,18 @@ def calls(x):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (misspells, "test_kernels:misspells: line .*'return halve\\(x\\).name', does not compile: Unknown attribute 'name'"),
-        (allocates, "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string"),
-        (calls, "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string"),
+        (
+            misspells,
+            "test_kernels:misspells: line .*'return halve\\(x\\).name', does not compile: Unknown attribute 'name'",
+        ),
+        (
+            allocates,
+            "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string",
+        ),
+        (
+            calls,
+            "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string",
+        ),
         (recurses, "test_kernels:recurses calls itself"),
         (reads, "test_kernels:reads reads a dict; expected a number"),
     ],
@@ -239,10 +263,16 @@ PAIRS = '[["TopRank", "PBMRank-v0"], ["C2UCB:alpha=1.0", "ContextualCMRank-v0"],
 
 
 def test_lists_without_compilation():
-    """With NUMBA_DISABLE_JIT=1 a debugger steps into the kernels' source, and the lists are the same."""
+    """With NUMBA_DISABLE_JIT=1 a debugger steps into the kernels' source, and the lists are the
+    same.
+    """
     played = [
         subprocess.run(
-            [sys.executable, "-c", PLAIN, PAIRS], env=os.environ | switch, capture_output=True, text=True, check=True
+            [sys.executable, "-c", PLAIN, PAIRS],
+            env=os.environ | switch,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for switch in ({}, {"NUMBA_DISABLE_JIT": "1"})
     ]

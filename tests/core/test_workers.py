@@ -27,7 +27,9 @@ time.sleep(60)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is not told of its parent")
 def test_a_worker_ends_when_its_parent_is_killed():
-    with subprocess.Popen([sys.executable, "-c", PARENT, WORKER], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, WORKER], stdout=subprocess.PIPE, text=True
+    ) as parent:
         worker = int(parent.stdout.readline())
         time.sleep(0.5)
         os.kill(worker, 0)

@@ -1,4 +1,6 @@
-"""Wrappers that let policies for plain action spaces choose lists: every action a distinct list, every list reached."""
+"""Wrappers that let policies for plain action spaces choose lists: every action a distinct list,
+every list reached.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ from clickgym.envs import (
 )
 from clickgym.envs.codecs import MAX_LISTS, next_left
 
-CODES = {"lehmer": (LehmerAction, LehmerVectorAction), "enumerated": (EnumeratedAction, EnumeratedVectorAction)}
+CODES = {
+    "lehmer": (LehmerAction, LehmerVectorAction),
+    "enumerated": (EnumeratedAction, EnumeratedVectorAction),
+}
 ALL = {**CODES, "scores": (ScoresAction, ScoresVectorAction)}
 by_code = pytest.mark.parametrize("name", CODES)
 by_wrapper = pytest.mark.parametrize("name", ALL)
@@ -52,7 +57,9 @@ def scalar(n_items=4, n_positions=3, **arguments):
 
 
 def vector(n_envs=3, n_items=4, n_positions=3, autoreset_mode=AutoresetMode.SAME_STEP, **arguments):
-    return ClickVectorEnv(model(n_items, n_positions), n_envs, autoreset_mode=autoreset_mode, **arguments)
+    return ClickVectorEnv(
+        model(n_items, n_positions), n_envs, autoreset_mode=autoreset_mode, **arguments
+    )
 
 
 def lists(n_items, n_positions):
@@ -77,11 +84,17 @@ def test_a_code_is_one_to_one_with_lists(name, n_items, n_positions, items):
     order = None if items == "in order" else np.random.default_rng(0).permutation(n_items)
     env = ALL[name][0](scalar(n_items, n_positions), order)
     space = env.action_space
-    codes = range(space.n) if isinstance(space, Discrete) else itertools.product(*(range(n) for n in space.nvec))
+    codes = (
+        range(space.n)
+        if isinstance(space, Discrete)
+        else itertools.product(*(range(n) for n in space.nvec))
+    )
     decoded = [tuple(env.action(code).tolist()) for code in codes]
     assert len(decoded) == math.perm(n_items, n_positions)
     assert set(decoded) == set(lists(n_items, n_positions))
-    if order is not None:  # sorted, lists of the renamed items are in the lexicographic order of the codes
+    if (
+        order is not None
+    ):  # sorted, lists of the renamed items are in the lexicographic order of the codes
         decoded = [tuple(np.argsort(order)[list(ranking)].tolist()) for ranking in decoded]
     assert decoded == lists(n_items, n_positions)
 
@@ -119,11 +132,18 @@ def test_the_largest_spaces_are_exact(name):
 @sizes
 def test_scores_reach_every_list(n_items, n_positions):
     env = ScoresAction(scalar(n_items, n_positions))
-    reached = {tuple(env.action(np.linspace(1, -1, n_items)[list(order)]).tolist()) for order in lists(n_items, n_items)}
+    reached = {
+        tuple(env.action(np.linspace(1, -1, n_items)[list(order)]).tolist())
+        for order in lists(n_items, n_items)
+    }
     assert reached == set(lists(n_items, n_positions))
 
 
-@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -np.inf, np.inf, 2.0]), min_size=6, max_size=6))
+@given(
+    st.lists(
+        st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -np.inf, np.inf, 2.0]), min_size=6, max_size=6
+    )
+)
 def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
     order = [3, 5, 0, 1, 4, 2]
     ranking = ScoresAction(scalar(6, 4), order).action(scores)
@@ -138,8 +158,9 @@ def test_scores_may_be_numbers_of_any_kind(dtype):
 
 @pytest.mark.parametrize("name", ["enumerated", "lehmer", "scores"])
 def test_uniform_actions_are_uniform_lists(name):
-    """Null: the 24 lists are equally likely; 24,000 draws, chi-square with 23 degrees of freedom above its 99.99 % point
-    (55.2) has probability 1e-4, at a fixed seed."""
+    """Null: the 24 lists are equally likely; 24,000 draws, chi-square with 23 degrees of freedom
+    above its 99.99 % point (55.2) has probability 1e-4, at a fixed seed.
+    """
     env = ALL[name][1](vector(24_000))
     env.action_space.seed(0)
     rankings = env.actions(env.action_space.sample())
@@ -156,14 +177,20 @@ def test_action_spaces():
     assert ScoresAction(scalar()).action_space == Box(-1, 1, (4,), np.float32)
     assert EnumeratedAction(scalar()).action_space == Discrete(24)
     assert ItemByItem(scalar()).action_space == Discrete(4)
-    assert LehmerVectorAction(vector()).action_space == Box(0, np.tile([3, 2, 1], (3, 1)), dtype=np.int64)
+    assert LehmerVectorAction(vector()).action_space == Box(
+        0, np.tile([3, 2, 1], (3, 1)), dtype=np.int64
+    )
     assert ScoresVectorAction(vector()).action_space == Box(-1, 1, (3, 4), np.float32)
     assert EnumeratedVectorAction(vector()).action_space == MultiDiscrete([24] * 3)
     assert ItemByItemVector(vector()).action_space == MultiDiscrete([4] * 3)
 
 
 @by_wrapper
-@pytest.mark.parametrize("items", [None, [2, 0, 3, 1], [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]]], ids=["none", "one", "each"])
+@pytest.mark.parametrize(
+    "items",
+    [None, [2, 0, 3, 1], [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]]],
+    ids=["none", "one", "each"],
+)
 def test_the_vector_wrapper_does_on_each_stream_what_the_scalar_one_does(name, items):
     orders = items if np.ndim(items) == 2 else [items] * 3
     one = [ALL[name][0](scalar(), order) for order in orders]
@@ -172,9 +199,13 @@ def test_the_vector_wrapper_does_on_each_stream_what_the_scalar_one_does(name, i
     for _ in range(20):
         actions = many.action_space.sample()
         rankings = many.actions(actions)
-        assert rankings.tolist() == [env.action(action).tolist() for env, action in zip(one, actions, strict=True)]
+        assert rankings.tolist() == [
+            env.action(action).tolist() for env, action in zip(one, actions, strict=True)
+        ]
         encoded = many.encode(rankings)
-        assert encoded.tolist() == [env.encode(ranking).tolist() for env, ranking in zip(one, rankings, strict=True)]
+        assert encoded.tolist() == [
+            env.encode(ranking).tolist() for env, ranking in zip(one, rankings, strict=True)
+        ]
     assert encoded in many.action_space
 
 
@@ -194,10 +225,14 @@ def test_the_checkers_pass(wrapper):
     env = wrapper(scalar())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so
+        warnings.filterwarnings(
+            "ignore", ".*is different from the unwrapped version"
+        )  # it is, and shall be checked so
         check_env(env, skip_render_check=True)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    if wrapper is ItemByItem:  # that checker knows no masks: with one position no choice is forbidden
+    if (
+        wrapper is ItemByItem
+    ):  # that checker knows no masks: with one position no choice is forbidden
         env = ItemByItem(scalar(4, 1))
     checker.check_env(env)
 
@@ -222,7 +257,11 @@ def test_specs_with_an_order_drawn_by_numpy_are_compared_and_written(wrapper):
     env = wrapper(recorded, np.random.default_rng(0).permutation(10))
     written = gym.envs.registration.EnvSpec.from_json(env.spec.to_json())
     again = gym.make(written)
-    assert again.spec.additional_wrappers == gym.make(env.spec).spec.additional_wrappers == env.spec.additional_wrappers
+    assert (
+        again.spec.additional_wrappers
+        == gym.make(env.spec).spec.additional_wrappers
+        == env.spec.additional_wrappers
+    )
     assert again.env.meter.horizon == 10
 
 
@@ -238,7 +277,11 @@ def test_caller_and_wrapper_share_no_order():
 WRONG = {
     "code too large": ("lehmer", [0, 3, 0], "code 3 at position 1 is not in 0 to 2"),
     "code negative": ("lehmer", [-1, 0, 0], "code -1 at position 0 is not in 0 to 3"),
-    "code too short": ("lehmer", [0, 0], r"integer array of shape \(3,\); got int64 of shape \(2,\)"),
+    "code too short": (
+        "lehmer",
+        [0, 0],
+        r"integer array of shape \(3,\); got int64 of shape \(2,\)",
+    ),
     "code of floats": ("lehmer", [0.0, 1.0, 0.0], "got float64"),
     "code of booleans": ("lehmer", [False, False, True], "got bool"),
     "no such list": ("enumerated", 24, "list 24 is not in 0 to 23"),
@@ -270,7 +313,11 @@ def test_a_bad_action_is_refused(name, action, message):
 @pytest.mark.parametrize(
     ("name", "actions", "message"),
     [
-        ("lehmer", [[0, 0, 0], [0, 0, 2], [0, 0, 0]], "environment 1: code 2 at position 2 is not in 0 to 1"),
+        (
+            "lehmer",
+            [[0, 0, 0], [0, 0, 2], [0, 0, 0]],
+            "environment 1: code 2 at position 2 is not in 0 to 1",
+        ),
         ("enumerated", [0, 23, 24], "environment 2: list 24 is not in 0 to 23"),
         ("scores", [[0, 0, 0, np.nan], [0] * 4, [0] * 4], "environment 0: score 3 is nan"),
         ("scores", [[0] * 4] * 2, r"of shape \(3, 4\); got int64 of shape \(2, 4\)"),
@@ -305,7 +352,9 @@ def test_only_lists_can_be_encoded(name):
 def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
     with pytest.raises(TypeError, match=message):
         wrapper(gym.make("CartPole-v1"))
-    with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shows item 0 again"):
+    with pytest.raises(
+        ValueError, match=r"items must be all 4 items in some order: .*shows item 0 again"
+    ):
         wrapper(scalar(), [0, 0, 1, 2])
     with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shape"):
         wrapper(scalar(), [[0, 1, 2, 3]])
@@ -313,19 +362,29 @@ def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
         wrapper(scalar(), [0.0, 1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("wrapper", [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, ItemByItemVector])
+@pytest.mark.parametrize(
+    "wrapper", [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, ItemByItemVector]
+)
 def test_vector_wrappers_want_one_order_or_one_for_each_stream(wrapper):
-    with pytest.raises(ValueError, match="items has 2 rows; expected one order of the items for all streams or 3 rows"):
+    with pytest.raises(
+        ValueError,
+        match="items has 2 rows; expected one order of the items for all streams or 3 rows",
+    ):
         wrapper(vector(), [[0, 1, 2, 3]] * 2)
     with pytest.raises(ValueError, match="items must be all 4 items in some order"):
         wrapper(vector(), [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 2]])
 
 
-@pytest.mark.parametrize(("wrapper", "env"), [(EnumeratedAction, scalar), (EnumeratedVectorAction, vector)])
+@pytest.mark.parametrize(
+    ("wrapper", "env"), [(EnumeratedAction, scalar), (EnumeratedVectorAction, vector)]
+)
 def test_too_many_lists_are_refused(wrapper, env):
     assert math.perm(9, 6) < MAX_LISTS < math.perm(10, 6)
     wrapper(env(n_items=9, n_positions=6))
-    with pytest.raises(ValueError, match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* take Lehmer"):
+    with pytest.raises(
+        ValueError,
+        match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* take Lehmer",
+    ):
         wrapper(env(n_items=10, n_positions=6))
 
 
@@ -380,7 +439,9 @@ def test_masks_leave_the_items_not_yet_placed_and_reach_every_list():
     assert found == set(lists(4, 3))
 
 
-@given(seed=st.integers(0, 10**6), n_items=st.integers(1, 12), n_envs=st.integers(1, 4), data=st.data())
+@given(
+    seed=st.integers(0, 10**6), n_items=st.integers(1, 12), n_envs=st.integers(1, 4), data=st.data()
+)
 def test_whatever_the_masks_leave_makes_distinct_lists(seed, n_items, n_envs, data):
     n_positions = data.draw(st.integers(1, n_items))
     envs = ItemByItemVector(vector(n_envs, n_items, n_positions))
@@ -400,14 +461,17 @@ def test_a_forbidden_choice_is_named():
     env.step(1)
     env.step(3)
     with pytest.raises(
-        ValueError, match=r"choice 1 \(item 0\) is forbidden at position 2: position 0 holds that item; action_masks"
+        ValueError,
+        match=r"choice 1 \(item 0\) is forbidden at position 2: position 0 holds that item; action_masks",
     ):
         env.step(1)
     assert env.step(0)[2], "the refused choice left no trace"
     envs = ItemByItemVector(vector())
     envs.reset(seed=0)
     envs.step([0, 1, 2])
-    with pytest.raises(ValueError, match=r"environment 1: choice 1 \(item 1\) is forbidden at position 1"):
+    with pytest.raises(
+        ValueError, match=r"environment 1: choice 1 \(item 1\) is forbidden at position 1"
+    ):
         envs.step([1, 1, 2])
 
 
@@ -504,8 +568,12 @@ def test_item_by_item_flattens():
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
 def test_item_by_item_on_streams(mode, limit, env_id):
-    """Beside the plain vector environment, given the lists of the choices, nothing is lost and nothing is added."""
-    items = np.random.default_rng(5).permuted(np.tile(np.arange(10 if env_id == "PBMRank-v0" else 20), (4, 1)), axis=1)
+    """Beside the plain vector environment, given the lists of the choices, nothing is lost and
+    nothing is added.
+    """
+    items = np.random.default_rng(5).permuted(
+        np.tile(np.arange(10 if env_id == "PBMRank-v0" else 20), (4, 1)), axis=1
+    )
     envs = ItemByItemVector(make_streams(env_id, mode, limit), items)
     plain = make_streams(env_id, mode, limit)
     n_positions = envs.unwrapped.model.n_positions
@@ -522,13 +590,17 @@ def test_item_by_item_on_streams(mode, limit, env_id):
             masks = envs.action_masks()
             assert (~masks).sum(axis=1).tolist() == [k] * 4
             choices.append([rng.choice(np.flatnonzero(mask)) for mask in masks])
-            observations, rewards, terminations, truncations, infos = envs.step(np.array(choices[-1]))
+            observations, rewards, terminations, truncations, infos = envs.step(
+                np.array(choices[-1])
+            )
             if k < n_positions - 1:
                 assert not rewards.any()
                 assert not (terminations | truncations).any()
                 assert infos == {}
         numbers = np.array(choices).T
-        expected, paid, _, limits, expected_infos = plain.step(np.take_along_axis(items, numbers, axis=1))
+        expected, paid, _, limits, expected_infos = plain.step(
+            np.take_along_axis(items, numbers, axis=1)
+        )
         over = limit is not None and session % limit == 0
         assert terminations.all()
         assert truncations.tolist() == limits.tolist() == [over] * 4
@@ -539,10 +611,17 @@ def test_item_by_item_on_streams(mode, limit, env_id):
             assert not observations["placed"].any()
             assert infos["_final_obs"].all()
             assert infos["_final_info"].all()
-            assert np.stack([final["placed"] for final in infos["final_obs"]]).tolist() == placed.tolist()
+            assert (
+                np.stack([final["placed"] for final in infos["final_obs"]]).tolist()
+                == placed.tolist()
+            )
             rows = expected_infos["final_obs"] if over else rows_of(expected)
-            assert all(same(inner(final), row) for final, row in zip(infos["final_obs"], rows, strict=True))
-            assert same(infos["final_info"], expected_infos.pop("final_info") if over else expected_infos)
+            assert all(
+                same(inner(final), row) for final, row in zip(infos["final_obs"], rows, strict=True)
+            )
+            assert same(
+                infos["final_info"], expected_infos.pop("final_info") if over else expected_infos
+            )
             if over:
                 assert same(infos["optimal_ranking"], expected_infos["optimal_ranking"])
             else:
@@ -553,8 +632,13 @@ def test_item_by_item_on_streams(mode, limit, env_id):
             if over:
                 expected, _, _, _, expected_infos = plain.step(np.zeros((4, n_positions), np.int64))
             assert envs.action_masks().all()  # so that a policy may draw something
-            observations, rewards, terminations, truncations, infos = envs.step(np.full(4, 99))  # ignored
-            assert not any(values.any() for values in (rewards, terminations, truncations, observations["placed"]))
+            observations, rewards, terminations, truncations, infos = envs.step(
+                np.full(4, 99)
+            )  # ignored
+            assert not any(
+                values.any()
+                for values in (rewards, terminations, truncations, observations["placed"])
+            )
             assert same(inner(observations), expected)
             assert same(infos, expected_infos if over else {})
 
@@ -581,7 +665,9 @@ def same(a, b):
 
 def test_streams_that_end_apart_are_refused():
     limits = [2, 3]
-    envs = ItemByItemVector(SyncVectorEnv([lambda limit=limit: TimeLimit(scalar(), limit) for limit in limits]))
+    envs = ItemByItemVector(
+        SyncVectorEnv([lambda limit=limit: TimeLimit(scalar(), limit) for limit in limits])
+    )
     envs.reset(seed=0)
     for action in [0, 1, 2, 9, 0, 1]:
         envs.step([action, action])
@@ -590,7 +676,13 @@ def test_streams_that_end_apart_are_refused():
 
 
 def remembering(mode="SameStep", **arguments):
-    return gym.make_vec("CascadeMDPRank-v0", 3, instance="clickbait:mean_sessions=3", autoreset_mode=mode, **arguments)
+    return gym.make_vec(
+        "CascadeMDPRank-v0",
+        3,
+        instance="clickbait:mean_sessions=3",
+        autoreset_mode=mode,
+        **arguments,
+    )
 
 
 @pytest.mark.parametrize(
@@ -604,20 +696,30 @@ def remembering(mode="SameStep", **arguments):
     ],
 )
 def test_a_list_is_no_episode_of_users_with_a_memory(make):
-    with pytest.raises(ValueError, match=r"CascadeMDP.* who have a memory.*: give across_lists=True"):
+    with pytest.raises(
+        ValueError, match=r"CascadeMDP.* who have a memory.*: give across_lists=True"
+    ):
         make()
 
 
 def test_streams_of_users_with_a_memory_that_hide_them_are_told_the_same():
-    envs = ItemByItemVector(SyncVectorEnv([lambda: gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=2")] * 2))
+    envs = ItemByItemVector(
+        SyncVectorEnv(
+            [lambda: gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=2")] * 2
+        )
+    )
     envs.reset(seed=0)
     lists = [[action] * 2 for _ in range(20) for action in (0, 1, 2, 3, 9)]
-    with pytest.raises(ValueError, match=r"must end together; .*; across_lists=True lets each end alone"):
+    with pytest.raises(
+        ValueError, match=r"must end together; .*; across_lists=True lets each end alone"
+    ):
         list(map(envs.step, lists))
 
 
 def test_item_by_item_a_life_is_an_episode():
-    """The sessions of the environment by lists; a new user comes where one has left, and where `reset` is called."""
+    """The sessions of the environment by lists; a new user comes where one has left, and where
+    `reset` is called.
+    """
     inner = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=3")
     env, plain, ends = ItemByItem(inner, across_lists=True), gym.make(inner.spec), 0
     observation, _ = env.reset(seed=7)
@@ -629,7 +731,12 @@ def test_item_by_item_a_life_is_an_episode():
             assert (reward, over, info) == (0.0, [False, False], {})
         observation, reward, terminated, truncated, info = env.step(2)
         expected, paid, left, _, told = plain.step([3, 1, 0, 2])
-        assert (reward, terminated, truncated, observation["state"]) == (paid, left, False, expected["state"])
+        assert (reward, terminated, truncated, observation["state"]) == (
+            paid,
+            left,
+            False,
+            expected["state"],
+        )
         assert observation["clicks"].tolist() == expected["clicks"].tolist()
         assert info == told
         assert observation["placed"].argmax(axis=1).tolist() == ([3, 1, 0, 2] if left else [0] * 4)
@@ -640,14 +747,20 @@ def test_item_by_item_a_life_is_an_episode():
         if left or n % 7 == 0:
             observation, info = env.reset()
             expected, told = plain.reset()
-            assert (observation["state"], info["optimal_reward"]) == (expected["state"], told["optimal_reward"])
+            assert (observation["state"], info["optimal_reward"]) == (
+                expected["state"],
+                told["optimal_reward"],
+            )
     assert ends > 10
     assert gym.make(env.spec).get_wrapper_attr("_across_lists")
 
 
 def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
     disabled = SyncVectorEnv([scalar] * 2, autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT"):
+    with pytest.raises(
+        ValueError,
+        match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT",
+    ):
         ItemByItemVector(disabled)
 
 
@@ -659,7 +772,9 @@ def test_maskable_ppo_finds_the_masks():
     env.reset(seed=0)
     env.step(2)
     assert masking.get_action_masks(env).tolist() == [True, True, False, True]
-    model = contrib.MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=32, gamma=1.0, seed=0, device="cpu")
+    model = contrib.MaskablePPO(
+        "MultiInputPolicy", env, n_steps=64, batch_size=32, gamma=1.0, seed=0, device="cpu"
+    )
     assert model.learn(128).num_timesteps == 128  # an item twice on a list would have been refused
 
 

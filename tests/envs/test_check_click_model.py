@@ -1,4 +1,6 @@
-"""`clickgym.check_click_model`: all models of the package pass, and each planted fault is named in its line."""
+"""`clickgym.check_click_model`: all models of the package pass, and each planted fault is named in
+its line.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def test_a_model_may_be_given_in_place_of_its_class():
     clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
     with pytest.raises(TypeError, match="int'> is no click model; expected a subclass"):
         clickgym.check_click_model(int)
-    with pytest.raises(ValueError, match="is too small to be checked; expected at least 4 items and 3 positions"):
+    with pytest.raises(
+        ValueError, match="is too small to be checked; expected at least 4 items and 3 positions"
+    ):
         clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5]))
 
 
@@ -102,7 +106,8 @@ def expected_of_all(parameters, ranking, reward, cutoff, scratch):
 
 
 class Charming(ClickModel):
-    """Charming model: the position-based one by other names, so without attraction; its best lists are searched.
+    """Charming model: the position-based one by other names, so without attraction; its best lists
+    are searched.
 
     Args:
         charm: ``(L,)`` probabilities.
@@ -156,7 +161,10 @@ class SortsById(Charming):
 
 class Writable(Charming):
     def __init__(self, charm, looking):
-        self.parameters, self.n_positions = Parameters(np.array(charm, float), np.array(looking, float)), len(looking)
+        self.parameters, self.n_positions = (
+            Parameters(np.array(charm, float), np.array(looking, float)),
+            len(looking),
+        )
 
 
 class NamesOtherShapes(Charming):
@@ -218,7 +226,10 @@ def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
 
 
 def test_the_list_named_against_the_optimal_one_is_a_best_list():
-    with pytest.raises(AssertionError, match=r"cutoff 1 it is \[0, 1, 2\], which earns 0.1; \[3, 0, 1\] earns 0.4\n"):
+    with pytest.raises(
+        AssertionError,
+        match=r"cutoff 1 it is \[0, 1, 2\], which earns 0.1; \[3, 0, 1\] earns 0.4\n",
+    ):
         clickgym.check_click_model(SortsById([0.1, 0.2, 0.3, 0.4], [1.0, 0.5, 0.25]))
 
 
@@ -228,19 +239,32 @@ def test_a_click_too_rare_to_be_drawn_is_no_fault():
 
 def test_a_model_that_keeps_the_numbers_of_its_items_is_at_fault(monkeypatch):
     monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
-    with pytest.raises(AssertionError, match="positions and items: other numbers of the items change the click probabilities"):
+    with pytest.raises(
+        AssertionError,
+        match="positions and items: other numbers of the items change the click probabilities",
+    ):
         clickgym.check_click_model(Charming)
 
 
 def test_a_model_that_declares_no_shapes_is_told_so_wherever_they_are_needed():
     class Bare(ClickModel):
-        sample_kernel, marginals_kernel = PositionBasedModel.sample_kernel, PositionBasedModel.marginals_kernel
+        sample_kernel, marginals_kernel = (
+            PositionBasedModel.sample_kernel,
+            PositionBasedModel.marginals_kernel,
+        )
         expected_kernel, rewards = PositionBasedModel.expected_kernel, ("clicks",)
         parameters, n_positions = PositionBasedModel([0.5, 0.2], [1.0]).parameters, 1
 
     bare = Bare()
-    for use in (lambda: ClickEnv(bare), bare.optimal_ranking, bare.to_dict, lambda: bare.attraction, lambda: bare.n_items):
+    for use in (
+        lambda: ClickEnv(bare),
+        bare.optimal_ranking,
+        bare.to_dict,
+        lambda: bare.attraction,
+        lambda: bare.n_items,
+    ):
         with pytest.raises(
-            TypeError, match=r"^the click model .*Bare declares no shapes; expected a mapping .*'attraction': 'L'"
+            TypeError,
+            match=r"^the click model .*Bare declares no shapes; expected a mapping .*'attraction': 'L'",
         ):
             use()

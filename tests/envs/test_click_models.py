@@ -1,4 +1,6 @@
-"""Click models: their exact laws, sampling, optima and refusals, against the stories in `click_stories`."""
+"""Click models: their exact laws, sampling, optima and refusals, against the stories in
+`click_stories`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import re
 
 import numpy as np
 import pytest
-from click_stories import STORIES, assert_sampled_from, exact_law, make_model, marginal, realised_reward
+from click_stories import (
+    STORIES,
+    assert_sampled_from,
+    exact_law,
+    make_model,
+    marginal,
+    realised_reward,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -27,7 +36,9 @@ from clickgym.envs import (
 )
 
 EXACT = {"rtol": 0, "atol": 1e-12}
-by_model = pytest.mark.parametrize("model_class", STORIES, ids=lambda model_class: model_class.__name__)
+by_model = pytest.mark.parametrize(
+    "model_class", STORIES, ids=lambda model_class: model_class.__name__
+)
 
 # Few distinct values, so that ties, zeros and ones are common, and any others.
 probability = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0.0, 1.0)
@@ -37,7 +48,12 @@ probability = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0.0, 1.0)
 def models(draw, model_class, most_items=5, most_positions=3):
     n_items = draw(st.integers(1, most_items))
     n_positions = draw(st.integers(1, min(n_items, most_positions)))
-    return make_model(model_class, n_items, n_positions, lambda shape: draw(arrays(float, shape, elements=probability)))
+    return make_model(
+        model_class,
+        n_items,
+        n_positions,
+        lambda shape: draw(arrays(float, shape, elements=probability)),
+    )
 
 
 def rankings(model):
@@ -70,10 +86,15 @@ def test_marginals_and_expected_rewards_are_those_of_the_story(model_class, data
     np.testing.assert_allclose(model.click_probabilities(ranking), clicks, **EXACT)
     np.testing.assert_allclose(model.examination_probabilities(ranking), examination, **EXACT)
     for reward, cutoff in questions(model):
-        value = sum(p * realised_reward(reward, cutoff, clicks, left) for (clicks, _, left), p in law.items())
+        value = sum(
+            p * realised_reward(reward, cutoff, clicks, left)
+            for (clicks, _, left), p in law.items()
+        )
         np.testing.assert_allclose(model.expected_reward(ranking, reward, cutoff), value, **EXACT)
     for reward in model.rewards:
-        assert model.expected_reward(ranking, reward) == model.expected_reward(ranking, reward, model.n_positions)
+        assert model.expected_reward(ranking, reward) == model.expected_reward(
+            ranking, reward, model.n_positions
+        )
 
 
 @by_model
@@ -93,7 +114,9 @@ def test_clicks_examination_and_satisfaction_are_jointly_sampled_from_the_story(
 def test_sample_draws_from_the_joint_law_of_the_clicks(model_class):
     model, rng = random_model(model_class, 3, 3, seed=2), np.random.default_rng(2)
     samples = [tuple(model.sample([1, 0, 2], rng).tolist()) for _ in range(10_000)]
-    assert_sampled_from(marginal(exact_law(model, [1, 0, 2]), lambda clicks, examined, left: clicks), samples)
+    assert_sampled_from(
+        marginal(exact_law(model, [1, 0, 2]), lambda clicks, examined, left: clicks), samples
+    )
 
 
 def test_the_joint_law_tells_independent_clicks_from_clicks_drawn_with_one_uniform():
@@ -118,10 +141,16 @@ def test_only_possible_sessions_are_drawn(model_class, data):
 
 @by_model
 def test_sample_draws_one_uniform_for_each_position(model_class):
-    model, rng, twin = random_model(model_class, 5, 4, 0), np.random.default_rng(1), np.random.default_rng(1)
+    model, rng, twin = (
+        random_model(model_class, 5, 4, 0),
+        np.random.default_rng(1),
+        np.random.default_rng(1),
+    )
     for _ in range(20):
         expected, examined = np.empty((2, 4), np.int8)
-        model.sample_kernel(model.parameters, np.array([3, 1, 0, 4]), twin.random(4), expected, examined)
+        model.sample_kernel(
+            model.parameters, np.array([3, 1, 0, 4]), twin.random(4), expected, examined
+        )
         clicks = model.sample([3, 1, 0, 4], rng)
         assert clicks.dtype == np.int8
         assert clicks.tolist() == expected.tolist()
@@ -134,22 +163,37 @@ def test_sample_draws_one_uniform_for_each_position(model_class):
 def test_rewards_are_ordered_and_read_only_the_counted_positions(model_class, data):
     model = data.draw(models(model_class))
     ranking = data.draw(rankings(model))
-    clicks, examination = model.click_probabilities(ranking), model.examination_probabilities(ranking)
+    clicks, examination = (
+        model.click_probabilities(ranking),
+        model.examination_probabilities(ranking),
+    )
     tolerance = 1e-12
-    assert np.all((clicks >= 0) & (clicks <= examination + tolerance) & (examination <= 1 + tolerance))
+    assert np.all(
+        (clicks >= 0) & (clicks <= examination + tolerance) & (examination <= 1 + tolerance)
+    )
     if model_class in (CascadeModel, DependentClickModel, DynamicBayesianModel, ClickChainModel):
         assert np.all(np.diff(examination) <= tolerance)
     for cutoff in range(1, model.n_positions + 1):
         shorter = model.with_positions(cutoff)
-        head, tail = ranking[:cutoff], [item for item in range(model.n_items) if item not in ranking[:cutoff]]
+        head, tail = (
+            ranking[:cutoff],
+            [item for item in range(model.n_items) if item not in ranking[:cutoff]],
+        )
         np.testing.assert_array_equal(shorter.click_probabilities(head), clicks[:cutoff])
-        values = {reward: model.expected_reward(ranking, reward, cutoff) for reward in model.rewards}
+        values = {
+            reward: model.expected_reward(ranking, reward, cutoff) for reward in model.rewards
+        }
         assert values["any_click"] <= min(values["clicks"], 1) + tolerance
         assert values.get("satisfaction", 0) <= values["any_click"] + tolerance
         for reward, value in values.items():
-            assert value == model.expected_reward((head + tail)[: model.n_positions], reward, cutoff)
+            assert value == model.expected_reward(
+                (head + tail)[: model.n_positions], reward, cutoff
+            )
             assert value == shorter.expected_reward(head, reward)
-            assert cutoff == 1 or value >= model.expected_reward(ranking, reward, cutoff - 1) - tolerance
+            assert (
+                cutoff == 1
+                or value >= model.expected_reward(ranking, reward, cutoff - 1) - tolerance
+            )
 
 
 @by_model
@@ -193,7 +237,9 @@ def test_dcm_users_look_below_what_does_not_attract():
 
 def test_ubm_columns_count_last_clicks_from_one():
     model = UserBrowsingModel([1.0, 0.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
-    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])  # last click at the first position
+    assert model.examination_probabilities([0, 1, 2]) == pytest.approx(
+        [1, 1, 0.2]
+    )  # last click at the first position
     model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
 
@@ -225,16 +271,22 @@ def test_the_optimum_is_that_of_exhaustive_search(model_class, data):
         assert best.dtype == np.int64
         assert tuple(best.tolist()) in lists
         highest = max(model.expected_reward(ranking, reward, cutoff) for ranking in lists)
-        assert model.expected_reward(best, reward, cutoff) == pytest.approx(highest, rel=0, abs=1e-12)
+        assert model.expected_reward(best, reward, cutoff) == pytest.approx(
+            highest, rel=0, abs=1e-12
+        )
 
 
-@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel, ClickChainModel])
+@pytest.mark.parametrize(
+    "model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel, ClickChainModel]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_pruning_loses_no_optimum_in_larger_models(model_class, seed):
     rng = np.random.default_rng(seed)
     model = make_model(model_class, 7, 5, lambda shape: rng.beta(0.5, 0.5, shape))
     highest = max(model.expected_reward(ranking) for ranking in itertools.permutations(range(7), 5))
-    assert model.expected_reward(model.optimal_ranking()) == pytest.approx(highest, rel=0, abs=1e-12)
+    assert model.expected_reward(model.optimal_ranking()) == pytest.approx(
+        highest, rel=0, abs=1e-12
+    )
 
 
 SORTING_IS_WRONG = {
@@ -244,18 +296,26 @@ SORTING_IS_WRONG = {
     # A click on the most relevant item is the last one.
     "CCM": (ClickChainModel([0.9, 0.5], 1, 0.9, 0.0, 2), 0.9905, 1.1525),
     # A click at the top lowers what is examined below; examination before any click decreases.
-    "UBM": (UserBrowsingModel([0.9, 0.9, 0.2], [[1, 0, 0], [0.9, 0, 0], [0.7, 0.1, 1]]), 1.01786, 1.54496),
+    "UBM": (
+        UserBrowsingModel([0.9, 0.9, 0.2], [[1, 0, 0], [0.9, 0, 0], [0.7, 0.1, 1]]),
+        1.01786,
+        1.54496,
+    ),
 }
 
 
-@pytest.mark.parametrize(("model", "sorted_value", "optimum"), SORTING_IS_WRONG.values(), ids=SORTING_IS_WRONG)
+@pytest.mark.parametrize(
+    ("model", "sorted_value", "optimum"), SORTING_IS_WRONG.values(), ids=SORTING_IS_WRONG
+)
 def test_sorting_by_attraction_is_not_optimal_for_clicks(model, sorted_value, optimum):
     assert model.expected_reward(range(model.n_items)) == pytest.approx(sorted_value)
     assert model.expected_reward(model.optimal_ranking()) == pytest.approx(optimum)
 
 
 def test_matching_uses_only_the_counted_positions():
-    """⚠ Matching over all positions and cutting afterwards would leave the best item below the cutoff."""
+    """⚠ Matching over all positions and cutting afterwards would leave the best item below the
+    cutoff.
+    """
     model = PositionBasedModel([0.9, 0.5, 0.1], [0.2, 0.4, 1.0])
     assert model.optimal_ranking(cutoff=2).tolist() == [1, 0, 2]
     assert model.optimal_ranking().tolist() == [2, 1, 0]
@@ -276,15 +336,24 @@ def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_
     ("model_class", "n_positions", "n_models"),
     [(ClickChainModel, 3, 300), (TrustBiasModel, 4, 80), (DependentClickModel, 4, 60)],
 )
-def test_the_best_lists_of_random_models_are_those_of_exhaustive_search(model_class, n_positions, n_models, reward):
+def test_the_best_lists_of_random_models_are_those_of_exhaustive_search(
+    model_class, n_positions, n_models, reward
+):
     rng = np.random.default_rng(5)
     for _ in range(n_models):
-        model = make_model(model_class, 5, n_positions, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
+        model = make_model(
+            model_class,
+            5,
+            n_positions,
+            lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape),
+        )
         for cutoff in range(2, n_positions + 1):
             lists = itertools.permutations(range(5), n_positions)
             highest = max(model.expected_reward(ranking, reward, cutoff) for ranking in lists)
             best = model.optimal_ranking(reward, cutoff)
-            assert model.expected_reward(best, reward, cutoff) == pytest.approx(highest, rel=0, abs=1e-12)
+            assert model.expected_reward(best, reward, cutoff) == pytest.approx(
+                highest, rel=0, abs=1e-12
+            )
 
 
 def test_trust_in_high_places_draws_good_items_down():
@@ -305,10 +374,16 @@ def test_the_order_of_most_clicks_is_not_that_of_a_click_at_all():
 def test_trust_without_bias_is_the_position_based_model_and_none_the_standard():
     trusting = TrustBiasModel([0.5, 0.4, 0.3], [0.9, 0.6], [1, 1], [0, 0])
     unbiased = PositionBasedModel([0.5, 0.4, 0.3], [0.9, 0.6])
-    np.testing.assert_array_equal(trusting.click_probabilities([2, 0]), unbiased.click_probabilities([2, 0]))
+    np.testing.assert_array_equal(
+        trusting.click_probabilities([2, 0]), unbiased.click_probabilities([2, 0])
+    )
     standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
-    np.testing.assert_allclose(standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79])
-    np.testing.assert_allclose(standard.trust_irrelevant[[0, 1, 8, 9, 24]], [0.65, 0.325, 0.65 / 9, 0.065, 0.065])
+    np.testing.assert_allclose(
+        standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79]
+    )
+    np.testing.assert_allclose(
+        standard.trust_irrelevant[[0, 1, 8, 9, 24]], [0.65, 0.325, 0.65 / 9, 0.065, 0.065]
+    )
 
 
 # wrong inputs ------------------------------------------------------
@@ -316,12 +391,27 @@ def test_trust_without_bias_is_the_position_based_model_and_none_the_standard():
 DCM = DependentClickModel([0.5, 0.2, 0.1], [0.5, 0.5])
 CM = CascadeModel([0.5, 0.2], 2)
 WRONG = {
-    "above one": (lambda: CascadeModel([0.5, 1.5], 1), "attraction[1] is 1.5; expected a probability in [0, 1]"),
-    "negative": (lambda: PositionBasedModel([0.5], [-0.1]), "examination[0] is -0.1; expected a probability"),
-    "not a number": (lambda: DependentClickModel([0.5], [np.nan]), "termination[0] is nan; expected a probability"),
+    "above one": (
+        lambda: CascadeModel([0.5, 1.5], 1),
+        "attraction[1] is 1.5; expected a probability in [0, 1]",
+    ),
+    "negative": (
+        lambda: PositionBasedModel([0.5], [-0.1]),
+        "examination[0] is -0.1; expected a probability",
+    ),
+    "not a number": (
+        lambda: DependentClickModel([0.5], [np.nan]),
+        "termination[0] is nan; expected a probability",
+    ),
     "infinite": (lambda: CascadeModel([np.inf], 1), "attraction[0] is inf; expected a probability"),
-    "text": (lambda: CascadeModel(["much"], 1), "attraction[0] is 'much'; attraction must be an array of numbers"),
-    "ragged": (lambda: UserBrowsingModel([0.5], [[1], [1, 1]]), "examination must be an array of numbers"),
+    "text": (
+        lambda: CascadeModel(["much"], 1),
+        "attraction[0] is 'much'; attraction must be an array of numbers",
+    ),
+    "ragged": (
+        lambda: UserBrowsingModel([0.5], [[1], [1, 1]]),
+        "examination must be an array of numbers",
+    ),
     "matrix": (lambda: CascadeModel([[0.5]], 1), "attraction has shape (1, 1); expected (n,)"),
     "scalar": (lambda: CascadeModel(0.5, 1), "attraction has shape (); expected (n,)"),
     "empty": (lambda: CascadeModel([], 1), "attraction has shape (0,); expected (n,)"),
@@ -329,8 +419,14 @@ WRONG = {
         lambda: UserBrowsingModel([0.5, 0.4], [[1, 0], [0.5, 1.2]]),
         "examination[1, 1] is 1.2; expected a probability",
     ),
-    "UBM not square": (lambda: UserBrowsingModel([0.5, 0.4], [[1, 0]]), "examination has shape (1, 2); expected (1, 1)"),
-    "UBM vector": (lambda: UserBrowsingModel([0.5], [1.0]), "examination has shape (1,); expected (1, 1)"),
+    "UBM not square": (
+        lambda: UserBrowsingModel([0.5, 0.4], [[1, 0]]),
+        "examination has shape (1, 2); expected (1, 1)",
+    ),
+    "UBM vector": (
+        lambda: UserBrowsingModel([0.5], [1.0]),
+        "examination has shape (1,); expected (1, 1)",
+    ),
     "lengths": (
         lambda: DynamicBayesianModel([0.5, 0.4], [0.5], n_positions=1),
         "satisfaction has shape (1,); expected (2,)",
@@ -355,22 +451,52 @@ WRONG = {
         lambda: TrustBiasModel([0.5, 0.4], [1, 1], [0.9]),
         "trust_relevant has shape (1,); expected (2,)",
     ),
-    "K > L": (lambda: CascadeModel([0.5], 2), "n_positions is 2, but there are only n_items = 1 items to show"),
-    "K > L in PBM": (lambda: PositionBasedModel([0.5], [1, 1]), "n_positions is 2, but there are only n_items = 1"),
+    "K > L": (
+        lambda: CascadeModel([0.5], 2),
+        "n_positions is 2, but there are only n_items = 1 items to show",
+    ),
+    "K > L in PBM": (
+        lambda: PositionBasedModel([0.5], [1, 1]),
+        "n_positions is 2, but there are only n_items = 1",
+    ),
     "K = 0": (lambda: CascadeModel([0.5], 0), "n_positions is 0; expected a positive integer"),
-    "K = 1.0": (lambda: CascadeModel([0.5], 1.0), "n_positions is 1.0; expected a positive integer"),
-    "more positions": (lambda: DCM.with_positions(3), "n_positions is 3, but the parameters cover only 2 positions"),
-    "reward": (lambda: DCM.expected_reward([0, 1], "click"), "unknown reward 'click'; did you mean 'clicks'?"),
+    "K = 1.0": (
+        lambda: CascadeModel([0.5], 1.0),
+        "n_positions is 1.0; expected a positive integer",
+    ),
+    "more positions": (
+        lambda: DCM.with_positions(3),
+        "n_positions is 3, but the parameters cover only 2 positions",
+    ),
+    "reward": (
+        lambda: DCM.expected_reward([0, 1], "click"),
+        "unknown reward 'click'; did you mean 'clicks'?",
+    ),
     "no satisfaction": (
         lambda: CM.expected_reward([0, 1], "satisfaction"),
         "CascadeModel does not define the reward 'satisfaction'; it has clicks, any_click",
     ),
-    "cutoff 0": (lambda: DCM.optimal_ranking(cutoff=0), "cutoff is 0; expected an integer from 1 to n_positions = 2"),
-    "cutoff > K": (lambda: DCM.expected_reward([0, 1], cutoff=3), "cutoff is 3; expected an integer from 1 to"),
-    "cutoff True": (lambda: DCM.expected_reward([0, 1], cutoff=True), "cutoff is True; expected an integer"),
+    "cutoff 0": (
+        lambda: DCM.optimal_ranking(cutoff=0),
+        "cutoff is 0; expected an integer from 1 to n_positions = 2",
+    ),
+    "cutoff > K": (
+        lambda: DCM.expected_reward([0, 1], cutoff=3),
+        "cutoff is 3; expected an integer from 1 to",
+    ),
+    "cutoff True": (
+        lambda: DCM.expected_reward([0, 1], cutoff=True),
+        "cutoff is True; expected an integer",
+    ),
     "ranking": (lambda: DCM.click_probabilities([1, 1]), "position 1 shows item 1 again"),
-    "sampled ranking": (lambda: DCM.sample([0, 3], np.random.default_rng()), "position 1 shows item 3"),
-    "no model": (lambda: ClickModel.from_dict({"attraction": [0.5]}), "a JSON object with a key 'model'"),
+    "sampled ranking": (
+        lambda: DCM.sample([0, 3], np.random.default_rng()),
+        "position 1 shows item 3",
+    ),
+    "no model": (
+        lambda: ClickModel.from_dict({"attraction": [0.5]}),
+        "a JSON object with a key 'model'",
+    ),
     "unknown model": (
         lambda: ClickModel.from_dict({"model": "PBN", "attraction": [0.5]}),
         "unknown click model 'PBN'; did you mean 'PBM'?",
@@ -380,7 +506,9 @@ WRONG = {
         "PBM: missing 1 required positional argument: 'examination'",
     ),
     "unknown parameter": (
-        lambda: ClickModel.from_dict({"model": "CM", "attraction": [0.5], "n_positions": 1, "v": 1}),
+        lambda: ClickModel.from_dict(
+            {"model": "CM", "attraction": [0.5], "n_positions": 1, "v": 1}
+        ),
         "CM: got an unexpected keyword argument 'v'",
     ),
 }

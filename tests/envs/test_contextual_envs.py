@@ -1,4 +1,6 @@
-"""Contextual models and environments: laws of candidates and clicks, the optimum of every session, engines, conventions."""
+"""Contextual models and environments: laws of candidates and clicks, the optimum of every session,
+engines, conventions.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,18 @@ BASES = {
 MODELS = {name: LinearModel(base, THETA, ITEMS, USERS) for name, base in BASES.items()}
 CANDIDATES = [[6, 0, 2, 3, 5], [1, 0, 3, 4, 2, 6]]
 LABELLED = {
-    name: LabelledModel(base, CANDIDATES, [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]], ITEMS, USERS)
+    name: LabelledModel(
+        base, CANDIDATES, [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]], ITEMS, USERS
+    )
     for name, base in BASES.items()
 }
-REWARDS = [(name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)]
+REWARDS = [
+    (name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)
+]
 ITEMS_OF_MEAN = np.concatenate([np.mean(USERS, axis=0), np.mean(ITEMS, axis=0)])
-by_id = pytest.mark.parametrize("env_id", [env_id for env_id, env in CONTEXTUAL.items() if env.default_instance])
+by_id = pytest.mark.parametrize(
+    "env_id", [env_id for env_id, env in CONTEXTUAL.items() if env.default_instance]
+)
 by_model = pytest.mark.parametrize("name", MODELS)
 by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
 
@@ -64,7 +72,9 @@ def session_of(model, now):
     """The model of what a round shows."""
     if not isinstance(model, LinearModel):
         return model.at(int(now.user[0]), now.items)
-    return model.at(now.features, **{name: values[now.items] for name, values in model.others.items()})
+    return model.at(
+        now.features, **{name: values[now.items] for name, values in model.others.items()}
+    )
 
 
 def optimum(model, reward, cutoff):
@@ -92,9 +102,13 @@ def test_without_features_all_candidates_have_the_mean_attraction(name):
     users = MODELS[name].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
     ranking = [4, 0, 3]
     for method in ("click_probabilities", "examination_probabilities", "expected_reward"):
-        np.testing.assert_allclose(getattr(MODELS[name].mean, method)(ranking), getattr(users, method)(ranking))
+        np.testing.assert_allclose(
+            getattr(MODELS[name].mean, method)(ranking), getattr(users, method)(ranking)
+        )
     assert MODELS[name].mean.optimal_ranking().tolist() == users.optimal_ranking().tolist()
-    clicks = [model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name].mean, users)]
+    clicks = [
+        model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name].mean, users)
+    ]
     np.testing.assert_array_equal(*clicks)
 
 
@@ -110,15 +124,30 @@ def test_the_description_makes_the_same_model(name):
 
 
 WRONG = [
-    ({"theta": [0.3, 0.2]}, "theta has 2 entries; expected one for each of the 2 features of users and the 2 of items"),
+    (
+        {"theta": [0.3, 0.2]},
+        "theta has 2 entries; expected one for each of the 2 features of users and the 2 of items",
+    ),
     ({"theta": [[0.3]]}, r"theta has shape \(1, 1\); expected \(n,\)"),
     ({"items": ITEMS[:4]}, "items has 4 rows; expected at least n_items = 5"),
     ({"items": [[np.nan, 0], *ITEMS]}, r"items\[0, 0\] is nan; expected a finite number"),
-    ({"items": [[1.0, 0.5], *ITEMS]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
-    ({"users": [[0.2, 0.1], [0.9, 0.0]]}, "the features of some user and item have the norm 1.2.*; expected at most 1"),
-    ({"users": [[0.0, 0.5]]}, r"attractions theta @ x range from -0.*; expected probabilities in \[0, 1\]"),
+    (
+        {"items": [[1.0, 0.5], *ITEMS]},
+        "the features of some user and item have the norm 1.1.*; expected at most 1",
+    ),
+    (
+        {"users": [[0.2, 0.1], [0.9, 0.0]]},
+        "the features of some user and item have the norm 1.2.*; expected at most 1",
+    ),
+    (
+        {"users": [[0.0, 0.5]]},
+        r"attractions theta @ x range from -0.*; expected probabilities in \[0, 1\]",
+    ),
     ({"theta": [3.0, 0.0, 0.0, 0.0]}, "attractions theta @ x range from 0.6 to 1.2"),
-    ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)}, "satisfaction is missing: a DBN has one"),
+    (
+        {"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)},
+        "satisfaction is missing: a DBN has one",
+    ),
     (
         {"base": PiecewiseStationaryModel([BASES["PBM"], BASES["PBM"]], [0, 9])},
         "base is a Piecewise.* of PBM; expected",
@@ -130,40 +159,73 @@ WRONG = [
 @pytest.mark.parametrize(("changed", "message"), WRONG)
 def test_wrong_parameters_are_named(changed, message):
     with pytest.raises(ValueError, match=message):
-        LinearModel(**({"base": BASES["PBM"], "theta": THETA, "items": ITEMS, "users": USERS} | changed))
+        LinearModel(
+            **({"base": BASES["PBM"], "theta": THETA, "items": ITEMS, "users": USERS} | changed)
+        )
 
 
 @by_model
 def test_a_labelled_model_gives_each_candidate_the_attraction_of_its_user(name):
     model = LABELLED[name]
-    np.testing.assert_array_equal(model.at(1, [2, 0, 6, 4, 1]).attraction, [0.5, 0.8, 0.7, 1.0, 0.3])
-    np.testing.assert_array_equal(model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2])
-    np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))  # users are equally likely, not candidates
+    np.testing.assert_array_equal(
+        model.at(1, [2, 0, 6, 4, 1]).attraction, [0.5, 0.8, 0.7, 1.0, 0.3]
+    )
+    np.testing.assert_array_equal(
+        model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2]
+    )
+    np.testing.assert_allclose(
+        model.mean.attraction, np.full(L, (0.44 + 0.55) / 2)
+    )  # users are equally likely, not candidates
     assert ClickModel.from_dict(model.to_dict()) == model
     assert model.kind == f"LabelledModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
-    with pytest.raises(ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"
+    ):
         model.at(0, [0, 1, 2, 3, 4])
 
 
 WRONG_LABELS = [
-    ({"candidates": [CANDIDATES[0]]}, "candidates has 1 entries; expected 2, one for each row of users"),
+    (
+        {"candidates": [CANDIDATES[0]]},
+        "candidates has 1 entries; expected 2, one for each row of users",
+    ),
     ({"candidates": [], "users": None}, "candidates has 0 entries; expected one or more"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3]]}, r"candidates\[1\] has 4 items; expected at least n_items = 5"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]}, r"candidates\[1\]\[4\] is 7; expected an integer from 0 to 6"),
+    (
+        {"candidates": [CANDIDATES[0], [0, 1, 2, 3]]},
+        r"candidates\[1\] has 4 items; expected at least n_items = 5",
+    ),
+    (
+        {"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]},
+        r"candidates\[1\]\[4\] is 7; expected an integer from 0 to 6",
+    ),
     ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 1, 4]]}, r"candidates\[1\] has an item twice"),
-    ({"candidates": [CANDIDATES[0], [0.5, 1, 2, 3, 4]]}, r"candidates\[1\]\[0\] is 0.5; expected an integer"),
+    (
+        {"candidates": [CANDIDATES[0], [0.5, 1, 2, 3, 4]]},
+        r"candidates\[1\]\[0\] is 0.5; expected an integer",
+    ),
     ({"attraction": [[0.5] * 5]}, "attraction has 1 entries; expected 2, as candidates"),
     ({"attraction": [[0.5] * 5, [0.5] * 5]}, r"attraction\[1\] has shape \(5,\); expected \(6,\)"),
-    ({"attraction": [[0.5] * 5, [0.5] * 5 + [1.5]]}, r"attraction\[1\]\[5\] is 1.5; expected a probability"),
-    ({"items": [[1.0, 0.5], *ITEMS[1:]]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
+    (
+        {"attraction": [[0.5] * 5, [0.5] * 5 + [1.5]]},
+        r"attraction\[1\]\[5\] is 1.5; expected a probability",
+    ),
+    (
+        {"items": [[1.0, 0.5], *ITEMS[1:]]},
+        "the features of some user and item have the norm 1.1.*; expected at most 1",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("changed", "message"), WRONG_LABELS)
 def test_wrong_parameters_of_a_labelled_model_are_named(changed, message):
-    given = {"candidates": CANDIDATES, "attraction": LABELLED["PBM"].labels["attraction"], "items": ITEMS, "users": USERS}
+    given = {
+        "candidates": CANDIDATES,
+        "attraction": LABELLED["PBM"].labels["attraction"],
+        "items": ITEMS,
+        "users": USERS,
+    }
     with pytest.raises(ValueError, match=message):
         LabelledModel(BASES["PBM"], **(given | changed))
 
@@ -172,7 +234,9 @@ def test_norm_and_attraction_are_checked_only_for_those_who_meet():
     items = [*ITEMS, [1.0, 0.0]]  # too long beside the second user, too attractive beside both
     LabelledModel(BASES["PBM"], CANDIDATES, LABELLED["PBM"].labels["attraction"], items, USERS)
     LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS, CANDIDATES)
-    with pytest.raises(ValueError, match=r"attractions theta @ x range from -0.*; expected probabilities"):
+    with pytest.raises(
+        ValueError, match=r"attractions theta @ x range from -0.*; expected probabilities"
+    ):
         LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS)
 
 
@@ -188,10 +252,13 @@ def test_a_user_that_there_is_not_is_named():
 
 @pytest.mark.parametrize("n_sessions", [2000, *slow(6000)])
 @pytest.mark.parametrize(
-    "model", [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)], ids=["labels", "linear"]
+    "model",
+    [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)],
+    ids=["labels", "linear"],
 )
 def test_users_meet_their_own_candidates(model, n_sessions):
-    """Each user in half of the sessions, with L of its candidates in random order, their features and attractions.
+    """Each user in half of the sessions, with L of its candidates in random order, their features
+    and attractions.
 
     The test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
     """
@@ -203,19 +270,27 @@ def test_users_meet_their_own_candidates(model, n_sessions):
         user, items = int(now.user[0]), now.items.tolist()
         assert set(items) <= set(CANDIDATES[user])
         assert len(set(items)) == L
-        np.testing.assert_array_equal(now.features, [[*USERS[user], *ITEMS[item]] for item in items])
+        np.testing.assert_array_equal(
+            now.features, [[*USERS[user], *ITEMS[item]] for item in items]
+        )
         np.testing.assert_allclose(now.attraction, session_of(model, now).attraction)
         drawn.append((user, items[0]))
         env.step([0, 1, 2])
-    law = {(user, item): 0.5 / len(items) for user, items in enumerate(CANDIDATES) for item in items}
+    law = {
+        (user, item): 0.5 / len(items) for user, items in enumerate(CANDIDATES) for item in items
+    }
     assert_sampled_from(law, drawn)
 
 
 OTHERS = [[0.2, 0.9, 0.5, 0.1, 0.7], [0.6, 0.0, 1.0, 0.3, 0.8, 0.4]]
 DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
 OF_ALL = {
-    "labels": LabelledModel(DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS),
-    "linear": LinearModel(DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]),
+    "labels": LabelledModel(
+        DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS
+    ),
+    "linear": LinearModel(
+        DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]
+    ),
 }
 
 
@@ -224,7 +299,10 @@ OF_ALL = {
 @pytest.mark.parametrize("cutoff", [None, 2])
 def test_a_round_replaces_all_that_belongs_to_items(kind, reward, cutoff):
     model = OF_ALL[kind]
-    env, envs = ContextualClickEnv(model, reward, cutoff), ContextualClickVectorEnv(model, 3, reward, cutoff)
+    env, envs = (
+        ContextualClickEnv(model, reward, cutoff),
+        ContextualClickVectorEnv(model, 3, reward, cutoff),
+    )
     env.reset(seed=2)
     _, infos = envs.reset(seed=2)
     rng = np.random.default_rng(0)
@@ -240,7 +318,9 @@ def test_a_round_replaces_all_that_belongs_to_items(kind, reward, cutoff):
         best = optimum(session, reward, cutoff)
         *_, info = env.step(ranking)
         assert info["optimal_reward"] == pytest.approx(best, abs=1e-12)
-        assert info["regret"] == pytest.approx(best - session.expected_reward(ranking, reward, cutoff), abs=1e-12)
+        assert info["regret"] == pytest.approx(
+            best - session.expected_reward(ranking, reward, cutoff), abs=1e-12
+        )
         *_, later = envs.step(infos["optimal_ranking"])
         np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
         infos["optimal_ranking"] = envs._batch.optimal_ranking.copy()
@@ -254,12 +334,23 @@ def test_what_belongs_to_items_must_be_given_for_each():
         OF_ALL["linear"].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
     with pytest.raises(TypeError, match="satisfaction is no parameter of a LinearModel of PBM"):
         LinearModel(BASES["PBM"], THETA, ITEMS, USERS, satisfaction=[0.5] * 7)
-    with pytest.raises(TypeError, match="unknown parameter 'satisfactoin'; did you mean 'satisfaction'"):
-        gym.make("ContextualDBNRank-v0", base=DBN, theta=THETA, items=ITEMS, users=USERS, satisfactoin=[0.5] * 7)
+    with pytest.raises(
+        TypeError, match="unknown parameter 'satisfactoin'; did you mean 'satisfaction'"
+    ):
+        gym.make(
+            "ContextualDBNRank-v0",
+            base=DBN,
+            theta=THETA,
+            items=ITEMS,
+            users=USERS,
+            satisfactoin=[0.5] * 7,
+        )
 
 
 def test_candidates_are_uniform_and_independent_of_the_session():
-    """Users, the candidates in their order, and the session before: each pair and each user equally likely."""
+    """Users, the candidates in their order, and the session before: each pair and each user equally
+    likely.
+    """
     model = LinearModel(PositionBasedModel([0.0, 0.0], [0.9, 0.5]), THETA, ITEMS[:4], USERS)
     env = ContextualClickEnv(model)
     observation, _ = env.reset(seed=0)
@@ -272,15 +363,21 @@ def test_candidates_are_uniform_and_independent_of_the_session():
         drawn.append((int(features[0, 0] == USERS[1][0]), *items, int(observation["clicks"][0])))
         observation, *_ = env.step([0, 1])
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
-    assert_sampled_from({(u, i, j): 1 / 24 for u in (0, 1) for i, j in pairs}, [entry[:3] for entry in drawn])
+    assert_sampled_from(
+        {(u, i, j): 1 / 24 for u in (0, 1) for i, j in pairs}, [entry[:3] for entry in drawn]
+    )
     later, clicked = [entry[1] for entry in drawn], np.array([entry[3] for entry in drawn])
     clicked_later = [item for item, click in zip(later, clicked, strict=True) if click]
-    assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)  # the next candidates do not depend on the clicks
+    assert_sampled_from(
+        dict.fromkeys(range(4), 1 / 4), clicked_later
+    )  # the next candidates do not depend on the clicks
 
 
 @by_model
 def test_clicks_have_the_joint_law_of_the_present_candidates(name):
-    """All N items are candidates of one user, so that sessions differ in nothing but the order of the candidates."""
+    """All N items are candidates of one user, so that sessions differ in nothing but the order of
+    the candidates.
+    """
     model = LinearModel(MODELS[name].base, THETA, ITEMS[:L], USERS[:1])
     env = ContextualClickEnv(model)
     observation, _ = env.reset(seed=1)
@@ -310,7 +407,9 @@ def test_regret_is_against_the_best_of_all_lists_of_the_session(users, name, rew
         observation, paid, terminated, truncated, info = env.step(ranking)
         assert (terminated, truncated) == (False, False)
         assert info["optimal_reward"] == worth
-        assert info["expected_reward"] == pytest.approx(model.expected_reward(ranking, reward, cutoff), abs=1e-12)
+        assert info["expected_reward"] == pytest.approx(
+            model.expected_reward(ranking, reward, cutoff), abs=1e-12
+        )
         assert info["regret"] == worth - info["expected_reward"]
         if reward != "satisfaction":
             assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
@@ -320,14 +419,21 @@ def test_the_best_list_below_the_cutoff_is_filled_by_attraction():
     for name, reward in (("UBM", "clicks"), ("UBM", "any_click"), ("DCM", "clicks")):
         env = ContextualClickEnv(MODELS[name], reward, 1)
         _, info = env.reset(seed=3)
-        assert info["optimal_ranking"].tolist() == np.argsort(-env.task.round.attraction)[:K].tolist()
+        assert (
+            info["optimal_ranking"].tolist() == np.argsort(-env.task.round.attraction)[:K].tolist()
+        )
 
 
 def test_a_search_that_is_too_large_is_refused():
     items = np.tile([[0.1, 0.2]], (60, 1))
-    model = LinearModel(UserBrowsingModel(np.zeros(60), np.tril(np.full((5, 5), 0.5))), [1.0, 1.0], items)
+    model = LinearModel(
+        UserBrowsingModel(np.zeros(60), np.tril(np.full((5, 5), 0.5))), [1.0, 1.0], items
+    )
     ContextualClickEnv(model)
-    with pytest.raises(ValueError, match=r"known only by exact search in each session, and .* lists of 5 out of 60 candidates"):
+    with pytest.raises(
+        ValueError,
+        match=r"known only by exact search in each session, and .* lists of 5 out of 60 candidates",
+    ):
         ContextualClickEnv(model, "clicks")
     ContextualClickEnv(model, "clicks", 3)
 
@@ -339,7 +445,11 @@ def test_a_search_that_is_too_large_is_refused():
 def test_the_default_instance_is_the_synthetic_one(env_id):
     env = gym.make(env_id).unwrapped
     assert env.instance == "linear"
-    assert (env.action_space.n_items, env.action_space.n_positions, env.model.n_features) == (20, 5, 10)
+    assert (env.action_space.n_items, env.action_space.n_positions, env.model.n_features) == (
+        20,
+        5,
+        10,
+    )
     assert env.model.kind == f"LinearModel of {CONTEXTUAL[env_id].model}"
     query = load_instance("yandex-9982")
     known = query.model(type(env.model.base), 5).to_dict()
@@ -349,7 +459,9 @@ def test_the_default_instance_is_the_synthetic_one(env_id):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_attractions_of_the_synthetic_instance_are_well_spread(seed):
-    """In the mean session the most attractive of the 20 candidates attracts at least 0.1 more than the median one."""
+    """In the mean session the most attractive of the 20 candidates attracts at least 0.1 more than
+    the median one.
+    """
     env = gym.make("ContextualPBMRank-v0", instance=f"linear:seed={seed}")
     env.reset(seed=0)
     spread = []
@@ -363,23 +475,34 @@ def test_attractions_of_the_synthetic_instance_are_well_spread(seed):
 
 
 def test_the_family_takes_sizes_seed_and_query():
-    one = load_instance("linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3")
+    one = load_instance(
+        "linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3"
+    )
     model = one.model("LinearModel of UBM")
     assert (model.n_items, model.n_positions, model.n_features) == (8, 4, 5)
     assert (model.items.shape, model.users.shape) == ((30, 3), (3, 2))
     assert model.base.examination[0, 0] == load_instance("uniform").model("UBM").examination[0, 0]
     assert load_instance("linear:n_features=1").model("LinearModel of CM").users is None
-    for bad, message in (("n_pool=5", "items has 5 rows"), ("n_features=0", "n_features is 0"), ("n_positions=11", "11")):
+    for bad, message in (
+        ("n_pool=5", "items has 5 rows"),
+        ("n_features=0", "n_features is 0"),
+        ("n_positions=11", "11"),
+    ):
         with pytest.raises(ValueError, match=message):
             load_instance(f"linear:{bad}")
 
 
 def test_an_instance_file_holds_the_same_problem(tmp_path):
-    instance = load_instance("linear:n_items=6,n_positions=2,n_features=4,n_pool=9,n_users=2,seed=1")
+    instance = load_instance(
+        "linear:n_items=6,n_positions=2,n_features=4,n_pool=9,n_users=2,seed=1"
+    )
     instance.save(tmp_path / "mine.json")
     again = gym.make("ContextualDCMRank-v0", instance=str(tmp_path / "mine.json")).unwrapped.model
     assert again == instance.model("LinearModel of DCM")
-    one = gym.make("ContextualDCMRank-v0", **{key: value for key, value in again.to_dict().items() if key != "model"})
+    one = gym.make(
+        "ContextualDCMRank-v0",
+        **{key: value for key, value in again.to_dict().items() if key != "model"},
+    )
     assert one.unwrapped.model == again
     assert one.unwrapped.instance == "custom"
 
@@ -401,7 +524,9 @@ def test_an_instance_file_with_labels(tmp_path):
 
 
 def test_wrong_arguments_of_an_id_are_named():
-    with pytest.raises(ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"):
+    with pytest.raises(
+        ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"
+    ):
         gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
     with pytest.raises(TypeError, match="unknown parameter 'examination'"):
         gym.make("ContextualUBMRank-v0", examination=BROWSING)
@@ -457,24 +582,34 @@ def test_observations_are_fresh_arrays():
 
 
 def test_streams_have_the_law_of_the_scalar_environment():
-    """Regret of a fixed list, which depends on the candidates and their best list, and the clicks, stream by stream."""
+    """Regret of a fixed list, which depends on the candidates and their best list, and the clicks,
+    stream by stream.
+    """
     model, n = MODELS["UBM"], 4000
     env, envs = ContextualClickEnv(model), ContextualClickVectorEnv(model, n)
     env.reset(seed=0)
     observations, infos = envs.reset(seed=1)
     for b in (0, n - 1):
-        assert infos["optimal_reward"][b] == pytest.approx(optimum(model.at(observations["features"][b]), "any_click", None))
+        assert infos["optimal_reward"][b] == pytest.approx(
+            optimum(model.at(observations["features"][b]), "any_click", None)
+        )
     scalar = [env.step([0, 1, 2]) for _ in range(n)]
     lists = np.tile([0, 1, 2], (n, 1))
     later, rewards, _, _, infos = envs.step(lists)
     for b in range(0, n, 500):
         session = model.at(observations["features"][b])
-        assert infos["expected_reward"][b] == pytest.approx(session.expected_reward([0, 1, 2], "any_click"))
-        assert infos["regret"][b] == pytest.approx(optimum(session, "any_click", None) - infos["expected_reward"][b])
+        assert infos["expected_reward"][b] == pytest.approx(
+            session.expected_reward([0, 1, 2], "any_click")
+        )
+        assert infos["regret"][b] == pytest.approx(
+            optimum(session, "any_click", None) - infos["expected_reward"][b]
+        )
     assert kstest(infos["regret"], [step[4]["regret"] for step in scalar]).pvalue > 1e-6
     assert abs(rewards.mean() - np.mean([step[1] for step in scalar])) < 5 * np.sqrt(0.5 / n)
     np.testing.assert_array_equal(rewards, later["clicks"].any(axis=1))
-    assert len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10  # streams are independent
+    assert (
+        len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10
+    )  # streams are independent
     residual = rewards - infos["expected_reward"]
     assert abs(residual.mean()) < 5 * residual.std() / np.sqrt(n)
 
@@ -493,7 +628,9 @@ def test_time_limit_and_autoreset(mode):
         assert not observations["clicks"].any()
         final = infos["final_obs"][1]
         assert final in envs.single_observation_space
-        np.testing.assert_array_equal(final["features"], observations["features"][1])  # these candidates wait for a list
+        np.testing.assert_array_equal(
+            final["features"], observations["features"][1]
+        )  # these candidates wait for a list
     else:
         observations, rewards, _, truncated, infos = envs.step(lists)
         assert not truncated.any()
@@ -513,11 +650,21 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
     outcomes = []
     for engine in ("compiled", "python"):
         agent, env = make_agent(), make_env()
-        result = clickgym.run(agent, env, horizon, seed=7, checkpoints=range(1, horizon + 1), engine=engine)
+        result = clickgym.run(
+            agent, env, horizon, seed=7, checkpoints=range(1, horizon + 1), engine=engine
+        )
         assert result.engine == engine
         inner = env.unwrapped
         outcomes.append(
-            [result.regret, result.reward, result.clicks, agent.ranking, inner._rankings, inner._clicks, inner._steps]
+            [
+                result.regret,
+                result.reward,
+                result.clicks,
+                agent.ranking,
+                inner._rankings,
+                inner._clicks,
+                inner._steps,
+            ]
             + [str(generator.bit_generator.state) for generator in (agent.rng, inner.np_random)]
             + [*inner.task.round, *agent.state]
         )
@@ -537,16 +684,21 @@ def test_engines_give_the_same_numbers(env_id, name):
 @by_reward
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(
-        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5), lambda: ContextualClickEnv(MODELS[name], reward, cutoff)
+        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
+        lambda: ContextualClickEnv(MODELS[name], reward, cutoff),
     )
 
 
 @pytest.mark.parametrize("name", ["Random", "TopRank", "CascadeKLUCB", "PBMUCB"])
 def test_agents_without_features_run_blindly_in_both_engines(name):
-    """They take candidate i of each session for the same item; a measure of what features are worth."""
+    """They take candidate i of each session for the same item; a measure of what features are
+    worth.
+    """
     env = ContextualClickEnv(MODELS["PBM"])
     assert_engines_agree(
-        lambda: clickgym.make_agent(name, env, horizon=1000, seed=5), lambda: ContextualClickEnv(MODELS["PBM"]), horizon=100
+        lambda: clickgym.make_agent(name, env, horizon=1000, seed=5),
+        lambda: ContextualClickEnv(MODELS["PBM"]),
+        horizon=100,
     )
 
 
@@ -555,8 +707,13 @@ def test_chunks_change_nothing(engine):
     """Checkpoints cut the chunks of the compiled loop."""
     results = []
     for checkpoints in ([1100], [1, 2, 999, 1000, 1001, 1100], range(1, 1101)):
-        agent, env = clickgym.agents.C2UCB(L, K, n_features=4, seed=5), ContextualClickEnv(MODELS["UBM"])
-        results.append(clickgym.run(agent, env, 1100, seed=3, checkpoints=checkpoints, engine=engine))
+        agent, env = (
+            clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
+            ContextualClickEnv(MODELS["UBM"]),
+        )
+        results.append(
+            clickgym.run(agent, env, 1100, seed=3, checkpoints=checkpoints, engine=engine)
+        )
     assert results[0].regret[-1] == results[1].regret[-1] == results[2].regret[-1]
     np.testing.assert_array_equal(results[1].regret, results[2].regret[results[1].steps - 1])
 
@@ -589,12 +746,16 @@ def test_a_cascade_is_a_user_browsing_model_with_the_weights_that_are_filled_in(
     attraction = np.linspace(0.9, 0.1, L)
     ubm = UserBrowsingModel(attraction, agent.hyperparameters["examination"])
     cm = CascadeModel(attraction, K)
-    np.testing.assert_allclose(ubm.click_probabilities([0, 2, 4]), cm.click_probabilities([0, 2, 4]))
+    np.testing.assert_allclose(
+        ubm.click_probabilities([0, 2, 4]), cm.click_probabilities([0, 2, 4])
+    )
 
 
 @pytest.mark.parametrize("perseverance", [1.0, 0.7])
 def test_alike_items_make_a_dynamic_bayesian_network_model_a_user_browsing_model(perseverance):
-    """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x 6e-5."""
+    """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x
+    6e-5.
+    """
     attraction, satisfaction = 0.4, 0.3
     dbn = DynamicBayesianModel([attraction] * 4, [satisfaction] * 4, perseverance, n_positions=4)
     ubm = UserBrowsingModel([attraction] * 4, dbn.browsing_weights())
@@ -604,18 +765,30 @@ def test_alike_items_make_a_dynamic_bayesian_network_model_a_user_browsing_model
         env.reset(seed=0)
         clicks = env.step(np.tile(np.arange(4), (100_000, 1)))[0]
         patterns.append(np.bincount(clicks @ [1, 2, 4, 8], minlength=16) / 1e5)
-    np.testing.assert_allclose(patterns[0], patterns[1], atol=0.009)  # four standard errors of a difference
-    np.testing.assert_allclose(ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12)
+    np.testing.assert_allclose(
+        patterns[0], patterns[1], atol=0.009
+    )  # four standard errors of a difference
+    np.testing.assert_allclose(
+        ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12
+    )
     assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
 
 
 def test_agents_that_need_features_are_refused_without():
-    with pytest.raises(ValueError, match="C2UCB ranks by features, which only contextual environments have"):
+    with pytest.raises(
+        ValueError, match="C2UCB ranks by features, which only contextual environments have"
+    ):
         clickgym.make_agent("C2UCB", gym.make("PBMRank-v0"))
-    with pytest.raises(ValueError, match="the agent was built with n_features = 3, but the environment has 0"):
+    with pytest.raises(
+        ValueError, match="the agent was built with n_features = 3, but the environment has 0"
+    ):
         clickgym.run(clickgym.agents.C2UCB(10, 5, n_features=3), gym.make("PBMRank-v0"), 10)
-    with pytest.raises(ValueError, match="the agent was built with n_features = 3, but the environment has 4"):
-        clickgym.run(clickgym.agents.C2UCB(L, K, n_features=3), ContextualClickEnv(MODELS["PBM"]), 10)
+    with pytest.raises(
+        ValueError, match="the agent was built with n_features = 3, but the environment has 4"
+    ):
+        clickgym.run(
+            clickgym.agents.C2UCB(L, K, n_features=3), ContextualClickEnv(MODELS["PBM"]), 10
+        )
 
 
 def test_metrics():
@@ -627,15 +800,22 @@ def test_metrics():
         results.append(clickgym.run(agent, env, 500, seed=1, metrics=["any_click"], engine=engine))
     np.testing.assert_array_equal(*[result.metrics["any_click"] for result in results])
     assert 0 < results[0].metrics["any_click"][-1] < results[0].clicks[-1]
-    with pytest.raises(ValueError, match="the metric 'ndcg' needs the same candidates in every session"):
+    with pytest.raises(
+        ValueError, match="the metric 'ndcg' needs the same candidates in every session"
+    ):
         clickgym.run(agent, env, 10, metrics=["any_click", "ndcg"])
 
 
 def test_sweep(tmp_path):
     table = clickgym.sweep(
-        ["ContextualUBMRank-v0"], ["UBMLinUCB:alpha=0.5", "LinearTS", "Random"], 2000, 2, out=tmp_path / "out", n_jobs=2,
+        ["ContextualUBMRank-v0"],
+        ["UBMLinUCB:alpha=0.5", "LinearTS", "Random"],
+        2000,
+        2,
+        out=tmp_path / "out",
+        n_jobs=2,
         instances=["linear:n_items=8,n_positions=3,n_features=4,seed=2"],
-    ).frame  # fmt: skip
+    ).frame
     last = table.filter(table["step"] == 2000).group_by("agent").agg(polars.col("regret").mean())
     regret = dict(zip(last["agent"], last["regret"], strict=True))
     assert regret["UBMLinUCB:alpha=0.5"] < regret["Random"] / 3

@@ -1,4 +1,6 @@
-"""The families personal and network, and products of features: their laws, what linear functions can reach in them, engines."""
+"""The families personal and network, and products of features: their laws, what linear functions
+can reach in them, engines.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def all_features(model):
 # ------------------------------------------------------------------------------------------------------------------ laws
 
 
-def world(family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, popularity=0.0, rate=0.2):
+def world(
+    family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, popularity=0.0, rate=0.2
+):
     """Attractions ``(M, N)`` and features ``(M, N, d)`` by the definition, pair by pair."""
     rng = np.random.default_rng(seed)
     users, items = rng.normal(size=(n_users, d)), rng.normal(size=(n_pool, d))
@@ -43,7 +47,11 @@ def world(family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, pop
     if family == "personal":
         z = users @ (np.eye(d) if inner else rng.normal(size=(d, d))) @ items.T
     else:
-        a, beta, w = rng.normal(size=(32, 2 * d)), rng.uniform(-np.pi, np.pi, 32), rng.normal(size=32)
+        a, beta, w = (
+            rng.normal(size=(32, 2 * d)),
+            rng.uniform(-np.pi, np.pi, 32),
+            rng.normal(size=32),
+        )
         both = np.sqrt(2) * np.array([[[*u, *v] for v in items] for u in users])
         z = np.sin(gain * (both @ a.T) / np.sqrt(2) + beta) @ w
     z = (z - z.mean()) / z.std()
@@ -71,11 +79,20 @@ def world(family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, pop
         ("personal", 4, ",d_u=4,d_v=4,form=inner,rate=0.4", {"inner": True, "rate": 0.4}),
         ("personal", 5, ",popularity=0.25", {"popularity": 0.25}),
         ("network", 3, "", {}),
-        ("network", 2, ",d_u=2,d_v=2,gain=0.7,popularity=0.5,rate=0.05", {"gain": 0.7, "popularity": 0.5, "rate": 0.05}),
+        (
+            "network",
+            2,
+            ",d_u=2,d_v=2,gain=0.7,popularity=0.5,rate=0.05",
+            {"gain": 0.7, "popularity": 0.5, "rate": 0.05},
+        ),
     ],
 )
-def test_attractions_and_features_have_the_law_of_the_family(family, d, arguments, options, features):
-    """Told apart: other orders of draws, a scale for each pair, products without the main effects, b for each user."""
+def test_attractions_and_features_have_the_law_of_the_family(
+    family, d, arguments, options, features
+):
+    """Told apart: other orders of draws, a scale for each pair, products without the main effects,
+    b for each user.
+    """
     model = model_of(f"{family}:n_users=12,n_pool=30,seed=4,features={features}{arguments}")
     attraction, x = world(family, features, 4, 12, 30, d, **options)
     np.testing.assert_allclose(model.attractions, attraction, rtol=0, atol=1e-9)
@@ -88,7 +105,9 @@ def test_attractions_and_features_have_the_law_of_the_family(family, d, argument
 @pytest.mark.parametrize("popularity", [0.0, 0.25])
 def test_click_rates_depend_neither_on_seed_nor_on_family(family, rate, popularity):
     for seed in range(3):
-        model = model_of(f"{family}:rate={rate},popularity={popularity},seed={seed},features=outer,{SMALL}")
+        model = model_of(
+            f"{family}:rate={rate},popularity={popularity},seed={seed},features=outer,{SMALL}"
+        )
         gamma = np.array(model.attractions)
         assert abs(gamma.mean() - rate) < 1e-9
         logits = np.log(gamma / (1 - gamma))
@@ -102,7 +121,9 @@ def test_click_rates_depend_neither_on_seed_nor_on_family(family, rate, populari
 
 @pytest.mark.parametrize("features", ["products", "outer"])
 def test_one_number_scales_all_pairs(features):
-    """A scale for each pair would make all norms 1, and the first feature different from pair to pair."""
+    """A scale for each pair would make all norms 1, and the first feature different from pair to
+    pair.
+    """
     x = all_features(model_of(f"personal:features={features},popularity=0.25,{SMALL}"))
     norms = np.linalg.norm(x, axis=1)
     assert np.ptp(x[:, 0]) == 0
@@ -112,7 +133,9 @@ def test_one_number_scales_all_pairs(features):
 def test_examination_and_satisfaction_are_those_of_the_linear_family():
     sizes = "n_pool=60,n_users=4,seed=2"
     ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
-    assert [kind.split()[-1] for kind in ours.models] == [kind.split()[-1] for kind in linear.models]
+    assert [kind.split()[-1] for kind in ours.models] == [
+        kind.split()[-1] for kind in linear.models
+    ]
     for kind, model in ours.models.items():
         other = linear.models[f"LinearModel of {kind.split()[-1]}"]
         assert model.base == other.base
@@ -144,7 +167,9 @@ def sessions():
 
 
 def lost(gamma, x):
-    """What the best linear function of the features loses in expected clicks, as a share of random lists."""
+    """What the best linear function of the features loses in expected clicks, as a share of random
+    lists.
+    """
     x = np.hstack([x, np.ones((len(x), 1))])  # harmless where there is a constant
     fitted = (x @ np.linalg.lstsq(x, gamma.ravel(), rcond=None)[0]).reshape(gamma.shape)
     users, candidates = sessions()
@@ -162,12 +187,16 @@ FLOORS = {
     "network:gain=1,d_u=5,d_v=5": (0.43, 0.38, 0.18),
     "network:gain=3": (0.87, 0.84, 0.77),
 }
-"""Shares lost with plain features, with products u∘v and with u ⊗ v: means over three seeds, from another implementation."""
+"""Shares lost with plain features, with products u∘v and with u ⊗ v: means over three seeds, from
+another implementation.
+"""
 
 
 @pytest.mark.parametrize("name", FLOORS)
 def test_linear_functions_lose_what_was_measured_elsewhere(name):
-    """The seeds are the same, the sessions are not: 5,000 of them leave a standard error below 0.01 of the share."""
+    """The seeds are the same, the sessions are not: 5,000 of them leave a standard error below 0.01
+    of the share.
+    """
     losses = []
     for seed in range(3):
         separator = "," if ":" in name else ":"
@@ -176,7 +205,13 @@ def test_linear_functions_lose_what_was_measured_elsewhere(name):
         d = model.users.shape[1] - 1
         n_plain = x.shape[1] - d**2
         same_place = [n_plain + a * d + a for a in range(d)]
-        losses.append([lost(gamma, x[:, :n_plain]), lost(gamma, x[:, [*range(n_plain), *same_place]]), lost(gamma, x)])
+        losses.append(
+            [
+                lost(gamma, x[:, :n_plain]),
+                lost(gamma, x[:, [*range(n_plain), *same_place]]),
+                lost(gamma, x),
+            ]
+        )
     np.testing.assert_allclose(np.mean(losses, axis=0), FLOORS[name], rtol=0, atol=0.03)
 
 
@@ -195,13 +230,18 @@ def test_other_numbers_of_items_change_nothing_else():
     again = again.with_interactions(model.interactions)
     shown = np.arange(20)
     assert again.at(2, shown).attraction.tolist() == model.at(2, order[shown]).attraction.tolist()
-    np.testing.assert_array_equal(all_features(again).reshape(3, 30, -1), all_features(model).reshape(3, 30, -1)[:, order])
+    np.testing.assert_array_equal(
+        all_features(again).reshape(3, 30, -1), all_features(model).reshape(3, 30, -1)[:, order]
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- environments
 
 
-@pytest.mark.parametrize("name", ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"])
+@pytest.mark.parametrize(
+    "name",
+    ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"],
+)
 def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates(name):
     env = gym.make("ContextualPBMRank-v0", instance=name).unwrapped
     observation, _ = env.reset(seed=0)
@@ -209,7 +249,9 @@ def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates
         now, model = env.task.round, env.model
         user, items = int(now.user[0]), now.items
         plain = np.hstack([np.tile(model.users[user], (20, 1)), model.items[items]])
-        np.testing.assert_array_equal(observation["features"], with_products(plain, model.interactions))
+        np.testing.assert_array_equal(
+            observation["features"], with_products(plain, model.interactions)
+        )
         np.testing.assert_array_equal(now.attraction, model.attractions[user][items])
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.arange(5))
@@ -246,7 +288,9 @@ def test_engines_agree_in_every_click_model(env_id, name):
 # ------------------------------------------------------------------------------------------------------ models and files
 
 
-@pytest.mark.parametrize("name", ["personal:features=outer,popularity=0.2", "network:features=products", "network"])
+@pytest.mark.parametrize(
+    "name", ["personal:features=outer,popularity=0.2", "network:features=products", "network"]
+)
 def test_a_file_holds_the_same_world(name, tmp_path):
     instance = load_instance(f"{name}{',' if ':' in name else ':'}n_pool=25,n_users=3")
     instance.save(tmp_path / "world.json")
@@ -265,7 +309,9 @@ def test_a_description_without_products_is_as_it_was():
 
 def test_pairs_have_the_order_of_the_outer_product():
     u, v = np.array([2.0, 3.0]), np.array([5.0, 7.0, 11.0])
-    x = with_products(np.array([[1.0, *u, *v]]), interaction_pairs("outer", range(1, 3), range(3, 6)))
+    x = with_products(
+        np.array([[1.0, *u, *v]]), interaction_pairs("outer", range(1, 3), range(3, 6))
+    )
     np.testing.assert_array_equal(x[0, 6:], np.outer(u, v).ravel())
 
 
@@ -279,9 +325,21 @@ ITEMS = [[0.5, 0.2], [0.5, 0.4]]
         (ITEMS, [[1, 2]], r"interactions\[0, 1\] is 2; expected"),
         (ITEMS, [1, 1], r"interactions has shape \(2,\); expected"),
         (ITEMS, [[0.5, 1]], "interactions"),
-        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature goes from 0.4 to 0.5; interactions need the same positive"),
-        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature goes from 0 to 0; interactions need the same positive"),
-        ([[0.1, 0.2], [0.1, 0.9]], [[1, 1]], "products included, have the norm 8.*; expected at most 1"),
+        (
+            [[0.5, 0.2], [0.4, 0.4]],
+            [[1, 1]],
+            "the first feature goes from 0.4 to 0.5; interactions need the same positive",
+        ),
+        (
+            [[0.0, 0.2], [0.0, 0.4]],
+            [[1, 1]],
+            "the first feature goes from 0 to 0; interactions need the same positive",
+        ),
+        (
+            [[0.1, 0.2], [0.1, 0.9]],
+            [[1, 1]],
+            "products included, have the norm 8.*; expected at most 1",
+        ),
     ],
 )
 def test_wrong_interactions_are_named(items, pairs, message):
@@ -295,7 +353,10 @@ def test_wrong_interactions_are_named(items, pairs, message):
     [
         ("personal:form=cubic", "unknown form 'cubic'"),
         ("personal:features=all", "unknown features 'all'"),
-        ("personal:d_v=4,features=products", "as many features of users as of items, not 5 and 4; try outer"),
+        (
+            "personal:d_v=4,features=products",
+            "as many features of users as of items, not 5 and 4; try outer",
+        ),
         ("personal:d_v=4,form=inner", "form is inner, d_u is 5 and d_v is 4"),
         ("personal:d_u=0", "d_u is 0; expected a positive integer"),
         ("personal:rate=0", r"rate is 0.0; expected a number in \(0, 1\)"),
@@ -305,12 +366,15 @@ def test_wrong_interactions_are_named(items, pairs, message):
         ("personal:n_users=0", "n_users is 0; expected a positive integer"),
         ("personal:n_positions=21", "n_positions"),
         ("personal:seed=-1", "seed is -1"),
-        ("personal:n_users=1,n_pool=1,n_items=1,n_positions=1", "all scores are the same; expected more users, more items"),
+        (
+            "personal:n_users=1,n_pool=1,n_items=1,n_positions=1",
+            "all scores are the same; expected more users, more items",
+        ),
         ("network:gain=0", "gain is 0.0; expected a finite number > 0"),
         ("network:form=inner", "unknown argument 'form'"),
         ("personal:features=cubic", "unknown features 'cubic'"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_of_the_families_are_named_in_one_line(name, message):
     with pytest.raises(ValueError, match=message) as caught:
         load_instance(name)

@@ -1,4 +1,6 @@
-"""The registered environments, one session at a time: their law, `info`, refusals, rendering and documentation."""
+"""The registered environments, one session at a time: their law, `info`, refusals, rendering and
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_the_checkers_pass_without_a_warning(env_id, given, capfd):
 
 
 @by_id
-def test_the_default_instance_is_a_real_query_with_ten_items_on_five_positions_or_three_where_users_change(env_id):
+def test_the_default_instance_is_a_real_query_with_ten_items_on_five_positions_or_three_where_users_change(
+    env_id,
+):
     env = gym.make(env_id).unwrapped
     changing = env_id.startswith("NonStationary")
     assert env.instance.startswith("li2019-switching" if changing else "yandex-")
@@ -82,7 +86,12 @@ def test_an_id_can_name_the_package_to_import():
 
 @pytest.mark.parametrize(
     ("env_id", "reward", "cutoff"),
-    [(env_id, reward, cutoff) for env_id in IDS for reward in rewards_of(env_id) for cutoff in (None, 2)],
+    [
+        (env_id, reward, cutoff)
+        for env_id in IDS
+        for reward in rewards_of(env_id)
+        for cutoff in (None, 2)
+    ],
 )
 def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cutoff):
     env = gym.make(env_id, reward=reward, cutoff=cutoff, **arguments(env_id))
@@ -91,13 +100,19 @@ def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cu
     clicks, info = env.reset(seed=3)
     assert clicks.tolist() == [0] * K
     assert info.keys() == {"optimal_ranking", "optimal_reward"}
-    assert model.expected_reward(info["optimal_ranking"], reward, cutoff) == optimum == info["optimal_reward"]
+    assert (
+        model.expected_reward(info["optimal_ranking"], reward, cutoff)
+        == optimum
+        == info["optimal_reward"]
+    )
     env.action_space.seed(3)
     twin = copy.deepcopy(env.unwrapped.np_random)
     for _ in range(200):
         action = env.action_space.sample()
         expected_clicks, examined = np.empty((2, K), np.int8)
-        left = model.sample_kernel(model.parameters, action, twin.random(K), expected_clicks, examined)
+        left = model.sample_kernel(
+            model.parameters, action, twin.random(K), expected_clicks, examined
+        )
         clicks, paid, terminated, truncated, info = env.step(action)
         assert env.unwrapped.np_random.bit_generator.state == twin.bit_generator.state
         assert clicks.dtype == np.int8
@@ -106,7 +121,11 @@ def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cu
         assert paid == realised_reward(reward, cutoff or K, clicks.tolist(), left)
         assert (terminated, truncated) == (False, False)
         value = model.expected_reward(action, reward, cutoff)
-        assert info == {"expected_reward": value, "regret": optimum - value, "optimal_reward": optimum}
+        assert info == {
+            "expected_reward": value,
+            "regret": optimum - value,
+            "optimal_reward": optimum,
+        }
         assert info["regret"] >= -1e-12
 
 
@@ -128,7 +147,12 @@ def test_every_step_returns_fresh_arrays(env_id):
 @by_id
 def test_an_action_may_be_any_integers_and_is_not_changed(env_id):
     streams = []
-    for action in ([5, 0, 3], (5, 0, 3), np.array([5, 0, 3], np.uint8), np.array([5, 9, 0, 9, 3])[::2]):
+    for action in (
+        [5, 0, 3],
+        (5, 0, 3),
+        np.array([5, 0, 3], np.uint8),
+        np.array([5, 9, 0, 9, 3])[::2],
+    ):
         env = gym.make(env_id, **arguments(env_id))
         env.reset(seed=1)
         streams.append([env.step(action)[0].tolist() for _ in range(10)])
@@ -161,7 +185,9 @@ def test_a_seed_fixes_the_stream_and_no_seed_continues_it(env_id):
 @by_id
 @pytest.mark.parametrize("seed", [0, 1, 42])
 def test_an_agent_with_the_seed_of_the_environment_sees_independent_numbers(env_id, seed):
-    """⚠ With Gymnasium's own seeding the clicks would be functions of the numbers that chose the list."""
+    """⚠ With Gymnasium's own seeding the clicks would be functions of the numbers that chose the
+    list.
+    """
     env = gym.make(env_id, **arguments(env_id)).unwrapped
     env.reset(seed=seed)
     numbers = env.np_random.random(1000)
@@ -197,20 +223,64 @@ WRONG = {
         {"instance": "uniform", **PBM},
         "give either an instance or the parameters attraction, examination, not both",
     ),
-    "unknown parameter": ("PBMRank-v0", {"atraction": [0.5]}, "unknown parameter 'atraction'; did you mean 'attraction'?"),
-    "another model's parameter": ("CMRank-v0", {"termination": [0.5]}, "unknown parameter 'termination'"),
+    "unknown parameter": (
+        "PBMRank-v0",
+        {"atraction": [0.5]},
+        "unknown parameter 'atraction'; did you mean 'attraction'?",
+    ),
+    "another model's parameter": (
+        "CMRank-v0",
+        {"termination": [0.5]},
+        "unknown parameter 'termination'",
+    ),
     "no n_positions": ("CMRank-v0", {"attraction": [0.5]}, "CascadeModel also needs n_positions"),
-    "no examination": ("PBMRank-v0", {"attraction": [0.5]}, "PositionBasedModel also needs examination"),
-    "no satisfaction": ("DBNRank-v0", {"perseverance": 0.5}, "also needs attraction, satisfaction, n_positions"),
-    "too many positions": ("PBMRank-v0", {**PBM, "n_positions": 3}, "the parameters cover only 2 positions"),
-    "K > L": ("CMRank-v0", {"attraction": [0.5], "n_positions": 2}, "there are only n_items = 1 items to show"),
+    "no examination": (
+        "PBMRank-v0",
+        {"attraction": [0.5]},
+        "PositionBasedModel also needs examination",
+    ),
+    "no satisfaction": (
+        "DBNRank-v0",
+        {"perseverance": 0.5},
+        "also needs attraction, satisfaction, n_positions",
+    ),
+    "too many positions": (
+        "PBMRank-v0",
+        {**PBM, "n_positions": 3},
+        "the parameters cover only 2 positions",
+    ),
+    "K > L": (
+        "CMRank-v0",
+        {"attraction": [0.5], "n_positions": 2},
+        "there are only n_items = 1 items to show",
+    ),
     "K of the instance": ("PBMRank-v0", {"n_positions": 11}, "n_positions is 11"),
-    "no probability": ("PBMRank-v0", {**PBM, "attraction": [0.5, 1.5, 0]}, "attraction[1] is 1.5; expected a probability"),
-    "unknown instance": ("PBMRank-v0", {"instance": "yandex-9983"}, "unknown instance 'yandex-9983'; did you mean 'yandex-"),
+    "no probability": (
+        "PBMRank-v0",
+        {**PBM, "attraction": [0.5, 1.5, 0]},
+        "attraction[1] is 1.5; expected a probability",
+    ),
+    "unknown instance": (
+        "PBMRank-v0",
+        {"instance": "yandex-9983"},
+        "unknown instance 'yandex-9983'; did you mean 'yandex-",
+    ),
     "no file": ("PBMRank-v0", {"instance": "absent.json"}, "absent.json"),
-    "unknown reward": ("DCMRank-v0", {"reward": "satisfied"}, "unknown reward 'satisfied'; did you mean 'satisfaction'?"),
-    "undefined reward": ("PBMRank-v0", {"reward": "satisfaction"}, "PositionBasedModel does not define the reward"),
-    "cutoff": ("PBMRank-v0", {"cutoff": 6}, "cutoff is 6; expected an integer from 1 to n_positions = 5"),
+    "unknown reward": (
+        "DCMRank-v0",
+        {"reward": "satisfied"},
+        "unknown reward 'satisfied'; did you mean 'satisfaction'?",
+    ),
+    "undefined reward": (
+        "PBMRank-v0",
+        {"reward": "satisfaction"},
+        "PositionBasedModel does not define the reward",
+    ),
+    "cutoff": (
+        "PBMRank-v0",
+        {"cutoff": 6},
+        "cutoff is 6; expected an integer from 1 to n_positions = 5",
+    ),
     "reference": ("PBMRank-v0", {**PBM, "reference": [1, 1]}, "position 1 shows item 1 again"),
     "render_mode": ("PBMRank-v0", {"render_mode": "svg"}, "unknown render_mode 'svg'"),
 }
@@ -218,7 +288,9 @@ WRONG = {
 
 @pytest.mark.parametrize("form", ["", "NonStationary", "Contextual"])
 def test_where_the_number_of_items_comes_from_is_said_and_true(form):
-    with pytest.raises(TypeError, match=r"has no argument n_items; the number of items follows from .*, as ") as caught:
+    with pytest.raises(
+        TypeError, match=r"has no argument n_items; the number of items follows from .*, as "
+    ) as caught:
         gym.make(f"{form}PBMRank-v0", n_items=17)
     family = re.search(r"instance='(.*?)'", str(caught.value))
     assert gym.make(f"{form}PBMRank-v0", instance=family[1]).unwrapped.model.n_items == 17
@@ -227,13 +299,20 @@ def test_where_the_number_of_items_comes_from_is_said_and_true(form):
 def test_a_duplicate_names_the_wrapper_that_forbids_it():
     env = gym.make("PBMRank-v0")
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"shows item 1 again.*needs the wrapper clickgym\.envs\.LehmerAction\(env\), see"):
+    with pytest.raises(
+        ValueError,
+        match=r"shows item 1 again.*needs the wrapper clickgym\.envs\.LehmerAction\(env\), see",
+    ):
         env.step([1, 1, 2, 3, 4])
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"^environment 1: .*the wrapper clickgym\.envs\.LehmerVectorAction\(env\)"):
+    with pytest.raises(
+        ValueError, match=r"^environment 1: .*the wrapper clickgym\.envs\.LehmerVectorAction\(env\)"
+    ):
         envs.step(np.array([[0, 1, 2, 3, 4], [1, 1, 2, 3, 4]]))
-    with pytest.raises(ValueError, match=r"shows item 10, but items are 0 to 9 \(positions count from 0\)$"):
+    with pytest.raises(
+        ValueError, match=r"shows item 10, but items are 0 to 9 \(positions count from 0\)$"
+    ):
         env.step([1, 10, 2, 3, 4])
 
 
@@ -279,9 +358,15 @@ def test_an_optimum_out_of_reach_is_refused_and_a_reference_list_measures_instea
 def test_a_users_file_is_an_instance(env_id, tmp_path):
     given = arguments(env_id)
     file = tmp_path / "mine.json"
-    file.write_text(json.dumps({"model": ENVIRONMENTS[env_id].users.name(), **given}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"model": ENVIRONMENTS[env_id].users.name(), **given}), encoding="utf-8"
+    )
     env = gym.make(env_id, instance=str(file)).unwrapped
-    assert env.model == gym.make(env_id, **given).unwrapped.model == ClickModel.from_dict(json.loads(file.read_text()))
+    assert (
+        env.model
+        == gym.make(env_id, **given).unwrapped.model
+        == ClickModel.from_dict(json.loads(file.read_text()))
+    )
     assert (env.instance, env.initial_ranking) == ("mine", None)
 
 
@@ -289,7 +374,9 @@ def test_a_users_file_is_an_instance(env_id, tmp_path):
 @pytest.mark.parametrize("given", [False, True], ids=["instance", "parameters"])
 def test_n_positions_cuts_the_model(env_id, given):
     whole = gym.make(env_id, **(arguments(env_id) if given else {})).unwrapped.model
-    cut = gym.make(env_id, **({**arguments(env_id), "n_positions": 2} if given else {"n_positions": 2})).unwrapped
+    cut = gym.make(
+        env_id, **({**arguments(env_id), "n_positions": 2} if given else {"n_positions": 2})
+    ).unwrapped
     assert cut.model == whole.with_positions(2)
     assert cut.action_space == RankedList(whole.n_items, 2)
 
@@ -310,7 +397,9 @@ def test_the_page_shows_the_last_session_and_the_regret_so_far(env_id):
         assert env_id in heading
         assert f"session {step} | clicks {clicks.sum()}" in heading
         assert f"regret {regret:.3g}" in heading or f"regret {regret:.2f}" in heading
-        assert [f"item {item}" in line for item, line in zip([4, 2, 0], lines, strict=True)] == [True] * K
+        assert [f"item {item}" in line for item, line in zip([4, 2, 0], lines, strict=True)] == [
+            True
+        ] * K
         assert [("clicked" in line) for line in lines] == clicks.astype(bool).tolist()
         assert all("examined" in line for line in lines if "clicked" in line)
     env.reset(seed=1)
@@ -325,7 +414,9 @@ def test_the_picture_changes_with_the_session(env_id):
     for _ in range(2):
         env.step(env.action_space.sample())
         pictures.append(env.render())
-    assert {(picture.dtype, picture.ndim, picture.shape[2]) for picture in pictures} == {(np.dtype(np.uint8), 3, 3)}
+    assert {(picture.dtype, picture.ndim, picture.shape[2]) for picture in pictures} == {
+        (np.dtype(np.uint8), 3, 3)
+    }
     assert len({picture.tobytes() for picture in pictures}) == 3
 
 
@@ -338,7 +429,9 @@ def test_rendering_without_a_mode_warns():
 @by_id
 def test_record_regret_adds_up_what_info_says(env_id):
     checkpoints = [1, 4, 10, 25]
-    env = clickgym.RecordRegret(gym.make(env_id, max_episode_steps=4, **arguments(env_id)), checkpoints)
+    env = clickgym.RecordRegret(
+        gym.make(env_id, max_episode_steps=4, **arguments(env_id)), checkpoints
+    )
     env.reset(seed=0)
     sums = []
     for _ in range(30):
@@ -348,7 +441,9 @@ def test_record_regret_adds_up_what_info_says(env_id):
             env.reset()
     totals = np.cumsum(sums, axis=0)[np.array(checkpoints) - 1]
     assert env.meter.steps.tolist() == checkpoints
-    np.testing.assert_array_equal(np.stack([env.meter.regret, env.meter.reward, env.meter.clicks], axis=1), totals)
+    np.testing.assert_array_equal(
+        np.stack([env.meter.regret, env.meter.reward, env.meter.clicks], axis=1), totals
+    )
     assert env.meter.step == 25, "sessions after the last checkpoint are not counted"
 
 

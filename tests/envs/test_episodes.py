@@ -1,4 +1,6 @@
-"""Episodes: every id cuts its stream of sessions, other people's loops end, and nothing else of the stream changes."""
+"""Episodes: every id cuts its stream of sessions, other people's loops end, and nothing else of the
+stream changes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ from clickgym.envs import (
 from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY
 
 IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
-STATIONARY, CHANGING, FEATURES, USERS = "PBMRank-v0", "NonStationaryCMRank-v0", "ContextualCMRank-v0", "CascadeMDPRank-v0"
+STATIONARY, CHANGING, FEATURES, USERS = (
+    "PBMRank-v0",
+    "NonStationaryCMRank-v0",
+    "ContextualCMRank-v0",
+    "CascadeMDPRank-v0",
+)
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 
@@ -42,10 +49,14 @@ def first_list(env):
 
 
 def play(env, n_sessions, ranking=None):
-    """Sessions with the first items, and a reset where an episode ends; regrets and lengths of the episodes."""
+    """Sessions with the first items, and a reset where an episode ends; regrets and lengths of the
+    episodes.
+    """
     regrets, lengths = [], [0]
     for _ in range(n_sessions):
-        _, _, terminated, truncated, info = env.step(first_list(env) if ranking is None else ranking)
+        _, _, terminated, truncated, info = env.step(
+            first_list(env) if ranking is None else ranking
+        )
         regrets.append(info["regret"])
         lengths[-1] += 1
         if terminated or truncated:
@@ -134,9 +145,17 @@ def test_native_vector_environments_end_their_episodes(env_id, mode):
 
 
 def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
-    """The number of sessions of each user, and whether he was cut off at the fourth, from 30 streams."""
-    modes = {"autoreset_mode": mode} if kind == "vector_entry_point" else {"vector_kwargs": {"autoreset_mode": mode}}
-    envs = gym.make_vec(USERS, num_envs=30, vectorization_mode=kind, max_episode_steps=4, **modes, **arguments)
+    """The number of sessions of each user, and whether he was cut off at the fourth, from 30
+    streams.
+    """
+    modes = (
+        {"autoreset_mode": mode}
+        if kind == "vector_entry_point"
+        else {"vector_kwargs": {"autoreset_mode": mode}}
+    )
+    envs = gym.make_vec(
+        USERS, num_envs=30, vectorization_mode=kind, max_episode_steps=4, **modes, **arguments
+    )
     envs = RecordVectorEpisodeStatistics(envs)
     envs.reset(seed=0)
     lists = np.tile(np.arange(envs.single_action_space.n_positions), (30, 1))
@@ -151,7 +170,9 @@ def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("instance", ["clickbait", ["clickbait", "clickbait:seed=1"]], ids=["one", "dealt"])
+@pytest.mark.parametrize(
+    "instance", ["clickbait", ["clickbait", "clickbait:seed=1"]], ids=["one", "dealt"]
+)
 def test_the_limit_cuts_off_each_user_after_his_own_sessions(instance, mode):
     users = lives(mode, instance=instance)
     assert {n_sessions for n_sessions, _ in users} == {1, 2, 3, 4}
@@ -181,7 +202,12 @@ def test_a_native_reset_without_a_seed_draws_nothing_but_users_with_a_memory(env
     before = state_of(envs)
     fresh, infos = envs.reset()
     assert (state_of(envs) == before) == (env_id != USERS)
-    assert infos.keys() == {"optimal_ranking", "optimal_reward", "_optimal_ranking", "_optimal_reward"}
+    assert infos.keys() == {
+        "optimal_ranking",
+        "optimal_reward",
+        "_optimal_ranking",
+        "_optimal_reward",
+    }
     if env_id == FEATURES:
         np.testing.assert_array_equal(fresh["features"], observations["features"])
     assert not (fresh if env_id in (STATIONARY, CHANGING) else fresh["clicks"]).any()
@@ -215,7 +241,10 @@ def test_a_limit_of_ones_own_counts_sessions_in_each_kind_of_vector_environment(
     assert [step for step in range(1, 7) if envs.step(lists)[3].all()] == ends
 
 
-@pytest.mark.parametrize(("limit", "kept"), [({}, 1000), ({"max_episode_steps": 1}, 1), ({"max_episode_steps": -1}, None)])
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [({}, 1000), ({"max_episode_steps": 1}, 1), ({"max_episode_steps": -1}, None)],
+)
 def test_a_spec_keeps_its_limit_through_json(limit, kept):
     spec = EnvSpec.from_json(gym.make(FEATURES, **limit).spec.to_json())
     env = gym.make(spec)
@@ -254,12 +283,15 @@ def test_item_by_item_across_lists_streams_end_with_their_sessions(env_id):
     envs.reset(seed=0)
     over = [envs.step(envs.action_masks().argmax(axis=1))[2:4] for _ in range(2 * n_positions)]
     assert all(
-        (terminated | truncated).all() == (step == 2 * n_positions) for step, (terminated, truncated) in enumerate(over, 1)
+        (terminated | truncated).all() == (step == 2 * n_positions)
+        for step, (terminated, truncated) in enumerate(over, 1)
     )
 
 
 def test_item_by_item_goes_on_over_the_end_of_the_streams():
-    envs = ItemByItemVector(gym.make_vec(STATIONARY, num_envs=2, autoreset_mode="SameStep", max_episode_steps=3))
+    envs = ItemByItemVector(
+        gym.make_vec(STATIONARY, num_envs=2, autoreset_mode="SameStep", max_episode_steps=3)
+    )
     envs.reset(seed=0)
     ends = [bool(envs.step(envs.action_masks().argmax(axis=1))[2].all()) for _ in range(40)]
     assert ends == [step % 5 == 0 for step in range(1, 41)]
@@ -269,7 +301,10 @@ def test_item_by_item_goes_on_over_the_end_of_the_streams():
 @pytest.mark.parametrize(
     ("env_id", "wrapper"),
     [
-        *itertools.product([STATIONARY, CHANGING, FEATURES, USERS], [LehmerAction, ScoresAction, clickgym.RecordRegret]),
+        *itertools.product(
+            [STATIONARY, CHANGING, FEATURES, USERS],
+            [LehmerAction, ScoresAction, clickgym.RecordRegret],
+        ),
         *itertools.product([STATIONARY, CHANGING], [EnumeratedAction]),
     ],
 )
@@ -288,7 +323,9 @@ def test_episodes_end_through_every_wrapper(env_id, wrapper):
     [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, RecordVectorRegret],
 )
 def test_episodes_of_streams_end_through_every_wrapper(wrapper, mode):
-    envs = RecordVectorEpisodeStatistics(wrapper(gym.make_vec(STATIONARY, 2, max_episode_steps=4, autoreset_mode=mode)))
+    envs = RecordVectorEpisodeStatistics(
+        wrapper(gym.make_vec(STATIONARY, 2, max_episode_steps=4, autoreset_mode=mode))
+    )
     envs.reset(seed=0)
     infos = [envs.step(envs.action_space.sample())[4] for _ in range(10)]
     ends = [step for step, each in enumerate(infos, 1) if "episode" in each]
@@ -322,7 +359,9 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
 def test_the_runner_takes_the_limit_off_below_other_wrappers_and_puts_it_back():
     env = clickgym.RecordRegret(gym.make(USERS))
     result = clickgym.run("CascadeVI", env, 2500, seed=0)
-    np.testing.assert_array_equal(result.regret, clickgym.run("CascadeVI", USERS, 2500, seed=0).regret)
+    np.testing.assert_array_equal(
+        result.regret, clickgym.run("CascadeVI", USERS, 2500, seed=0).regret
+    )
     assert isinstance(env.env, gym.wrappers.TimeLimit)
 
 

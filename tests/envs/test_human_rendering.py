@@ -30,7 +30,11 @@ def pauses(monkeypatch):
 
 def console(monkeypatch, **what):
     real = rich.console.Console
-    monkeypatch.setattr(rich.console, "Console", lambda: real(legacy_windows=False, _environ={"TERM": "xterm"}, **what))
+    monkeypatch.setattr(
+        rich.console,
+        "Console",
+        lambda: real(legacy_windows=False, _environ={"TERM": "xterm"}, **what),
+    )
 
 
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualCMRank-v0", "NonStationaryDCMRank-v0"])
@@ -56,7 +60,9 @@ def test_a_terminal_is_redrawn_and_has_time_to_be_read(monkeypatch, capsys, paus
 
 def test_a_notebook_shows_the_picture_in_place_of_the_last(monkeypatch, pauses):
     done = []
-    fake = SimpleNamespace(clear_output=lambda wait: done.append(wait), display=lambda shown: done.append(shown.size))
+    fake = SimpleNamespace(
+        clear_output=lambda wait: done.append(wait), display=lambda shown: done.append(shown.size)
+    )
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=fake))
     monkeypatch.setitem(sys.modules, "IPython.display", fake)
     console(monkeypatch, force_jupyter=True)
@@ -90,7 +96,9 @@ def test_a_run_shows_its_sessions_and_has_the_same_numbers(capsys):
 
 
 def test_streams_are_not_shown():
-    with pytest.raises(ValueError, match=r"unknown render_mode 'human' \(there is: ansi, rgb_array\)"):
+    with pytest.raises(
+        ValueError, match=r"unknown render_mode 'human' \(there is: ansi, rgb_array\)"
+    ):
         gym.make_vec("PBMRank-v0", num_envs=2, render_mode="human")
 
 
@@ -98,7 +106,11 @@ def test_streams_are_not_shown():
 def test_a_video_has_a_frame_for_each_session(tmp_path):
     import imageio.v3
 
-    env = RecordVideo(gym.make("PBMRank-v0", render_mode="rgb_array", max_episode_steps=6), str(tmp_path), disable_logger=True)
+    env = RecordVideo(
+        gym.make("PBMRank-v0", render_mode="rgb_array", max_episode_steps=6),
+        str(tmp_path),
+        disable_logger=True,
+    )
     env.reset(seed=0)
     for _ in range(6):
         env.step(env.action_space.sample())

@@ -1,4 +1,6 @@
-"""Instances: the shipped real queries and their fit, the papers' and the random ones, own files, and wrong ones."""
+"""Instances: the shipped real queries and their fit, the papers' and the random ones, own files,
+and wrong ones.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def test_sixteen_real_queries_ship_with_every_click_model():
 
 
 def test_item_numbers_do_not_tell_the_order_of_attraction():
-    """Under random numbering the mean rank correlation of 16 queries has a standard deviation of 1/sqrt(9 * 16) = 1/12.
+    """Under random numbering the mean rank correlation of 16 queries has a standard deviation of
+    1/sqrt(9 * 16) = 1/12.
 
     Four of them are exceeded with a chance of about 6e-5 per model.
     """
@@ -53,12 +56,17 @@ def test_item_numbers_do_not_tell_the_order_of_attraction():
         assert abs(correlation) < 0.33
 
 
-def test_the_fit_script_reproduces_the_shipped_files_byte_for_byte(data_folder, tmp_path, monkeypatch):
+def test_the_fit_script_reproduces_the_shipped_files_byte_for_byte(
+    data_folder, tmp_path, monkeypatch
+):
     log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     if not log.is_file():
         pytest.skip(f"no real log: {log} is absent")
     run_example("fit_yandex_instances.py", log, "--out", tmp_path, monkeypatch=monkeypatch)
-    made, shipped = ({file.name: file.read_bytes() for file in folder.glob("*.json")} for folder in (tmp_path, FOLDER))
+    made, shipped = (
+        {file.name: file.read_bytes() for file in folder.glob("*.json")}
+        for folder in (tmp_path, FOLDER)
+    )
     assert made.keys() == shipped.keys()
     assert [name for name in made if made[name] != shipped[name]] == []
 
@@ -68,16 +76,30 @@ def test_the_fit_script_takes_frequent_queries_and_most_displayed_documents(tmp_
     model = PositionBasedModel(np.linspace(0.8, 0.1, 12), np.linspace(0.9, 0.3, 10))
     lines = []
     for session in range(1300):
-        query = "77" if session < 600 else "88" if session < 1200 else "99"  # the last has too few sessions
+        query = (
+            "77" if session < 600 else "88" if session < 1200 else "99"
+        )  # the last has too few sessions
         # Documents 10 and 11 are rare; half of the sessions show the identity.
-        ranking = np.arange(10) if session % 2 else rng.permutation(12 if session % 10 == 0 else 10)[:10]
+        ranking = (
+            np.arange(10) if session % 2 else rng.permutation(12 if session % 10 == 0 else 10)[:10]
+        )
         clicks = model.sample(ranking, rng)
-        lines.append("\t".join([str(session), "0", "Q", query, "1", *(f"77123{item:02d}" for item in ranking)]))
+        lines.append(
+            "\t".join(
+                [str(session), "0", "Q", query, "1", *(f"77123{item:02d}" for item in ranking)]
+            )
+        )
         lines += [f"{session}\t1\tC\t77123{item:02d}" for item in ranking[clicks == 1]]
     (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
     out = tmp_path / "out"
-    run_example("fit_yandex_instances.py", tmp_path / "log.tsv", "--out", out, monkeypatch=monkeypatch)
-    assert sorted(file.name for file in out.iterdir()) == ["yandex-77.json", "yandex-88.json", "yandex-like.json"]
+    run_example(
+        "fit_yandex_instances.py", tmp_path / "log.tsv", "--out", out, monkeypatch=monkeypatch
+    )
+    assert sorted(file.name for file in out.iterdir()) == [
+        "yandex-77.json",
+        "yandex-88.json",
+        "yandex-like.json",
+    ]
     instance = load_instance(out / "yandex-77.json")
     assert instance.estimation["sessions"] == 600
     assert "77123" not in (out / "yandex-77.json").read_text()
@@ -162,7 +184,9 @@ def test_the_papers_instances_have_the_papers_numbers():
 
 @pytest.mark.parametrize("family", ["uniform", "yandex-like"])
 def test_random_families_come_from_their_seed_at_any_size(family):
-    first, other = (load_instance(f"{family}:n_items=30,n_positions=15,seed={seed}") for seed in (3, 4))
+    first, other = (
+        load_instance(f"{family}:n_items=30,n_positions=15,seed={seed}") for seed in (3, 4)
+    )
     _made.cache_clear()
     again = load_instance(f"{family}:n_items=30,n_positions=15,seed=3")
     shorter = load_instance(f"{family}:n_items=30,n_positions=2,seed=3")
@@ -177,14 +201,18 @@ def test_random_families_come_from_their_seed_at_any_size(family):
 
 
 def test_yandex_like_items_have_the_moments_of_the_real_ones():
-    """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real mean but for 6e-7."""
+    """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real
+    mean but for 6e-7.
+    """
     instance = load_instance("yandex-like:n_items=20000,n_positions=10,seed=0")
     for kind in KINDS:
         real = np.concatenate([load_instance(name).models[kind].attraction for name in REAL])
         drawn = instance.models[kind].attraction
         assert abs(drawn.mean() - real.mean()) < 5 * real.std() / np.sqrt(20_000) + 1e-4
         assert abs(drawn.std() - real.std()) < 0.01
-    real, like = (load_instance(name).models["PBM"] for name in (REAL[0], "yandex-like:n_positions=10"))
+    real, like = (
+        load_instance(name).models["PBM"] for name in (REAL[0], "yandex-like:n_positions=10")
+    )
     np.testing.assert_allclose(like.examination, real.examination, atol=0.06)
 
 
@@ -193,7 +221,12 @@ def test_yandex_like_items_have_the_moments_of_the_real_ones():
 
 def toy(**changes):
     models = {"PBM": PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5, 0.2])}
-    fields = {"n_positions": 2, "description": "a toy", "initial_ranking": [2, 0, 1], "estimation": {"sessions": 7}}
+    fields = {
+        "n_positions": 2,
+        "description": "a toy",
+        "initial_ranking": [2, 0, 1],
+        "estimation": {"sessions": 7},
+    }
     return Instance("toy", models, **(fields | changes))
 
 
@@ -207,7 +240,12 @@ def test_an_instance_that_cannot_be_written_leaves_nothing(tmp_path):
 def test_a_saved_instance_is_read_back_and_serves_an_environment(tmp_path):
     toy().save(tmp_path / "toy.json")
     back = load_instance(str(tmp_path / "toy.json"))
-    assert (back.name, back.n_positions, back.description, back.estimation) == ("toy", 2, "a toy", {"sessions": 7})
+    assert (back.name, back.n_positions, back.description, back.estimation) == (
+        "toy",
+        2,
+        "a toy",
+        {"sessions": 7},
+    )
     assert back.initial_ranking.tolist() == [2, 0, 1]
     assert back.models["PBM"] == toy().models["PBM"]
     assert back.model(PositionBasedModel, 3).n_positions == 3
@@ -254,7 +292,10 @@ def test_a_wrong_name_is_refused_with_a_suggestion(name, message):
         ({"name": None}, "name is None; expected text"),
         ({"n_positions": 4}, "n_positions is 4, but there are only n_items = 3"),
         ({"n_positions": "2"}, "n_positions is '2'; expected a positive integer"),
-        ({"initial_ranking": [0, 0, 1]}, "initial_ranking must hold each item id from 0 to 2 exactly once"),
+        (
+            {"initial_ranking": [0, 0, 1]},
+            "initial_ranking must hold each item id from 0 to 2 exactly once",
+        ),
         ({"initial_ranking": [[0, 1], [2]]}, "initial_ranking must hold each item id"),
         ({"initial_ranking": 3}, "initial_ranking must hold each item id"),
         ({"initial_ranking": [0, True, 2]}, "initial_ranking must hold each item id"),
@@ -263,8 +304,14 @@ def test_a_wrong_name_is_refused_with_a_suggestion(name, message):
         ({"models": []}, "models is empty"),
         ({"models": {}}, "models must be a list"),
         ({"models": [3]}, r"models\[0\] \(3\): a click model is described by a JSON object"),
-        ({"inital_ranking": [0, 1, 2]}, "unknown field 'inital_ranking'; did you mean 'initial_ranking'?"),
-        ({"models": [{"model": "PMB"}]}, r"models\[0\] \(PMB\): unknown click model 'PMB'; did you mean 'PBM'"),
+        (
+            {"inital_ranking": [0, 1, 2]},
+            "unknown field 'inital_ranking'; did you mean 'initial_ranking'?",
+        ),
+        (
+            {"models": [{"model": "PMB"}]},
+            r"models\[0\] \(PMB\): unknown click model 'PMB'; did you mean 'PBM'",
+        ),
         (
             {"models": [{"model": "PBM", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
             r"models\[0\] \(PBM\): attraction\[1\] is 1.5; expected a probability in \[0, 1\]",
@@ -286,7 +333,11 @@ def test_a_corrupt_file_is_refused_naming_the_file_and_the_field(tmp_path, chang
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "toy.json is not JSON"), ("[1]", "toy.json holds a list; expected a JSON object"), ("{}", "format is None")],
+    [
+        ("{", "toy.json is not JSON"),
+        ("[1]", "toy.json holds a list; expected a JSON object"),
+        ("{}", "format is None"),
+    ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path, text, message):
     path = tmp_path / "toy.json"

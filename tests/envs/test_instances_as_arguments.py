@@ -1,4 +1,6 @@
-"""What `instance=` takes besides names: objects, paths and dicts; and lists of them in vector environments."""
+"""What `instance=` takes besides names: objects, paths and dicts; and lists of them in vector
+environments.
+"""
 
 import json
 
@@ -7,7 +9,14 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import ClickEnv, ClickVectorEnv, Instance, PiecewiseStationaryModel, PositionBasedModel, load_instance
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    Instance,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+    load_instance,
+)
 from clickgym.envs.contextual.model import LinearModel
 
 SMALL = PositionBasedModel([0.6, 0.4, 0.2], [1.0, 0.5])
@@ -59,15 +68,24 @@ def test_what_is_no_instance_is_refused_by_the_scalar_environment(given, words):
 
 
 def test_instances_are_dealt_to_the_streams_in_turn_each_with_its_optimum():
-    envs = gym.make_vec("PBMRank-v0", num_envs=5, instance=[SMALL.to_dict(), instance_of(OTHER, "other")], render_mode="ansi")
+    envs = gym.make_vec(
+        "PBMRank-v0",
+        num_envs=5,
+        instance=[SMALL.to_dict(), instance_of(OTHER, "other")],
+        render_mode="ansi",
+    )
     _, infos = envs.reset(seed=0)
     models = [SMALL, OTHER, SMALL, OTHER, SMALL]
-    assert infos["optimal_ranking"].tolist() == [model.optimal_ranking().tolist() for model in models]
+    assert infos["optimal_ranking"].tolist() == [
+        model.optimal_ranking().tolist() for model in models
+    ]
     best = [model.expected_reward(model.optimal_ranking()) for model in models]
     assert infos["optimal_reward"].tolist() == best
     lists = envs.action_space.sample()
     _, _, _, _, infos = envs.step(lists)
-    expected = [model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)]
+    expected = [
+        model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)
+    ]
     np.testing.assert_allclose(infos["expected_reward"], expected)
     np.testing.assert_allclose(infos["regret"], np.array(best) - expected)
     assert infos["optimal_reward"].tolist() == best
@@ -84,7 +102,9 @@ def test_each_stream_clicks_as_its_own_users_do():
     lists = np.tile([0, 1], (4000, 1))
     clicks = np.mean([envs.step(lists)[0] for _ in range(20)], axis=0)
     for i, model in enumerate((SMALL, OTHER)):
-        np.testing.assert_allclose(clicks[i::2].mean(axis=0), model.click_probabilities([0, 1]), atol=0.01)
+        np.testing.assert_allclose(
+            clicks[i::2].mean(axis=0), model.click_probabilities([0, 1]), atol=0.01
+        )
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
@@ -106,7 +126,9 @@ def test_the_same_instance_several_times_draws_what_one_draws(copies):
 def test_users_change_each_at_their_own_steps():
     first = PiecewiseStationaryModel([SMALL, OTHER], [0, 2])
     second = PiecewiseStationaryModel([OTHER, SMALL], [0, 3])
-    envs = gym.make_vec("NonStationaryPBMRank-v0", num_envs=2, instance=[first.to_dict(), second.to_dict()])
+    envs = gym.make_vec(
+        "NonStationaryPBMRank-v0", num_envs=2, instance=[first.to_dict(), second.to_dict()]
+    )
     _, infos = envs.reset(seed=0)
     optima = [infos["optimal_reward"].tolist()]
     for _ in range(5):
@@ -136,7 +158,11 @@ def test_contextual_instances_are_dealt_too_and_refused_if_they_show_other_featu
 def test_same_step_autoreset_and_seeds_hold_for_several_instances():
     def play():
         envs = gym.make_vec(
-            "PBMRank-v0", num_envs=4, instance=["yandex-9982", "yandex-98435"], autoreset_mode="SameStep", max_episode_steps=3
+            "PBMRank-v0",
+            num_envs=4,
+            instance=["yandex-9982", "yandex-98435"],
+            autoreset_mode="SameStep",
+            max_episode_steps=3,
         )
         envs.reset(seed=5)
         envs.action_space.seed(5)
@@ -154,7 +180,10 @@ def test_same_step_autoreset_and_seeds_hold_for_several_instances():
     [
         ([], "empty list"),
         ([SMALL.to_dict()] * 3, "3 instances cannot be distributed over 2 streams"),
-        ([instance_of(SMALL, "three"), "yandex-9982"], "three has 3 items and 2 positions and yandex-9982 has 10 items"),
+        (
+            [instance_of(SMALL, "three"), "yandex-9982"],
+            "three has 3 items and 2 positions and yandex-9982 has 10 items",
+        ),
         (["yandex-9982", "yandex-99999999"], "yandex-99999999"),
     ],
 )
@@ -169,7 +198,10 @@ def test_instances_and_parameters_exclude_each_other():
 
 
 def test_a_model_as_an_object_excludes_instance_and_parameters_and_both_are_named():
-    with pytest.raises(TypeError, match="the model is given, so instance, attraction cannot be; or name the model, as 'PBM'"):
+    with pytest.raises(
+        TypeError,
+        match="the model is given, so instance, attraction cannot be; or name the model, as 'PBM'",
+    ):
         ClickEnv(SMALL, instance="yandex-9982", attraction=[0.5])
 
 

@@ -1,4 +1,6 @@
-"""Users with a memory: the exact optimum against brute force, and the environment against the model."""
+"""Users with a memory: the exact optimum against brute force, and the environment against the
+model.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,14 @@ def worth_of(users, state, ranking, later):
     value, reached = 0.0, 1.0
     for item in ranking:
         q = users.attraction[state, item]
-        value += reached * q * (users.click_rewards[state, item] + users.discount * users.transition[state, item] @ later)
+        value += (
+            reached
+            * q
+            * (
+                users.click_rewards[state, item]
+                + users.discount * users.transition[state, item] @ later
+            )
+        )
         reached *= 1 - q
     return value + reached * users.discount * users.transition[state, -1] @ later
 
@@ -51,12 +60,16 @@ def test_the_optimum_is_that_over_all_lists(seed):
         for s in range(users.n_states):  # the fixed point of Bellman's equation is unique
             values = [worth_of(users, s, ranking, users.value) for ranking in lists]
             assert max(values) == pytest.approx(users.value[s], rel=1e-9, abs=1e-12)
-            assert worth_of(users, s, users.best[s], users.value) == pytest.approx(max(values), rel=1e-9, abs=1e-12)
+            assert worth_of(users, s, users.best[s], users.value) == pytest.approx(
+                max(values), rel=1e-9, abs=1e-12
+            )
             assert users.list_value(s, lists[-1]) == pytest.approx(values[-1], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_policy_over_a_fixed_number_of_sessions_is_worth_what_its_lists_earn_session_by_session(seed):
+def test_a_policy_over_a_fixed_number_of_sessions_is_worth_what_its_lists_earn_session_by_session(
+    seed,
+):
     users = some_users(seed, 3, 4, 2, n_sessions=4)
     policy = np.array([all_lists(users)[(seed + 3 * s) % 12] for s in range(3)])
     value = np.zeros(3)
@@ -70,7 +83,12 @@ def test_with_a_fixed_number_of_sessions_it_is_backward_induction(seed):
     users = some_users(seed, 3, 4, 2, n_sessions=5)
     later = np.zeros(3)
     for left in range(5):
-        later = np.array([max(worth_of(users, s, ranking, later) for ranking in all_lists(users)) for s in range(3)])
+        later = np.array(
+            [
+                max(worth_of(users, s, ranking, later) for ranking in all_lists(users))
+                for s in range(3)
+            ]
+        )
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
 
 
@@ -95,7 +113,9 @@ def test_the_value_of_a_policy_is_what_it_earns(seed):
 
 
 def test_the_losses_of_a_life_add_up_to_its_regret():
-    """The expected sum of V*(s) - Q*(s, list) over a life is V*(s_1) - V^π(s_1): by the same linear equations."""
+    """The expected sum of V*(s) - Q*(s, list) over a life is V*(s_1) - V^π(s_1): by the same linear
+    equations.
+    """
     for seed in range(10):
         users = some_users(seed, 3, 4, 2)
         rng = np.random.default_rng(seed)
@@ -108,7 +128,9 @@ def test_the_losses_of_a_life_add_up_to_its_regret():
                 q[1] * users.transition[s, ranking[1]] + (1 - q[1]) * users.transition[s, -1]
             )
         losses = np.linalg.solve(np.eye(3) - users.discount * moves, loss)
-        np.testing.assert_allclose(losses, users.value - users.policy_value(lists), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            losses, users.value - users.policy_value(lists), rtol=1e-8, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -118,7 +140,9 @@ def test_myopic_policies_are_the_best_and_the_worst_of_those_that_earn_most_now(
     choices = []
     for s in range(2):
         values = {ranking: worth_of(users, s, ranking, now) for ranking in all_lists(users)}
-        choices.append([ranking for ranking, value in values.items() if value > max(values.values()) - 1e-12])
+        choices.append(
+            [ranking for ranking, value in values.items() if value > max(values.values()) - 1e-12]
+        )
     policies = [users.policy_value(pair) for pair in itertools.product(*choices)]
     best, worst = users.myopic()
     np.testing.assert_allclose(users.policy_value(best), np.max(policies, axis=0), rtol=1e-9)
@@ -126,22 +150,40 @@ def test_myopic_policies_are_the_best_and_the_worst_of_those_that_earn_most_now(
 
 
 def test_exactly_k_items_are_shown():
-    """⚠ A paper's list may be shorter: here the second item is bait that the paper would leave out."""
+    """⚠ A paper's list may be shorter: here the second item is bait that the paper would leave
+    out.
+    """
     stay, spoil = [1, 0], [0, 1]
-    users = CascadeMDP([[0.5, 0.5], [0.0, 0.0]], [[stay, spoil, stay], [spoil, spoil, spoil]], n_positions=2, mean_sessions=20)
+    users = CascadeMDP(
+        [[0.5, 0.5], [0.0, 0.0]],
+        [[stay, spoil, stay], [spoil, spoil, spoil]],
+        n_positions=2,
+        mean_sessions=20,
+    )
     shorter = CascadeMDP(
-        [[0.5, 0.0], [0.0, 0.0]], [[stay, spoil, stay], [spoil, spoil, spoil]], n_positions=2, mean_sessions=20
+        [[0.5, 0.0], [0.0, 0.0]],
+        [[stay, spoil, stay], [spoil, spoil, spoil]],
+        n_positions=2,
+        mean_sessions=20,
     )
     assert users.value[0] < shorter.value[0] - 1
 
 
 def test_families_are_what_they_say():
-    """The share of what a life earns at best that looking at one session alone loses, at best and at worst."""
-    for name, least, most in (("independent", 0.0, 1e-9), ("clickbait", 0.15, 1.0), ("habit", 0.0, 1.0)):
+    """The share of what a life earns at best that looking at one session alone loses, at best and
+    at worst.
+    """
+    for name, least, most in (
+        ("independent", 0.0, 1e-9),
+        ("clickbait", 0.15, 1.0),
+        ("habit", 0.0, 1.0),
+    ):
         for seed in range(4):
             users = load_instance(f"{name}:seed={seed}").model("CascadeMDP")
             best = users.first @ users.value
-            shares = [1 - users.first @ users.policy_value(policy) / best for policy in users.myopic()]
+            shares = [
+                1 - users.first @ users.policy_value(policy) / best for policy in users.myopic()
+            ]
             assert least - 1e-9 <= shares[0] <= shares[1] + 1e-12
             assert shares[0] <= most
             assert name != "habit" or shares[1] > 0.05
@@ -162,7 +204,10 @@ def test_gymnasium_accepts_it(arguments):
 
 def test_stable_baselines_accepts_it():
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    for env in (LehmerAction(gym.make("CascadeMDPRank-v0")), FlattenObservation(LehmerAction(gym.make("CascadeMDPRank-v0")))):
+    for env in (
+        LehmerAction(gym.make("CascadeMDPRank-v0")),
+        FlattenObservation(LehmerAction(gym.make("CascadeMDPRank-v0"))),
+    ):
         checker.check_env(env)
 
 
@@ -189,7 +234,9 @@ def test_lives_of_a_fixed_number_of_sessions_tell_what_is_left():
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_streams_are_the_scalar_environment(mode):
-    """Each stream of one follows the scalar environment draw by draw; of many, users leave one by one."""
+    """Each stream of one follows the scalar environment draw by draw; of many, users leave one by
+    one.
+    """
     users = some_users(1, 3, 4, 2, mean_sessions=3.0)
     env, envs = ClickEnv(users), ClickVectorEnv(users, 1, autoreset_mode=mode)
     observation, info = env.reset(seed=5)
@@ -225,7 +272,9 @@ def test_streams_are_the_scalar_environment(mode):
 
 
 def test_actions_after_a_user_has_left_are_ignored():
-    """In the step that brings the next one: bad lists, of some streams or of all, change nothing; those of others count."""
+    """In the step that brings the next one: bad lists, of some streams or of all, change nothing;
+    those of others count.
+    """
     users, good = some_users(1, 3, 4, 2, mean_sessions=2.0), np.tile([0, 1], (3, 1))
     envs, twins = (ClickVectorEnv(users, 3) for _ in range(2))
     envs.reset(seed=0)
@@ -236,7 +285,9 @@ def test_actions_after_a_user_has_left_are_ignored():
         actions[ended] = [[7, 7]]
         some, everybody = some + (0 < ended.sum() < 3), everybody + ended.all()
         if 0 < ended.sum() < 3:
-            with pytest.raises(ValueError, match=f"environment {np.flatnonzero(~ended)[0]}: bad ranking"):
+            with pytest.raises(
+                ValueError, match=f"environment {np.flatnonzero(~ended)[0]}: bad ranking"
+            ):
                 envs.step(np.full((3, 2), 7))
             for other in (actions.astype(float), actions.astype(str)):
                 with pytest.raises(TypeError, match="expected integer item ids"):
@@ -259,7 +310,9 @@ def test_many_streams_end_one_by_one_and_are_counted_once():
     users = some_users(2, 3, 4, 2, mean_sessions=4.0)
     totals = {}
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        envs = clickgym.RecordVectorRegret(ClickVectorEnv(users, 50, autoreset_mode=mode), [50 * 400])
+        envs = clickgym.RecordVectorRegret(
+            ClickVectorEnv(users, 50, autoreset_mode=mode), [50 * 400]
+        )
         envs.reset(seed=0)
         lists, played, earned = np.tile([0, 1], (50, 1)), 0, 0.0
         for _ in range(100):
@@ -275,7 +328,9 @@ def test_many_streams_end_one_by_one_and_are_counted_once():
         assert envs.meter.totals[1] == earned
         assert (played == 5000) == (mode is AutoresetMode.SAME_STEP)
         totals[mode] = envs.meter.totals[0] / played
-    assert totals[AutoresetMode.NEXT_STEP] == pytest.approx(totals[AutoresetMode.SAME_STEP], rel=0.1)
+    assert totals[AutoresetMode.NEXT_STEP] == pytest.approx(
+        totals[AutoresetMode.SAME_STEP], rel=0.1
+    )
 
 
 def test_instances_of_one_size_share_a_vector_environment():
@@ -301,8 +356,14 @@ def test_bad_users_are_named():
     good = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
     for bad, message in (
         ({"transition": [[[1.0], [0.5], [1.0]]]}, r"transition\[0, 1\] adds up to 0.5; expected 1"),
-        ({"transition": [[[1.0], [0.99], [1.0]]]}, r"transition\[0, 1\] adds up to 0.99; expected 1"),
-        ({"transition": [[[1.0], [1.0], [0.999999]]]}, r"transition\[0, 2\] adds up to 0.999999; expected 1"),
+        (
+            {"transition": [[[1.0], [0.99], [1.0]]]},
+            r"transition\[0, 1\] adds up to 0.99; expected 1",
+        ),
+        (
+            {"transition": [[[1.0], [1.0], [0.999999]]]},
+            r"transition\[0, 2\] adds up to 0.999999; expected 1",
+        ),
         ({"first": [0.99]}, r"first adds up to 0.99; expected 1"),
         ({"transition": [[[1.0]] * 2]}, "transition has shape"),
         ({"mean_sessions": 0.5}, "mean_sessions is 0.5"),

@@ -36,14 +36,20 @@ def test_sessions_after_the_last_checkpoint_are_not_counted():
         meter.totals[3] += 10  # as the loop does
     assert (meter.step, meter.horizon, meter.next_checkpoint) == (3, 3, 3)
     assert meter.steps.tolist() == [1, 3]
-    assert (meter.regret.tolist(), meter.reward.tolist(), meter.clicks.tolist()) == ([0.5, 1.5], [1, 3], [2, 6])
+    assert (meter.regret.tolist(), meter.reward.tolist(), meter.clicks.tolist()) == (
+        [0.5, 1.5],
+        [1, 3],
+        [2, 6],
+    )
     assert meter.metrics.tolist() == [[0], [20]]
 
 
 def test_regret_that_one_session_does_not_tell_is_unknown_from_the_first_on():
     meter = Meter([1, 2, 3])
     meter.add(0.5, 1.0, 1)
-    with pytest.warns(RuntimeWarning, match="^session 2 tells its regret or not unlike those before"):
+    with pytest.warns(
+        RuntimeWarning, match="^session 2 tells its regret or not unlike those before"
+    ):
         meter.add(np.nan, 1.0, 1)
     meter.add(0.5, 1.0, 1)
     assert np.isnan(meter.regret).all()

@@ -1,4 +1,6 @@
-"""Users who change: the piecewise-stationary model, its environments on both engines, and the families of instances."""
+"""Users who change: the piecewise-stationary model, its environments on both engines, and the
+families of instances.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,16 @@ from clickgym.envs import (
 )
 from clickgym.envs.instances.instance import _made
 
-IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.form == "NonStationary" and env.default_instance]
-FIRST, SECOND, THIRD = CascadeModel([0.9, 0.1, 0.2], 2), CascadeModel([0.1, 0.9, 0.2], 2), CascadeModel([0.1, 0.3, 0.8], 2)
+IDS = [
+    env_id
+    for env_id, env in ENVIRONMENTS.items()
+    if env.form == "NonStationary" and env.default_instance
+]
+FIRST, SECOND, THIRD = (
+    CascadeModel([0.9, 0.1, 0.2], 2),
+    CascadeModel([0.1, 0.9, 0.2], 2),
+    CascadeModel([0.1, 0.3, 0.8], 2),
+)
 CHANGING = PiecewiseStationaryModel([FIRST, SECOND, THIRD], starts=[0, 3, 7])
 PBM = MODELS["PBM"]
 
@@ -41,7 +51,9 @@ PBM = MODELS["PBM"]
 def changing(*starts: int) -> PiecewiseStationaryModel:
     """PBMs with another attraction in each epoch."""
     rng = np.random.default_rng(1)
-    return PiecewiseStationaryModel([PositionBasedModel(rng.random(5), PBM.examination) for _ in starts], starts=starts)
+    return PiecewiseStationaryModel(
+        [PositionBasedModel(rng.random(5), PBM.examination) for _ in starts], starts=starts
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- the model
@@ -69,7 +81,11 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
         ([FIRST, CHANGING], [0, 1], r"models\[1\] is itself piecewise-stationary"),
         ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], "did you mean 'CM'"),
         ([FIRST, "second"], [0, 1], "JSON object"),
-        ([FIRST, {"model": "CM", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}], [0, 1], "attraction.1. is 2"),
+        (
+            [FIRST, {"model": "CM", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}],
+            [0, 1],
+            "attraction.1. is 2",
+        ),
     ],
 )
 def test_a_bad_model_is_refused(models, starts, message):
@@ -79,17 +95,31 @@ def test_a_bad_model_is_refused(models, starts, message):
 
 def test_what_the_model_answers_is_that_of_the_epoch():
     """The first step of an epoch is the epoch's own."""
-    for step, epoch in [(0, FIRST), (2, FIRST), (3, SECOND), (6, SECOND), (7, THIRD), (10**9, THIRD)]:
+    for step, epoch in [
+        (0, FIRST),
+        (2, FIRST),
+        (3, SECOND),
+        (6, SECOND),
+        (7, THIRD),
+        (10**9, THIRD),
+    ]:
         assert CHANGING.at(step) is epoch
         ranking = [2, 0]
         np.testing.assert_array_equal(CHANGING.optimal_ranking(step=step), epoch.optimal_ranking())
-        np.testing.assert_array_equal(CHANGING.click_probabilities(ranking, step), epoch.click_probabilities(ranking))
         np.testing.assert_array_equal(
-            CHANGING.examination_probabilities(ranking, step), epoch.examination_probabilities(ranking)
+            CHANGING.click_probabilities(ranking, step), epoch.click_probabilities(ranking)
         )
-        assert CHANGING.expected_reward(ranking, "any_click", 1, step) == epoch.expected_reward(ranking, "any_click", 1)
+        np.testing.assert_array_equal(
+            CHANGING.examination_probabilities(ranking, step),
+            epoch.examination_probabilities(ranking),
+        )
+        assert CHANGING.expected_reward(ranking, "any_click", 1, step) == epoch.expected_reward(
+            ranking, "any_click", 1
+        )
         mine, its = np.random.default_rng(step), np.random.default_rng(step)
-        np.testing.assert_array_equal(CHANGING.sample(ranking, mine, step), epoch.sample(ranking, its))
+        np.testing.assert_array_equal(
+            CHANGING.sample(ranking, mine, step), epoch.sample(ranking, its)
+        )
     with pytest.raises(ValueError, match="step is -1"):
         CHANGING.at(-1)
 
@@ -101,7 +131,9 @@ def test_the_model_describes_itself():
     assert (CHANGING.n_items, CHANGING.n_positions, list(CHANGING.starts)) == (3, 2, [0, 3, 7])
     cut = CHANGING.with_positions(1)
     assert [model.n_positions for model in cut.epochs] == [1, 1, 1]
-    mixed = PiecewiseStationaryModel([FIRST, PositionBasedModel([0.1, 0.2, 0.3], [1.0, 0.5])], [0, 2])
+    mixed = PiecewiseStationaryModel(
+        [FIRST, PositionBasedModel([0.1, 0.2, 0.3], [1.0, 0.5])], [0, 2]
+    )
     assert mixed.kind == "PiecewiseStationaryModel of CM and PBM"
 
 
@@ -118,7 +150,9 @@ def test_regret_is_against_the_optimum_of_the_present_epoch():
         _, _, terminated, truncated, info = env.step([0, 2])
         assert info["optimal_reward"] == epoch.expected_reward(epoch.optimal_ranking())
         assert info["expected_reward"] == epoch.expected_reward([0, 2])
-        assert info["regret"] == pytest.approx(0.0 if step < 3 else info["optimal_reward"] - info["expected_reward"], abs=1e-15)
+        assert info["regret"] == pytest.approx(
+            0.0 if step < 3 else info["optimal_reward"] - info["expected_reward"], abs=1e-15
+        )
         assert (info["regret"] == 0) == (step < 3)
         assert set(info) == {"expected_reward", "regret", "optimal_reward"}
         assert not terminated
@@ -158,7 +192,11 @@ def test_a_reset_starts_the_clock_anew_only_with_a_seed():
 def test_registered_environments_pass_the_checker(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gym.make(env_id, instance="abrupt:n_items=4,n_positions=2,n_epochs=3,length=5").unwrapped)
+        check_env(
+            gym.make(
+                env_id, instance="abrupt:n_items=4,n_positions=2,n_epochs=3,length=5"
+            ).unwrapped
+        )
     stationary = ENVIRONMENTS[env_id].click_model
     model = gym.make(env_id).unwrapped.model
     assert {type(epoch) for epoch in model.epochs} == {stationary}
@@ -168,7 +206,9 @@ def test_registered_environments_pass_the_checker(env_id):
 def test_environments_take_models_and_starts():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
     assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
-    with pytest.raises(ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"):
+    with pytest.raises(
+        ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"
+    ):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
     with pytest.raises(ValueError, match="needs starts"):
         gym.make("NonStationaryCMRank-v0", models=[FIRST])
@@ -194,8 +234,12 @@ def test_engines_agree_across_changes_at_odd_places(name):
     results, agents, envs = [], [], []
     for engine in ("compiled", "python"):
         agent, env = AGENTS[name](), ClickEnv(model)
-        results.append(clickgym.run(agent, env, 301, seed=7, checkpoints=range(1, 302), engine=engine))
-        agents.append({key: np.asarray(value).tolist() for key, value in agent.state._asdict().items()})
+        results.append(
+            clickgym.run(agent, env, 301, seed=7, checkpoints=range(1, 302), engine=engine)
+        )
+        agents.append(
+            {key: np.asarray(value).tolist() for key, value in agent.state._asdict().items()}
+        )
         envs.append((env.np_random.bit_generator.state, agent.rng.bit_generator.state, env._regret))
     for column in ("steps", "regret", "reward", "clicks"):
         np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))
@@ -205,13 +249,17 @@ def test_engines_agree_across_changes_at_odd_places(name):
 
 
 def test_checkpoints_and_chunks_change_nothing():
-    """Totals at common checkpoints, whether the compiled loop is cut at every session or only where users change."""
+    """Totals at common checkpoints, whether the compiled loop is cut at every session or only where
+    users change.
+    """
     model = changing(0, 3, 999, 1000, 1001, 2345)
     columns = []
     for checkpoints in ([], [999], [1000, 1001], range(1, 3001)):
         agent = CascadeDUCB(5, 3, seed=1)
         result = clickgym.run(agent, ClickEnv(model), 3000, seed=2, checkpoints=checkpoints)
-        columns.append((result.regret[-1], result.reward[-1], result.clicks[-1], agent.rng.random()))
+        columns.append(
+            (result.regret[-1], result.reward[-1], result.clicks[-1], agent.rng.random())
+        )
     assert len(set(columns)) == 1
 
 
@@ -246,18 +294,28 @@ def test_vector_environment_changes_at_the_same_steps(mode):
         if "regret" not in infos:  # the reset of NEXT_STEP
             assert (infos["optimal_reward"] == epoch.expected_reward(epoch.optimal_ranking())).all()
             continue
-        np.testing.assert_array_equal(infos["expected_reward"], [epoch.expected_reward(action) for action in actions])
-        np.testing.assert_array_equal(infos["optimal_reward"], [epoch.expected_reward(epoch.optimal_ranking())] * 3)
-        np.testing.assert_allclose(infos["regret"], infos["optimal_reward"] - infos["expected_reward"], atol=1e-15)
+        np.testing.assert_array_equal(
+            infos["expected_reward"], [epoch.expected_reward(action) for action in actions]
+        )
+        np.testing.assert_array_equal(
+            infos["optimal_reward"], [epoch.expected_reward(epoch.optimal_ranking())] * 3
+        )
+        np.testing.assert_allclose(
+            infos["regret"], infos["optimal_reward"] - infos["expected_reward"], atol=1e-15
+        )
         step += 1
         assert truncated.all() == (step % 5 == 0)
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_vector_and_scalar_streams_have_the_same_law(kind):
-    """Null: click vectors of a list after the change have the same joint law in both; chi-square, 4000 sessions each."""
+    """Null: click vectors of a list after the change have the same joint law in both; chi-square,
+    4000 sessions each.
+    """
     model = MODELS[kind]
-    upside_down = ClickModel.from_dict(model.to_dict() | {"attraction": (1 - model.attraction).tolist()})
+    upside_down = ClickModel.from_dict(
+        model.to_dict() | {"attraction": (1 - model.attraction).tolist()}
+    )
     both = PiecewiseStationaryModel([model, upside_down], starts=[0, 1])
     scalar, vector = ClickEnv(both), ClickVectorEnv(both, 4000)
     scalar.reset(seed=1)
@@ -267,18 +325,32 @@ def test_vector_and_scalar_streams_have_the_same_law(kind):
     vector.step(np.tile(ranking, (4000, 1)))
     of_scalar = np.array([scalar.step(ranking)[0] for _ in range(4000)])
     of_vector = vector.step(np.tile(ranking, (4000, 1)))[0]
-    counts = np.array([np.bincount(clicks @ [1, 2, 4], minlength=8) for clicks in (of_scalar, of_vector)])
+    counts = np.array(
+        [np.bincount(clicks @ [1, 2, 4], minlength=8) for clicks in (of_scalar, of_vector)]
+    )
     assert chi2_contingency(counts[:, counts.sum(axis=0) > 0]).pvalue > 1e-5
-    np.testing.assert_allclose(of_vector.mean(axis=0), upside_down.click_probabilities(ranking), atol=0.05)
+    np.testing.assert_allclose(
+        of_vector.mean(axis=0), upside_down.click_probabilities(ranking), atol=0.05
+    )
 
 
 def test_agents_are_made_for_what_is_known_at_the_start():
     env = gym.make("NonStationaryPBMRank-v0")
     agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
-    np.testing.assert_array_equal(agent.hyperparameters["examination"], env.unwrapped.model.epochs[0].examination)
+    np.testing.assert_array_equal(
+        agent.hyperparameters["examination"], env.unwrapped.model.epochs[0].examination
+    )
     for env_id in IDS:
         env = gym.make(env_id)
-        for agent_class in (BubbleRank, CascadeDUCB, CascadeSWUCB, "Oracle", "Fixed", "PBMUCB", Random):
+        for agent_class in (
+            BubbleRank,
+            CascadeDUCB,
+            CascadeSWUCB,
+            "Oracle",
+            "Fixed",
+            "PBMUCB",
+            Random,
+        ):
             agent = clickgym.make_agent(agent_class, env, horizon=100, seed=0)
             assert clickgym.run(agent, env, 50, seed=0, engine="python").regret[-1] >= 0
 
@@ -288,12 +360,21 @@ def test_agents_are_made_for_what_is_known_at_the_start():
 
 def attractions(name: str, kind: str = "CM") -> np.ndarray:
     """``(epochs, L)``"""
-    return np.array([model.attraction for model in load_instance(name).model(f"PiecewiseStationaryModel of {kind}").epochs])
+    return np.array(
+        [
+            model.attraction
+            for model in load_instance(name).model(f"PiecewiseStationaryModel of {kind}").epochs
+        ]
+    )
 
 
-@pytest.mark.parametrize("kind", [model.short for model in MODELS.values() if model.default_instance])
+@pytest.mark.parametrize(
+    "kind", [model.short for model in MODELS.values() if model.default_instance]
+)
 def test_li2019_switching(kind):
-    """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh: 9 changes in 10⁵ steps."""
+    """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh:
+    9 changes in 10⁵ steps.
+    """
     model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
     assert list(model.starts) == list(range(0, 100_000, 10_000))
     assert model.n_positions == 3
@@ -317,7 +398,9 @@ def test_li2019_switching(kind):
 
 
 def test_li2019_switching_raises_all_others_alike():
-    """Null: each item outside the K best is raised equally often; 10 seeds of 50 raised epochs, 7 items."""
+    """Null: each item outside the K best is raised equally often; 10 seeds of 50 raised epochs, 7
+    items.
+    """
     counts = np.zeros(10)
     for seed in range(10):
         table = attractions(f"li2019-switching:n_epochs=100,length=1,seed={seed}")
@@ -330,15 +413,24 @@ def test_li2019_switching_raises_all_others_alike():
 
 
 def test_li2019_switching_of_another_query():
-    instance = load_instance("li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2")
-    assert instance.name == "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
-    np.testing.assert_array_equal(instance.initial_ranking, load_instance("yandex-98435").initial_ranking)
+    instance = load_instance(
+        "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
+    )
+    assert (
+        instance.name
+        == "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
+    )
+    np.testing.assert_array_equal(
+        instance.initial_ranking, load_instance("yandex-98435").initial_ranking
+    )
     assert list(instance.model("PiecewiseStationaryModel of CM").starts) == [0, 7, 14]
 
 
 def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
     table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
-    np.testing.assert_array_equal(table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction)
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction
+    )
     assert np.abs(np.corrcoef(table) - np.eye(4)).max() < 0.35
     for row in table:
         assert 0.4 < row.mean() < 0.6
@@ -346,15 +438,21 @@ def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
 
 
 def test_random_walk_is_reflected_at_0_and_1():
-    table = attractions("random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7")
-    np.testing.assert_array_equal(table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction)
+    table = attractions(
+        "random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7"
+    )
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction
+    )
     assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
     moves = np.diff(table, axis=0)
     inside = (table[:-1] > 0.25) & (table[:-1] < 0.75)  # five standard deviations from the walls
     assert moves[inside].std() == pytest.approx(0.05, rel=0.05)
     assert np.abs(moves).max() < 0.3  # no jump where it is folded back
     np.testing.assert_array_equal(*attractions("random-walk:n_epochs=2,step=0,length=1"))
-    far = attractions("random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10")  # folds several times
+    far = attractions(
+        "random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10"
+    )  # folds several times
     assert 0 <= far.min() <= far.max() <= 1
 
 
@@ -372,7 +470,9 @@ def test_families_come_from_their_seed(family):
     np.testing.assert_array_equal(first, attractions(f"{small}1"))
     assert (attractions(f"{small}1") != attractions(f"{small}2")).any()
     longer = attractions(f"{family}:n_epochs=9,length=3,n_positions=3,seed=1")
-    np.testing.assert_array_equal(longer[:6], attractions(f"{small}1"))  # a longer future leaves the past alone
+    np.testing.assert_array_equal(
+        longer[:6], attractions(f"{small}1")
+    )  # a longer future leaves the past alone
 
 
 @pytest.mark.parametrize(
@@ -398,7 +498,11 @@ def test_a_bad_family_is_refused(name, message):
 
 def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
     instance = Instance(
-        "mine", {model.kind: model for model in (CHANGING, FIRST)}, 2, initial_ranking=np.array([2, 1, 0]), description="two"
+        "mine",
+        {model.kind: model for model in (CHANGING, FIRST)},
+        2,
+        initial_ranking=np.array([2, 1, 0]),
+        description="two",
     )
     instance.save(tmp_path / "mine.json")
     again = load_instance(tmp_path / "mine.json")
@@ -407,6 +511,9 @@ def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
     env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "mine.json"))
     assert env.unwrapped.model == CHANGING
     (tmp_path / "bare.json").write_text(json.dumps(CHANGING.to_dict()))
-    assert gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "bare.json")).unwrapped.model == CHANGING
+    assert (
+        gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "bare.json")).unwrapped.model
+        == CHANGING
+    )
     with pytest.raises(ValueError, match="has no PiecewiseStationaryModel of PBM"):
         gym.make("NonStationaryPBMRank-v0", instance=str(tmp_path / "mine.json"))

@@ -1,4 +1,6 @@
-"""Ids follow from click models: the package's own and a user's, with their forms, as Gymnasium's registry holds them."""
+"""Ids follow from click models: the package's own and a user's, with their forms, as Gymnasium's
+registry holds them.
+"""
 
 from __future__ import annotations
 
@@ -55,18 +57,27 @@ class Shy(PositionBasedModel):
 
 
 def test_every_click_model_has_a_story_and_three_ids():
-    own = {model for model in map(users_class, Users._named) if issubclass(model, ClickModel) and hasattr(model, "short")}
+    own = {
+        model
+        for model in map(users_class, Users._named)
+        if issubclass(model, ClickModel) and hasattr(model, "short")
+    }
     own = {model for model in own if model.__module__.startswith("clickgym.")}
     assert set(STORIES) == own
     assert own <= set(CLICK_MODELS.values())
     for short, model in CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in forms_of(model)]
-        assert [(ENVIRONMENTS | CONTEXTUAL)[env_id].click_model for env_id in ids] == [model] * len(ids)
+        assert [(ENVIRONMENTS | CONTEXTUAL)[env_id].click_model for env_id in ids] == [model] * len(
+            ids
+        )
         assert len(ids) == 3 or "attraction" not in model.shapes
         assert model.short == model.name() == short
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance])
+@pytest.mark.parametrize(
+    "env_id",
+    [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance],
+)
 def test_a_specification_can_be_written_and_read(env_id):
     spec = gym.spec(env_id)
     again = gym.envs.registration.EnvSpec.from_json(spec.to_json())
@@ -107,7 +118,9 @@ def test_two_models_of_one_short_name_are_refused_but_a_cell_run_again_replaces(
             shapes: ClassVar = {}
 
 
-def test_a_class_that_can_be_imported_is_registered_by_its_name_and_imported_when_it_is_made(tmp_path):
+def test_a_class_that_can_be_imported_is_registered_by_its_name_and_imported_when_it_is_made(
+    tmp_path,
+):
     (tmp_path / "shymodule.py").write_text(OWN)
     code = """
 import sys, gymnasium as gym, clickgym
@@ -138,8 +151,18 @@ for form, wanted in needs.items():
 @pytest.mark.parametrize(
     ("env_id", "model", "error", "message"),
     [
-        ("Mine", "PBM", ValueError, "the id is 'Mine'; expected a name with a version, as MyRank-v0"),
-        ("Mine-v0", int, TypeError, "model is <class 'int'>; expected a subclass of clickgym.envs.ClickModel, or its name"),
+        (
+            "Mine",
+            "PBM",
+            ValueError,
+            "the id is 'Mine'; expected a name with a version, as MyRank-v0",
+        ),
+        (
+            "Mine-v0",
+            int,
+            TypeError,
+            "model is <class 'int'>; expected a subclass of clickgym.envs.ClickModel, or its name",
+        ),
     ],
 )
 def test_a_bad_registration_is_refused(env_id, model, error, message):
@@ -149,21 +172,37 @@ def test_a_bad_registration_is_refused(env_id, model, error, message):
 
 def test_a_model_that_cannot_be_imported_is_named_when_it_is_made():
     clickgym.register("GhostRank-v0", "no_such_module:Ghost")
-    with pytest.raises(ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"):
+    with pytest.raises(
+        ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"
+    ):
         gym.make("GhostRank-v0")
 
 
 def test_what_belongs_to_items_and_positions_is_cut_and_replaced_by_its_shape():
     for model in CLICK_MODELS.values():
-        users = gym.make(f"{model.short}Rank-v0", instance=model.default_instance or "uniform").unwrapped.model
+        users = gym.make(
+            f"{model.short}Rank-v0", instance=model.default_instance or "uniform"
+        ).unwrapped.model
         shorter = users.with_positions(2)
         for name, shape in model.shapes.items():
-            whole, cut = np.asarray(getattr(users.parameters, name)), np.asarray(getattr(shorter.parameters, name))
-            assert whole.shape == tuple({"L": users.n_items, "K": users.n_positions}[letter] for letter in shape)
-            np.testing.assert_array_equal(cut, whole[(slice(2),) * len(shape)] if "K" in shape else whole)
-        fewer = users.with_positions(2).with_items(**{name: [0.5, 0.25] for name in model.item_parameters()})
+            whole, cut = (
+                np.asarray(getattr(users.parameters, name)),
+                np.asarray(getattr(shorter.parameters, name)),
+            )
+            assert whole.shape == tuple(
+                {"L": users.n_items, "K": users.n_positions}[letter] for letter in shape
+            )
+            np.testing.assert_array_equal(
+                cut, whole[(slice(2),) * len(shape)] if "K" in shape else whole
+            )
+        fewer = users.with_positions(2).with_items(
+            **{name: [0.5, 0.25] for name in model.item_parameters()}
+        )
         assert fewer.n_items == 2
-        assert all(getattr(fewer.parameters, name).tolist() == [0.5, 0.25] for name in model.item_parameters())
+        assert all(
+            getattr(fewer.parameters, name).tolist() == [0.5, 0.25]
+            for name in model.item_parameters()
+        )
 
 
 # ------------------------------------------------------------------------------------------------- models without attraction
@@ -223,16 +262,24 @@ def test_a_model_without_attraction_has_all_but_contextual_environments():
     users = model([0.1, 0.5, 0.3, 0.4], 2)
     assert users.optimal_ranking().tolist() == [1, 3]
     assert users.optimal_ranking(cutoff=1).tolist() == [1, 0]
-    assert (users.n_items, users.with_positions(1).n_positions, users.relabelled(np.array([1, 0, 2, 3])).n_items) == (4, 1, 4)
+    assert (
+        users.n_items,
+        users.with_positions(1).n_positions,
+        users.relabelled(np.array([1, 0, 2, 3])).n_items,
+    ) == (4, 1, 4)
     with pytest.raises(AttributeError, match="a AppealModel has no attraction"):
         _ = users.attraction
     clickgym.register("AppealRank-v0", model)
     assert "ContextualAppealRank-v0" not in gym.registry
     with pytest.raises(
-        ValueError, match=r"a AppealModel has no default instance: give instance=\.\.\. or the parameters appeal"
+        ValueError,
+        match=r"a AppealModel has no default instance: give instance=\.\.\. or the parameters appeal",
     ):
         gym.make("AppealRank-v0")
-    with pytest.raises(ValueError, match="a AppealModel has no Contextual environments: its items have no attraction"):
+    with pytest.raises(
+        ValueError,
+        match="a AppealModel has no Contextual environments: its items have no attraction",
+    ):
         ClickEnv("APPEAL", form="Contextual", instance="linear")
     for arguments in ({"appeal": [0.1, 0.5, 0.3], "n_positions": 2}, {"instance": "uniform"}):
         env = gym.make("AppealRank-v0", **arguments)
@@ -245,7 +292,9 @@ def test_a_model_without_attraction_has_all_but_contextual_environments():
     changing = gym.make("NonStationaryAppealRank-v0", instance="abrupt:n_epochs=2").unwrapped.model
     assert changing.kind == "PiecewiseStationaryModel of APPEAL"
     assert (changing.epochs[0].parameters.appeal != changing.epochs[1].parameters.appeal).all()
-    assert clickgym.run("TopRank", "AppealRank-v0:instance=uniform", 100, seed=0).engine == "compiled"
+    assert (
+        clickgym.run("TopRank", "AppealRank-v0:instance=uniform", 100, seed=0).engine == "compiled"
+    )
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)
@@ -261,4 +310,6 @@ def test_the_reward_threshold_of_an_id_is_the_optimum_of_an_episode_of_its_defau
         env = gym.make(env_id)
         env.reset(seed=0)
         *_, info = env.step(env.unwrapped.model.optimal_ranking())
-        assert spec.reward_threshold == pytest.approx(spec.max_episode_steps * info["optimal_reward"], rel=1e-12)
+        assert spec.reward_threshold == pytest.approx(
+            spec.max_episode_steps * info["optimal_reward"], rel=1e-12
+        )

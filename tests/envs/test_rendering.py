@@ -34,7 +34,8 @@ def test_the_text_names_every_position():
 
 
 @pytest.mark.parametrize(
-    ("satisfied", "words"), [(True, "| user satisfied"), (False, "| user not satisfied"), (None, "regret 5.68")]
+    ("satisfied", "words"),
+    [(True, "| user satisfied"), (False, "| user not satisfied"), (None, "regret 5.68")],
 )
 def test_the_text_says_whether_the_user_left_satisfied(satisfied, words):
     assert to_ansi(make_page(satisfied=satisfied)).splitlines()[0].endswith(words)
@@ -51,7 +52,13 @@ def test_all_pictures_of_an_environment_have_one_size(n_positions):
     pages = [
         ResultPage(title="PBMRank-v0", n_items=100, n_positions=n_positions),
         make_page(n_positions),
-        make_page(n_positions, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False),
+        make_page(
+            n_positions,
+            title="A title that goes on and on " * 9,
+            step=10**15,
+            regret=1e15,
+            satisfied=False,
+        ),
         make_page(n_positions, attraction=[k / n_positions for k in range(n_positions)]),
     ]
     pictures = [to_rgb(page) for page in pages]
@@ -67,7 +74,9 @@ def test_all_pictures_of_an_environment_have_one_size(n_positions):
 
 
 def test_nothing_is_drawn_over_the_margin():
-    page = make_page(30, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False)
+    page = make_page(
+        30, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False
+    )
     picture = to_rgb(page)
     margin = np.concatenate([picture[:, :14], picture[:, -14:]], axis=1)
     assert (margin == picture[0, 0]).all()
@@ -101,5 +110,7 @@ def test_modes():
     assert RENDER_MODES == ("ansi", "rgb_array")
     assert render(page, "ansi") == to_ansi(page)
     assert np.array_equal(render(page, "rgb_array"), to_rgb(page))
-    with pytest.raises(ValueError, match="unknown render mode 'human': choose one of ansi, rgb_array"):
+    with pytest.raises(
+        ValueError, match="unknown render mode 'human': choose one of ansi, rgb_array"
+    ):
         render(page, "human")

@@ -1,4 +1,6 @@
-"""The best list for users who scan from the top: against all lists, ties and edges included, and its speed."""
+"""The best list for users who scan from the top: against all lists, ties and edges included, and
+its speed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def value(ranking, gain, continuation, terminal):
 
 
 def draw(rng, shape, lowest):
-    """Numbers from ``lowest`` to 1: all different, or few distinct ones with the edges among them."""
+    """Numbers from ``lowest`` to 1: all different, or few distinct ones with the edges among
+    them.
+    """
     if rng.random() < 0.5:
         return rng.uniform(lowest, 1, shape)
     return rng.choice([lowest, 0.0, 0.25, 0.5, 1.0], shape)
@@ -47,7 +51,9 @@ def test_the_kernel_returns_the_value_of_its_list():
     rng = np.random.default_rng(1)
     gain, continuation = rng.random((2, 6))
     ranking = np.empty(4, np.int64)
-    found = scan(gain, continuation, 0.3, np.empty(6), np.empty(6, np.int64), np.empty((7, 5)), ranking)
+    found = scan(
+        gain, continuation, 0.3, np.empty(6), np.empty(6, np.int64), np.empty((7, 5)), ranking
+    )
     assert found == pytest.approx(value(ranking, gain, continuation, 0.3), rel=0, abs=1e-14)
     assert ranking.tolist() == best_scan(gain, continuation, 4, 0.3).tolist()
 
@@ -69,7 +75,9 @@ def test_many_items_are_sorted_as_by_numpy():
     gain[continuation == 1] = 0.5
     with np.errstate(divide="ignore"):
         ratio = gain / (1 - continuation)
-    assert best_scan(gain, continuation, 2000).tolist() == np.argsort(-ratio, kind="stable").tolist()
+    assert (
+        best_scan(gain, continuation, 2000).tolist() == np.argsort(-ratio, kind="stable").tolist()
+    )
 
 
 def test_the_most_clicks_of_a_thousand_items_are_found_at_once():
@@ -80,7 +88,9 @@ def test_the_most_clicks_of_a_thousand_items_are_found_at_once():
     best = model.optimal_ranking()
     assert time.perf_counter() - start < 0.1  # it takes about a millisecond
     assert model.expected_reward(best) >= model.expected_reward(np.argsort(-model.attraction)[:10])
-    for k, item in itertools.product(range(10), rng.choice(1000, 50, replace=False)):  # no exchange is better
+    for k, item in itertools.product(
+        range(10), rng.choice(1000, 50, replace=False)
+    ):  # no exchange is better
         other = best.copy()
         other[other == item] = best[k]
         other[k] = item

@@ -1,4 +1,6 @@
-"""The action space: what it contains, the law of its samples, its batched form, and the words of every refusal."""
+"""The action space: what it contains, the law of its samples, its batched form, and the words of
+every refusal.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FALSE_ALARM = 1e-6
 
 
 def assert_law(samples, law):
-    """A chi-square test of ``samples`` against ``law`` (list -> probability), which covers all that may be drawn."""
+    """A chi-square test of ``samples`` against ``law`` (list -> probability), which covers all that
+    may be drawn.
+    """
     counts = Counter(tuple(sample.tolist()) for sample in samples)
     assert set(counts) <= {ranking for ranking, p in law.items() if p > 0}
     expected = {ranking: p * len(samples) for ranking, p in law.items() if p > 0}
@@ -36,7 +40,9 @@ def assert_law(samples, law):
 
 
 def product_law(weights):
-    """The law proportional to the product of weights (K, L) over lists of distinct items, by enumeration."""
+    """The law proportional to the product of weights (K, L) over lists of distinct items, by
+    enumeration.
+    """
     n_positions, n_items = np.shape(weights)
     products = {
         ranking: math.prod(weights[k][item] for k, item in enumerate(ranking))
@@ -56,13 +62,21 @@ BAD_RANKINGS = {
     "too large": ([3, 10, 1, 7], ValueError, "position 1 shows item 10, but items are 0 to 9"),
     "negative": ([3, 1, 7, -1], ValueError, "position 3 shows item -1, but items are 0 to 9"),
     "duplicate before range": ([3, 3, 99, 0], ValueError, "position 1 shows item 3 again"),
-    "too short": ([3, 7, 1], ValueError, "a ranking has shape (4,), one item for each position; got shape (3,)"),
+    "too short": (
+        [3, 7, 1],
+        ValueError,
+        "a ranking has shape (4,), one item for each position; got shape (3,)",
+    ),
     "too long": ([0, 1, 2, 3, 4], ValueError, "got shape (5,)"),
     "empty": ([], ValueError, "got shape (0,)"),
     "matrix": ([[3, 7, 1, 0]], ValueError, "got shape (1, 4)"),
     "one number": (3, ValueError, "got shape ()"),
     "nothing": (None, ValueError, "got shape ()"),
-    "floats": ([3.0, 7.0, 1.0, 0.0], TypeError, "a ranking holds integers, the numbers of the items; got float64"),
+    "floats": (
+        [3.0, 7.0, 1.0, 0.0],
+        TypeError,
+        "a ranking holds integers, the numbers of the items; got float64",
+    ),
     "not a number": ([3, 7, 1, np.nan], TypeError, "got float64 in [3.0, 7.0, 1.0, nan]"),
     "booleans": ([True, False, True, False], TypeError, "got bool"),
     "texts": (["3", "7", "1", "0"], TypeError, "a ranking holds integers"),
@@ -106,14 +120,21 @@ def test_contains_is_the_definition(n_items, n_positions, ranking):
         with pytest.raises(ValueError, match="there are only n_items"):
             RankedList(n_items, n_positions)
         return
-    definition = len(ranking) == len(set(ranking)) == n_positions and all(0 <= item < n_items for item in ranking)
+    definition = len(ranking) == len(set(ranking)) == n_positions and all(
+        0 <= item < n_items for item in ranking
+    )
     assert RankedList(n_items, n_positions).contains(ranking) == definition
     assert BatchedRankedList(1, n_items, n_positions).contains([ranking]) == definition
 
 
 @pytest.mark.parametrize(
     ("n_items", "n_positions", "message"),
-    [(3, 4, "n_positions is 4"), (3, 0, "n_positions is 0"), (0, 0, "n_items is 0"), (-1, -1, "n_items is -1")],
+    [
+        (3, 4, "n_positions is 4"),
+        (3, 0, "n_positions is 0"),
+        (0, 0, "n_items is 0"),
+        (-1, -1, "n_items is -1"),
+    ],
 )
 def test_impossible_sizes_are_refused(n_items, n_positions, message):
     with pytest.raises(ValueError, match=message):
@@ -138,16 +159,24 @@ def test_samples_are_uniform(n_items, n_positions):
 
 def test_lehmer_codes_are_one_to_one_onto_lists():
     codes = np.array(list(itertools.product(range(5), range(4), range(3))))
-    assert sorted(map(tuple, decode_lehmer(codes).tolist())) == list(itertools.permutations(range(5), 3))
+    assert sorted(map(tuple, decode_lehmer(codes).tolist())) == list(
+        itertools.permutations(range(5), 3)
+    )
 
 
 MASKS = {
     "one for all positions": np.array([1, 0, 1, 1, 0], dtype=np.int8),
     "everything": (np.ones(5, dtype=np.int8),) * 3,
-    "a position with one item": tuple(np.array([[1, 1, 1, 1, 1], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=np.int8)),
+    "a position with one item": tuple(
+        np.array([[1, 1, 1, 1, 1], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=np.int8)
+    ),
     # Drawing position by position would be wrong here: items 0 and 1 must be left to the last two.
-    "overlapping": tuple(np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [1, 1, 0, 0, 0]], dtype=np.int8)),
-    "a single list": tuple(np.array([[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 1, 0, 0]], dtype=np.int8)),
+    "overlapping": tuple(
+        np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [1, 1, 0, 0, 0]], dtype=np.int8)
+    ),
+    "a single list": tuple(
+        np.array([[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 1, 0, 0]], dtype=np.int8)
+    ),
 }
 
 
@@ -161,7 +190,10 @@ def test_masked_samples_are_uniform_over_the_allowed_lists(mask):
 def test_probabilities_are_those_of_independent_positions_given_distinct_items():
     probability = np.array([[0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]])
     space = RankedList(4, 3, seed=4)
-    assert_law([space.sample(probability=tuple(probability)) for _ in range(1500)], product_law(probability))
+    assert_law(
+        [space.sample(probability=tuple(probability)) for _ in range(1500)],
+        product_law(probability),
+    )
     same = np.array([0.5, 0.25, 0.125, 0.125])
     assert_law([space.sample(probability=same) for _ in range(1500)], product_law([same] * 3))
 
@@ -184,14 +216,26 @@ BAD_MASKS = {
         {"mask": tuple(np.array([[0, 1, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=np.int8))},
         "positions [0, 2] allow only items [1] between them",
     ),
-    "too few": ({"mask": np.array([1, 0, 0, 1], dtype=np.int8)}, "3 positions, but only items [0, 3] allowed"),
+    "too few": (
+        {"mask": np.array([1, 0, 0, 1], dtype=np.int8)},
+        "3 positions, but only items [0, 3] allowed",
+    ),
     "wrong length": ({"mask": np.ones(5, dtype=np.int8)}, "mask must be 3 arrays of length 4"),
     "wrong number": ({"mask": (M[0], M[0])}, "mask must be 3 arrays of length 4"),
     "ragged": ({"mask": (M[0], M[0], M[0][:2])}, "mask must be 3 arrays of length 4"),
-    "not 0 or 1": ({"mask": (M[0], M[0], M[0] * 2)}, "mask of position 2 must hold only 0 and 1, got [2. 2. 2. 2.]"),
+    "not 0 or 1": (
+        {"mask": (M[0], M[0], M[0] * 2)},
+        "mask of position 2 must hold only 0 and 1, got [2. 2. 2. 2.]",
+    ),
     "sum": ({"probability": M / 3}, "probability of position 0 must be at least 0 and sum to 1"),
-    "negative": ({"probability": [1.5, -0.5, 0, 0]}, "probability of position 0 must be at least 0 and sum to 1"),
-    "nan": ({"probability": [np.nan, 1, 0, 0]}, "probability of position 0 must be at least 0 and sum to 1"),
+    "negative": (
+        {"probability": [1.5, -0.5, 0, 0]},
+        "probability of position 0 must be at least 0 and sum to 1",
+    ),
+    "nan": (
+        {"probability": [np.nan, 1, 0, 0]},
+        "probability of position 0 must be at least 0 and sum to 1",
+    ),
     "both": ({"mask": M, "probability": M / 4}, "only one of mask and probability can be given"),
 }
 
@@ -210,7 +254,8 @@ def test_too_many_positions_with_masks_of_their_own_are_refused():
     mask[:, 0] = np.arange(13) % 2
     mask[:, 1] = 1 - mask[:, 0]
     with pytest.raises(
-        ValueError, match="13 positions have a mask or probability of their own; exact sampling takes at most 12"
+        ValueError,
+        match="13 positions have a mask or probability of their own; exact sampling takes at most 12",
     ):
         RankedList(30, 13).sample(mask=tuple(mask))
 
@@ -218,7 +263,9 @@ def test_too_many_positions_with_masks_of_their_own_are_refused():
 # spaces ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", [RankedList(6, 3, seed=7), BatchedRankedList(4, 6, 3, seed=7)], ids=repr)
+@pytest.mark.parametrize(
+    "space", [RankedList(6, 3, seed=7), BatchedRankedList(4, 6, 3, seed=7)], ids=repr
+)
 def test_a_space_behaves_like_one_of_gymnasium(space):
     sample = space.sample()
     assert space.contains(sample)
@@ -278,7 +325,9 @@ def test_batched_masks_are_one_for_each_list():
 
 
 class RankingRecorder(gym.Env):
-    """The smallest environment with the action space; its observation says whether the action was valid."""
+    """The smallest environment with the action space; its observation says whether the action was
+    valid.
+    """
 
     observation_space = MultiBinary(1)
 

@@ -1,4 +1,6 @@
-"""The native vector environments: the law of the scalar ones, Gymnasium's conventions, time limits and autoreset."""
+"""The native vector environments: the law of the scalar ones, Gymnasium's conventions, time limits
+and autoreset.
+"""
 
 from __future__ import annotations
 
@@ -57,23 +59,36 @@ def test_each_stream_has_the_joint_law_of_its_list(env_id):
         for which in (0, 1):
             samples[which] += map(tuple, clicks[which::2].tolist())
     for ranking, drawn in zip(lists.tolist(), samples, strict=True):
-        assert_sampled_from(marginal(exact_law(model, ranking), lambda clicks, examined, left: clicks), drawn)
+        assert_sampled_from(
+            marginal(exact_law(model, ranking), lambda clicks, examined, left: clicks), drawn
+        )
 
 
 @by_id
 def test_streams_and_steps_are_independent(env_id):
     envs = make(env_id, num_envs=2)
-    law = marginal(exact_law(envs.unwrapped.model.epochs[0], [0, 1, 2]), lambda clicks, examined, left: any(clicks))
+    law = marginal(
+        exact_law(envs.unwrapped.model.epochs[0], [0, 1, 2]),
+        lambda clicks, examined, left: any(clicks),
+    )
     envs.reset(seed=0)
     any_click = [tuple(envs.step([[0, 1, 2]] * 2)[0].any(axis=1).tolist()) for _ in range(4000)]
     assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, any_click)
     first = [a for a, _ in any_click]
-    assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, list(zip(first[::2], first[1::2], strict=True)))
+    assert_sampled_from(
+        {(a, b): law[a] * law[b] for a in law for b in law},
+        list(zip(first[::2], first[1::2], strict=True)),
+    )
 
 
 @pytest.mark.parametrize(
     ("env_id", "reward", "cutoff"),
-    [(i, reward, m) for i in IDS for reward in ENVIRONMENTS[i].click_model.rewards for m in (None, 2)],
+    [
+        (i, reward, m)
+        for i in IDS
+        for reward in ENVIRONMENTS[i].click_model.rewards
+        for m in (None, 2)
+    ],
 )
 def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
     envs = make(env_id, reward=reward, cutoff=cutoff)
@@ -101,7 +116,9 @@ def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
             assert rewards.tolist() == counted.any(axis=1).tolist()
         else:
             assert np.all(rewards <= counted.any(axis=1))
-        for ranking, uniforms, drawn, paid in zip(actions, twin.random((B, K)), clicks, rewards, strict=True):
+        for ranking, uniforms, drawn, paid in zip(
+            actions, twin.random((B, K)), clicks, rewards, strict=True
+        ):
             same, examined = np.empty((2, K), np.int8)
             left = model.sample_kernel(model.parameters, ranking, uniforms, same, examined)
             assert same.tolist() == drawn.tolist()
@@ -114,13 +131,25 @@ def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
 
 @by_id
 @by_reset_mode
-def test_steps_and_infos_have_the_structure_of_gymnasiums_own_vector_environment(env_id, reset_mode):
+def test_steps_and_infos_have_the_structure_of_gymnasiums_own_vector_environment(
+    env_id, reset_mode
+):
     native = make(env_id, max_episode_steps=2, autoreset_mode=reset_mode)
-    sync = make(env_id, max_episode_steps=2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": reset_mode})
+    sync = make(
+        env_id,
+        max_episode_steps=2,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": reset_mode},
+    )
     assert isinstance(native, ClickVectorEnv)
     assert isinstance(sync, SyncVectorEnv)
     assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is reset_mode
-    for space in ("single_action_space", "single_observation_space", "action_space", "observation_space"):
+    for space in (
+        "single_action_space",
+        "single_observation_space",
+        "action_space",
+        "observation_space",
+    ):
         assert getattr(native, space) == getattr(sync, space)
     (mine, my_infos), (its, its_infos) = native.reset(seed=0), sync.reset(seed=0)
     assert mine in native.observation_space
@@ -131,18 +160,30 @@ def test_steps_and_infos_have_the_structure_of_gymnasiums_own_vector_environment
         assert actions in native.action_space
         mine, its = native.step(actions), sync.step(actions)
         assert mine[0] in native.observation_space
-        assert [(part.shape, part.dtype) for part in mine[:4]] == [(part.shape, part.dtype) for part in its[:4]]
+        assert [(part.shape, part.dtype) for part in mine[:4]] == [
+            (part.shape, part.dtype) for part in its[:4]
+        ]
         for part in (2, 3):
             np.testing.assert_array_equal(mine[part], its[part], err_msg=f"step {step}")
         assert structure(mine[4]) == structure(its[4]), f"step {step}"
-        for name in mine[4].keys() & {"expected_reward", "regret", "optimal_reward", "optimal_ranking"}:
+        for name in mine[4].keys() & {
+            "expected_reward",
+            "regret",
+            "optimal_reward",
+            "optimal_ranking",
+        }:
             np.testing.assert_array_equal(mine[4][name], its[4][name])
 
 
 def test_the_reset_mode_is_declared_and_next_step_by_default():
     assert make("CMRank-v0").metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    assert make("CMRank-v0", autoreset_mode="SameStep").metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    assert ClickVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP, "one environment changed them all"
+    assert (
+        make("CMRank-v0", autoreset_mode="SameStep").metadata["autoreset_mode"]
+        is AutoresetMode.SAME_STEP
+    )
+    assert ClickVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP, (
+        "one environment changed them all"
+    )
 
 
 def test_next_step_resets_in_a_step_of_its_own():
@@ -208,24 +249,55 @@ def test_a_seed_fixes_all_streams_and_arrays_are_fresh(env_id):
     np.testing.assert_array_equal([step[0] for step in first], kept)
     assert not np.array_equal([step[0] for step in stream(envs, 6)], kept)
     envs.reset(seed=0)
-    assert not np.isin(envs.unwrapped.np_random.random(1000), np.random.default_rng(0).random(10_000)).any()
+    assert not np.isin(
+        envs.unwrapped.np_random.random(1000), np.random.default_rng(0).random(10_000)
+    ).any()
 
 
 # refusals ----------------------------------------------------------
 
 BAD_ACTIONS = {
-    "duplicate": ([[0, 1, 2], [3, 1, 3], [0, 0, 0]], ValueError, "environment 1: ", "position 2 shows item 3 again"),
-    "too large": ([[0, 1, 2], [0, 1, 2], [0, 5, 2]], ValueError, "environment 2: ", "position 1 shows item 5"),
-    "negative": ([[-1, 1, 2], [0, 1, 2], [0, 1, 2]], ValueError, "environment 0: ", "position 0 shows item -1"),
-    "one list": ([0, 1, 2], ValueError, "", "actions have shape (3,); expected (num_envs, n_positions) = (3, 3)"),
+    "duplicate": (
+        [[0, 1, 2], [3, 1, 3], [0, 0, 0]],
+        ValueError,
+        "environment 1: ",
+        "position 2 shows item 3 again",
+    ),
+    "too large": (
+        [[0, 1, 2], [0, 1, 2], [0, 5, 2]],
+        ValueError,
+        "environment 2: ",
+        "position 1 shows item 5",
+    ),
+    "negative": (
+        [[-1, 1, 2], [0, 1, 2], [0, 1, 2]],
+        ValueError,
+        "environment 0: ",
+        "position 0 shows item -1",
+    ),
+    "one list": (
+        [0, 1, 2],
+        ValueError,
+        "",
+        "actions have shape (3,); expected (num_envs, n_positions) = (3, 3)",
+    ),
     "too few": ([[0, 1, 2]], ValueError, "", "actions have shape (1, 3)"),
-    "floats": ([[0.0, 1.0, 2.0]] * 3, TypeError, "", "actions have dtype float64; expected integer item ids"),
+    "floats": (
+        [[0.0, 1.0, 2.0]] * 3,
+        TypeError,
+        "",
+        "actions have dtype float64; expected integer item ids",
+    ),
 }
 
 
 @by_id
-@pytest.mark.parametrize(("actions", "error", "where", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
-def test_a_bad_action_names_the_environment_and_the_position_and_leaves_no_trace(env_id, actions, error, where, message):
+@pytest.mark.parametrize(
+    ("actions", "error", "where", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS
+)
+def test_a_bad_action_names_the_environment_and_the_position_and_leaves_no_trace(
+    env_id, actions, error, where, message
+):
     envs = make(env_id, render_mode="ansi")
     envs.reset(seed=0)
     envs.step([[0, 1, 2]] * B)
@@ -238,8 +310,14 @@ def test_a_bad_action_names_the_environment_and_the_position_and_leaves_no_trace
 
 WRONG = {
     "num_envs": ({"num_envs": 0}, "num_envs is 0; expected a positive integer"),
-    "max_episode_steps": ({"max_episode_steps": 0}, "max_episode_steps is 0; expected a positive integer"),
-    "disabled reset": ({"autoreset_mode": AutoresetMode.DISABLED}, "autoreset_mode must be NEXT_STEP or SAME_STEP"),
+    "max_episode_steps": (
+        {"max_episode_steps": 0},
+        "max_episode_steps is 0; expected a positive integer",
+    ),
+    "disabled reset": (
+        {"autoreset_mode": AutoresetMode.DISABLED},
+        "autoreset_mode must be NEXT_STEP or SAME_STEP",
+    ),
     "unknown reset": ({"autoreset_mode": "never"}, "never"),
 }
 
@@ -258,9 +336,13 @@ def test_every_stream_has_its_page():
     envs.reset(seed=0)
     assert all("no session yet" in page for page in envs.render())
     clicks, *_ = envs.step([[0, 1, 2], [2, 1, 0], [4, 3, 2]])
-    for page, row, shown in zip(envs.render(), clicks, [[0, 1, 2], [2, 1, 0], [4, 3, 2]], strict=True):
+    for page, row, shown in zip(
+        envs.render(), clicks, [[0, 1, 2], [2, 1, 0], [4, 3, 2]], strict=True
+    ):
         lines = page.splitlines()[1:]
-        assert [f"item {item}" in line for item, line in zip(shown, lines, strict=True)] == [True] * K
+        assert [f"item {item}" in line for item, line in zip(shown, lines, strict=True)] == [
+            True
+        ] * K
         assert ["clicked" in line for line in lines] == row.astype(bool).tolist()
     pictures = make("PBMRank-v0", render_mode="rgb_array")
     pictures.reset(seed=0)
@@ -289,14 +371,18 @@ def test_regret_is_recorded_session_by_session_up_to_the_last_checkpoint(env_id,
     assert len(sessions) > 20
     totals = np.cumsum(sessions, axis=0)[np.array(checkpoints) - 1]
     assert envs.meter.steps.tolist() == checkpoints
-    np.testing.assert_array_equal(np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1), totals)
+    np.testing.assert_array_equal(
+        np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1), totals
+    )
     assert envs.meter.step == 20
 
 
 @by_reset_mode
 def test_regret_is_recorded_of_streams_with_features(reset_mode):
     envs = clickgym.RecordVectorRegret(
-        gym.make_vec("ContextualCMRank-v0", num_envs=B, autoreset_mode=reset_mode, max_episode_steps=2)
+        gym.make_vec(
+            "ContextualCMRank-v0", num_envs=B, autoreset_mode=reset_mode, max_episode_steps=2
+        )
     )
     envs.reset(seed=0)
     regret, clicks = 0.0, 0
@@ -304,7 +390,9 @@ def test_regret_is_recorded_of_streams_with_features(reset_mode):
         observations, _, _, truncations, infos = envs.step(envs.action_space.sample())
         regret += infos.get("final_info", infos)["regret"].sum()
         clicks += (
-            sum(final["clicks"].sum() for final in infos["final_obs"]) if "final_obs" in infos else observations["clicks"].sum()
+            sum(final["clicks"].sum() for final in infos["final_obs"])
+            if "final_obs" in infos
+            else observations["clicks"].sum()
         )
     assert truncations.all()
     assert envs.meter.step == 2 * B
@@ -321,4 +409,8 @@ def test_a_single_stream_is_the_environment_of_one_session_at_a_time():
         ranking = rng.permutation(10)[:5]
         _, reward, _, _, info = one.step(ranking)
         _, rewards, _, _, infos = many.step(ranking[None])
-        assert (reward, info["regret"], info["optimal_reward"]) == (rewards[0], infos["regret"][0], infos["optimal_reward"][0])
+        assert (reward, info["regret"], info["optimal_reward"]) == (
+            rewards[0],
+            infos["regret"][0],
+            infos["optimal_reward"][0],
+        )

@@ -1,8 +1,10 @@
-"""The agents once more, slowly and in plain Python from the papers' pseudo-code: what the compiled kernels are tested against.
+"""The agents once more, slowly and in plain Python from the papers' pseudo-code: what the compiled
+kernels are tested against.
 
-A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm allows that list in its
-state, and learns from the clicks; so an agent can be followed session by session whatever its random choices. `reference_of`
-makes the one of any published agent. Another kind is `KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
+A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm
+allows that list in its state, and learns from the clicks; so an agent can be followed session by
+session whatever its random choices. `reference_of` makes the one of any published agent. Another
+kind is `KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
 
 Also here: one small click model and one agent of each kind, which the test modules share.
 """
@@ -70,12 +72,18 @@ MODELS: dict[str, ClickModel] = {
     "CM": CascadeModel([0.2, 0.7, 0.1, 0.5, 0.3], n_positions=3),
     "PBM": PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
     "DCM": DependentClickModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.6, 0.3, 0.8]),
-    "UBM": UserBrowsingModel([0.2, 0.7, 0.1, 0.5, 0.3], [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
-    "DBN": DynamicBayesianModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
+    "UBM": UserBrowsingModel(
+        [0.2, 0.7, 0.1, 0.5, 0.3], [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]
+    ),
+    "DBN": DynamicBayesianModel(
+        [0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3
+    ),
     "CCM": ClickChainModel([0.2, 0.7, 0.1, 0.5, 0.3], 0.9, 0.8, 0.3, n_positions=3),
     "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
 }
-"""One small model of every class, none of them with its items in order; of a class that is not named here, a random one."""
+"""One small model of every class, none of them with its items in order; of a class that is not
+named here, a random one.
+"""
 for _short, _class in CLICK_MODELS.items():
     if _class in STORIES:
         MODELS.setdefault(_short, make_model(_class, 5, 3, np.random.default_rng(0).random))
@@ -87,7 +95,9 @@ each_model = pytest.mark.parametrize(
         for kind, model in MODELS.items()
     ],
 )
-"""An agent knows users by their clicks alone: the kinds that click once, and several times, stand for the others."""
+"""An agent knows users by their clicks alone: the kinds that click once, and several times, stand
+for the others.
+"""
 
 RANDOMISED = tuple(name for name in AGENTS if name not in ("Fixed", "Oracle"))
 
@@ -108,26 +118,34 @@ def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> 
         arguments["ranking"] = best if name == "Oracle" else best[::-1]
     if "examination" in accepted:
         known = isinstance(model, PositionBasedModel)
-        arguments["examination"] = model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
+        arguments["examination"] = (
+            model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
+        )
     return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
 
 
 # ----------------------------------------------------------------------------------------------------- their references
 
 
-def _bubble(L: int, K: int, initial: Any, delta: float | None, horizon: int | None, base: list[int]) -> BubbleRankReference:
+def _bubble(
+    L: int, K: int, initial: Any, delta: float | None, horizon: int | None, base: list[int]
+) -> BubbleRankReference:
     log_delta = 4 * math.log(horizon or 2) if delta is None else -math.log(delta)
     return BubbleRankReference(base, K, log_delta, doubling=delta is None and horizon is None)
 
 
-def _discounted(L: int, K: int, gamma: float | None, epsilon: float, horizon: int | None, feedback: str) -> DiscountedReference:
+def _discounted(
+    L: int, K: int, gamma: float | None, epsilon: float, horizon: int | None, feedback: str
+) -> DiscountedReference:
     def gamma_at(t: int) -> float:
         return 1 - 0.25 / math.sqrt(horizon or doubled(t)) if gamma is None else gamma
 
     return DiscountedReference(L, K, gamma_at, epsilon, feedback)
 
 
-def _window(L: int, K: int, tau: int | None, epsilon: float, horizon: int | None, feedback: str) -> WindowReference:
+def _window(
+    L: int, K: int, tau: int | None, epsilon: float, horizon: int | None, feedback: str
+) -> WindowReference:
     def tau_at(t: int) -> int:
         n = horizon or doubled(t)
         return max(math.ceil(2 * math.sqrt(n * math.log(n))), 1) if tau is None else tau
@@ -140,10 +158,14 @@ def _restarting(L: int, K: int, kind: str, n_vertices: int, **given: Any) -> GLR
 
 
 def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
-    def of(L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None) -> LinUCBReference:
+    def of(
+        L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None
+    ) -> LinUCBReference:
         weights = np.ones((K, K)) if examination is None else np.asarray(examination)
         weights = np.tile(weights[:, None], K) if weights.ndim == 1 else weights
-        return LinUCBReference(L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha)
+        return LinUCBReference(
+            L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha
+        )
 
     return of
 
@@ -184,7 +206,9 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 
 
 def plain(state: Any) -> dict[str, Any]:
-    """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what is filled."""
+    """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what
+    is filled.
+    """
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
         filled = arrays["n_leaders"][0]
@@ -227,7 +251,9 @@ def follow(
         features = rng.random((agent.n_items, n_features)) - 0.3
         observation = {"features": features} if n_features else None
         ranking = agent.rank(observation)
-        assert reference.allows(ranking.tolist(), agent.state, features), f"session {session + 1}: {ranking}"
+        assert reference.allows(ranking.tolist(), agent.state, features), (
+            f"session {session + 1}: {ranking}"
+        )
         users = model(session) if callable(model) else model
         clicks = users.sample(ranking, rng)
         agent.update(observation, ranking, clicks)

@@ -26,13 +26,18 @@ def bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def upper_bound(p: float, bound: float) -> float:
-    """The largest q ≥ p with KL(p, q) ≤ bound, by Newton's method from above (KL is convex); at p of 0 or 1 by bisection."""
+    """The largest q ≥ p with KL(p, q) ≤ bound, by Newton's method from above (KL is convex); at p
+    of 0 or 1 by bisection.
+    """
     if p in (0.0, 1.0):
         return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
     entropy = -p * math.log(p) - (1 - p) * math.log1p(-p)
     q = min(p + math.sqrt(bound / 2), 1 - 2**-53)  # KL(p, q) is at least 2 (q - p)²
     for _ in range(100):  # beside tiny numbers rounding leaves an excess for ever
-        if q <= p or (excess := -entropy - p * math.log(q) - (1 - p) * math.log(1 - q) - bound) <= 0:
+        if (
+            q <= p
+            or (excess := -entropy - p * math.log(q) - (1 - p) * math.log(1 - q) - bound) <= 0
+        ):
             break
         lower = q - excess * q * (1 - q) / (q - p)
         if not p < lower < q:
@@ -68,5 +73,9 @@ def exact_upper_bound(p: float, bound: float) -> Decimal:
         low, high = exact_p, one
         for _ in range(140):
             middle = (low + high) / 2
-            low, high = (middle, high) if middle == 0 or divergence(middle) <= Decimal(bound) else (low, middle)
+            low, high = (
+                (middle, high)
+                if middle == 0 or divergence(middle) <= Decimal(bound)
+                else (low, middle)
+            )
         return low

@@ -38,14 +38,18 @@ class BatchRankReference(Remembering):
         return math.ceil(16 * (2.0**-stage) ** -2 * self.log_horizon)
 
     def batches(self) -> list[tuple[int, int, int, frozenset[int]]]:
-        """First position (from 0), number of positions, stage and items of the active batches, top to bottom."""
+        """First position (from 0), number of positions, stage and items of the active batches, top
+        to bottom.
+        """
         found = []
         for b in self.active:
             (top, bottom), stage = self.positions[b], self.stage[b]
             found.append((top - 1, bottom - top + 1, stage, frozenset(self.remaining[b, stage])))
         return sorted(found)
 
-    def _items(self, b: int, count: Counter[tuple[int, int, int]]) -> tuple[int, set[int], dict[int, int], int]:
+    def _items(
+        self, b: int, count: Counter[tuple[int, int, int]]
+    ) -> tuple[int, set[int], dict[int, int], int]:
         stage = self.stage[b]
         items = self.remaining[b, stage]
         counts = {d: count[b, stage, d] for d in items}
@@ -57,7 +61,10 @@ class BatchRankReference(Remembering):
             top, bottom = self.positions[b]
             stage, items, counts, n_min = self._items(b, self.displays)
             shown = ranking[top - 1 : bottom]
-            if not set(shown) <= items or sorted(counts[d] for d in shown) != sorted(counts.values())[: len(shown)]:
+            if (
+                not set(shown) <= items
+                or sorted(counts[d] for d in shown) != sorted(counts.values())[: len(shown)]
+            ):
                 return None
             for k, d in enumerate(shown, top - 1):
                 memory.append((k, b, stage, counts[d] > n_min))
@@ -70,7 +77,12 @@ class BatchRankReference(Remembering):
         for k, b, stage, is_filler in memory:
             d = arrived.ranking[k]
             is_present = b in self.active and self.stage[b] == stage
-            if d in samples and is_present and not is_filler and self.count[b, stage, d] < self.length(stage):
+            if (
+                d in samples
+                and is_present
+                and not is_filler
+                and self.count[b, stage, d] < self.length(stage)
+            ):
                 self.count[b, stage, d] += 1
                 self.clicked[b, stage, d] += samples[d]
         for b in list(self.active):
@@ -78,7 +90,11 @@ class BatchRankReference(Remembering):
 
     def replace(self, item: int) -> None:
         self.b_max += 1
-        self.active, self.positions[self.b_max], self.stage[self.b_max] = [self.b_max], (1, self.n_positions), 0
+        self.active, self.positions[self.b_max], self.stage[self.b_max] = (
+            [self.b_max],
+            (1, self.n_positions),
+            0,
+        )
         self.remaining[self.b_max, 0] = set(range(self.n_items))
 
     def _update_batch(self, b: int) -> None:
@@ -90,7 +106,10 @@ class BatchRankReference(Remembering):
         upper, lower = {}, {}
         for d in items:
             estimate = self.clicked[b, stage, d] / n
-            upper[d], lower[d] = upper_bound(estimate, self.delta / n), lower_bound(estimate, self.delta / n)
+            upper[d], lower[d] = (
+                upper_bound(estimate, self.delta / n),
+                lower_bound(estimate, self.delta / n),
+            )
         d_ = sorted(items, key=lambda d: -lower[d])
         s = 0
         for k in range(1, length):
@@ -123,7 +142,8 @@ class BatchRankReference(Remembering):
         for b in self.active:
             stage, items, counts, _ = self._items(b, self.count)
             if len(items) > 1 and any(
-                state.observed[d] != counts[d] or state.clicks[d] != self.clicked[b, stage, d] for d in items
+                state.observed[d] != counts[d] or state.clicks[d] != self.clicked[b, stage, d]
+                for d in items
             ):
                 return False
         return True
@@ -133,7 +153,9 @@ class BatchRankReference(Remembering):
 
 
 class TopRankReference(Remembering):
-    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items that were in one block of the display."""
+    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items that were in one block of
+    the display.
+    """
 
     def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
         super().__init__(n_items, n_positions)
@@ -164,7 +186,9 @@ class TopRankReference(Remembering):
             self.s[i, j] += difference
             self.n[i, j] += abs(difference)
             n = self.n[i, j]
-            if n > 0 and self.s[i, j] >= math.sqrt(2 * n * math.log(self.c * math.sqrt(n) / self.delta)):
+            if n > 0 and self.s[i, j] >= math.sqrt(
+                2 * n * math.log(self.c * math.sqrt(n) / self.delta)
+            ):
                 self.better.add((i, j))
 
     def replace(self, item: int) -> None:
@@ -175,7 +199,10 @@ class TopRankReference(Remembering):
     def agrees(self, state: Any) -> bool:
         """Relation, blocks, S and N."""
         relation = {(int(i), int(j)) for i, j in np.argwhere(state.beats)}
-        blocks = [set(state.order[state.start[b] : state.start[b + 1]].tolist()) for b in range(state.n_blocks[0])]
+        blocks = [
+            set(state.order[state.start[b] : state.start[b + 1]].tolist())
+            for b in range(state.n_blocks[0])
+        ]
         return (
             relation == self.better
             and blocks == self.blocks()
@@ -193,7 +220,9 @@ class BubbleRankReference(Remembering):
     Late clicks count for pairs that were not decided since.
     """
 
-    def __init__(self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False) -> None:
+    def __init__(
+        self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False
+    ) -> None:
         super().__init__(len(base), n_positions)
         self.initial, self.base = list(base), list(base)
         self.log_delta, self.doubling, self.estimate = log_delta, doubling, 2
@@ -213,8 +242,14 @@ class BubbleRankReference(Remembering):
         return [(k, below) for k, below in pairs if not self.better(self.base[k], self.base[below])]
 
     def is_challenged(self) -> bool:
-        """Whether the last position stands in no pair of this session's parity, and somebody may challenge it."""
-        in_pair = {k for first in range(1 - self.t % 2, self.n_positions - 1, 2) for k in (first, first + 1)}
+        """Whether the last position stands in no pair of this session's parity, and somebody may
+        challenge it.
+        """
+        in_pair = {
+            k
+            for first in range(1 - self.t % 2, self.n_positions - 1, 2)
+            for k in (first, first + 1)
+        }
         return self.n_positions - 1 not in in_pair and len(self.eligible()) > 0
 
     def eligible(self) -> list[int]:
@@ -227,7 +262,9 @@ class BubbleRankReference(Remembering):
             self.log_delta = 4 * math.log(self.estimate)
             self.base = self.initial.copy()
         challenger = None if state.rivals[1] < 0 else int(state.rivals[1])
-        if (challenger is not None) != self.is_challenged() or (challenger is not None and challenger not in self.eligible()):
+        if (challenger is not None) != self.is_challenged() or (
+            challenger is not None and challenger not in self.eligible()
+        ):
             return None
         expected = self.base[: self.n_positions]
         for k, below in self.pairs():
@@ -247,7 +284,9 @@ class BubbleRankReference(Remembering):
         pairs, challenger, age = memory
         samples = arrived.samples()
         for i, j, was_decided in pairs:
-            hidden = [item for item in (i, j) if item not in arrived.ranking]  # of the challenger and who was challenged
+            hidden = [
+                item for item in (i, j) if item not in arrived.ranking
+            ]  # of the challenger and who was challenged
             shown = {i, j} - set(hidden)
             if not shown <= set(samples) or any(age[item] != self.age[item] for item in hidden):
                 continue
@@ -279,5 +318,8 @@ class BubbleRankReference(Remembering):
 
     def holds(self) -> dict[str, Any]:
         items = range(self.n_items)
-        tables = {name: [[plain[i, j] for j in items] for i in items] for name, plain in (("s", self.s), ("n", self.n))}
+        tables = {
+            name: [[plain[i, j] for j in items] for i in items]
+            for name, plain in (("s", self.s), ("n", self.n))
+        }
         return tables | {"base": self.base, "t": [self.t - 1]}

@@ -1,4 +1,6 @@
-"""Cascade agents that start again when a test finds a change: GLR-CascadeUCB and GLR-CascadeKLUCB."""
+"""Cascade agents that start again when a test finds a change: GLR-CascadeUCB and
+GLR-CascadeKLUCB.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ def _kl(p: np.ndarray, q: float) -> np.ndarray:
 
 
 class GLRReference(LateCascade):
-    """The cascade agent's index by the sessions since the last restart, forced exploration, and a full scan of all splits.
+    """The cascade agent's index by the sessions since the last restart, forced exploration, and a
+    full scan of all splits.
 
-    The order of the items to explore is drawn once and not told: it is seen from the lists that show them, and must stay.
-    An exploration of 0 is none. An item that cannot be shown loses its turn. Clicks are observed as they come.
+    The order of the items to explore is drawn once and not told: it is seen from the lists that
+    show them, and must stay. An exploration of 0 is none. An item that cannot be shown loses its
+    turn. Clicks are observed as they come.
 
     Args:
         kind: ``"UCB1"`` or ``"KL"``.
@@ -48,7 +52,11 @@ class GLRReference(LateCascade):
     ) -> None:
         super().__init__(n_items, n_positions, kind, feedback)
         self.log_delta = -math.log(horizon) if delta is None else math.log(delta)
-        self.p = min(1.0, math.sqrt(n_segments * n_items * math.log(horizon) / horizon)) if exploration is None else exploration
+        self.p = (
+            min(1.0, math.sqrt(n_segments * n_items * math.log(horizon) / horizon))
+            if exploration is None
+            else exploration
+        )
         self.observations: list[list[int]] = [[] for _ in range(n_items)]
         self.u = self.finished = 0
         self.restarts: list[int] = []
@@ -80,7 +88,8 @@ class GLRReference(LateCascade):
         best = sorted((index[item] for item in self.available), reverse=True)
         best.remove(index[top])
         return Reference.allows(self, ranking) and all(
-            is_close(index[item], x) for item, x in zip(ranking[1:], best[: self.n_positions - 1], strict=True)
+            is_close(index[item], x)
+            for item, x in zip(ranking[1:], best[: self.n_positions - 1], strict=True)
         )
 
     def threshold(self, n: int) -> float:
@@ -96,7 +105,9 @@ class GLRReference(LateCascade):
         self.u += 1
         return super().make_display()
 
-    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+    def count(
+        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
+    ) -> None:
         if not self.restarts or number > self.restarts[-1]:  # else its display was made before
             self.observe([(ranking[k], clicks[k]) for k in positions])
 

@@ -1,4 +1,6 @@
-"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. Their laws are tested elsewhere."""
+"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. Their laws
+are tested elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ from .reference import Clicks, Reference, Remembering, is_close
 
 
 class Sampled(IndexReference):
-    """Base of the Thompson samplers: the list shows the largest draws, the k-th largest at the k-th place."""
+    """Base of the Thompson samplers: the list shows the largest draws, the k-th largest at the k-th
+    place.
+    """
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         draws = drawn.draws.tolist()
         by_merit = [draws[ranking[place]] for place in self.places()]
         rest = [draws[item] for item in range(self.n_items) if item not in ranking]
-        in_order = all(a >= b for a, b in zip(by_merit, [*by_merit[1:], max(rest, default=0.0)], strict=True))
-        return Reference.allows(self, ranking) and in_order and all(0 <= draw <= 1 for draw in draws)
+        in_order = all(
+            a >= b for a, b in zip(by_merit, [*by_merit[1:], max(rest, default=0.0)], strict=True)
+        )
+        return (
+            Reference.allows(self, ranking) and in_order and all(0 <= draw <= 1 for draw in draws)
+        )
 
 
 class CascadeTSReference(Sampled, CascadeReference):
@@ -44,14 +52,19 @@ class BCMPTSReference(Sampled, PositionReference):
     """BC-MPTS: Beta(1 + S, 1 + max(0, Ñ - S))."""
 
     def holds(self) -> dict[str, Any]:
-        return {"clicks": self.clicks, "weight": [self.weight(item) for item in range(self.n_items)]}
+        return {
+            "clicks": self.clicks,
+            "weight": [self.weight(item) for item in range(self.n_items)],
+        }
 
 
 # ------------------------------------------------------------------------------------------------------ ranked bandits
 
 
 class RankedReference(Remembering):
-    """Radlinski et al. 2008, Algorithm 2: the choice of each position's bandit, unless it already stands above."""
+    """Radlinski et al. 2008, Algorithm 2: the choice of each position's bandit, unless it already
+    stands above.
+    """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         super().__init__(n_items, n_positions)
@@ -60,7 +73,10 @@ class RankedReference(Remembering):
 
     def may_choose(self, k: int, item: int, available: set[int]) -> bool:
         """Whether the bandit of position k may choose the item."""
-        index = {i: self.index(self.rewards[k][i], n) if (n := self.pulls[k][i]) else math.inf for i in available}
+        index = {
+            i: self.index(self.rewards[k][i], n) if (n := self.pulls[k][i]) else math.inf
+            for i in available
+        }
         return is_close(index[item], max(index.values()))
 
     def index(self, rewards: int, pulls: int) -> float:
@@ -69,7 +85,9 @@ class RankedReference(Remembering):
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         choice = state.choice.tolist()
         allowed = set(ranking) <= available and all(
-            (ranking[k] == item) == (item not in ranking[:k]) and item in available and self.may_choose(k, item, available)
+            (ranking[k] == item) == (item not in ranking[:k])
+            and item in available
+            and self.may_choose(k, item, available)
             for k, item in enumerate(choice)
         )
         self.t += 1
@@ -106,11 +124,15 @@ class RankedKLUCBReference(RankedReference):
 
 
 class RankedExp3Reference(RankedReference):
-    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice, by the display's p; weights as logarithms."""
+    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice, by the display's
+    p; weights as logarithms.
+    """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int, gamma: float | None) -> None:
         super().__init__(n_items, n_positions)
-        default = min(1.0, math.sqrt(n_items * math.log(max(n_items, 2)) / ((math.e - 1) * horizon)))
+        default = min(
+            1.0, math.sqrt(n_items * math.log(max(n_items, 2)) / ((math.e - 1) * horizon))
+        )
         self.gamma = default if gamma is None else gamma
         self.log_weight = np.zeros((n_positions, n_items))
 
@@ -130,7 +152,9 @@ class RankedExp3Reference(RankedReference):
 
     def replace(self, item: int) -> None:
         largest = self.log_weight.max(axis=1)
-        self.log_weight[:, item] = largest + np.log(np.exp(self.log_weight - largest[:, None]).mean(axis=1))
+        self.log_weight[:, item] = largest + np.log(
+            np.exp(self.log_weight - largest[:, None]).mean(axis=1)
+        )
 
     def agrees(self, state: Any) -> bool:
         shares = state.weight / state.total[:, None]

@@ -11,7 +11,9 @@ from .reference import Numbered, Reference, examined_positions, is_close
 
 
 class IndexReference(Reference):
-    """Base of the references that rank by an index per item, in decreasing order; equal indices may come in any order."""
+    """Base of the references that rank by an index per item, in decreasing order; equal indices may
+    come in any order.
+    """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         super().__init__(n_items, n_positions)
@@ -23,7 +25,9 @@ class IndexReference(Reference):
 
     def indices(self) -> list[float]:
         """Those of all items; what was never seen comes first."""
-        return [math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)]
+        return [
+            math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)
+        ]
 
     def places(self) -> list[int]:
         """The positions in the order in which the best, second best, ... item is put."""
@@ -98,9 +102,13 @@ class CascadeReference(IndexReference):
 
 
 class DCMReference(CascadeReference):
-    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the k-th largest index where sessions end k-th most."""
+    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the k-th largest index where sessions end k-th
+    most.
+    """
 
-    def __init__(self, n_items: int, n_positions: int, position_order: Sequence[int] | None) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, position_order: Sequence[int] | None
+    ) -> None:
         super().__init__(n_items, n_positions, "KL", "last_click")
         self.order = list(range(n_positions)) if position_order is None else list(position_order)
 
@@ -114,7 +122,9 @@ def doubled(t: int) -> int:
 
 
 class LateCascade(Numbered, CascadeReference):
-    """Of the list that was shown, down to the last click (or the first) with void ones, the entries that are not void."""
+    """Of the list that was shown, down to the last click (or the first) with void ones, the entries
+    that are not void.
+    """
 
     def examined(self, clicks: Sequence[int]) -> range:
         return examined_positions(clicks, self.feedback)
@@ -128,16 +138,26 @@ class WithIndices(LateCascade):
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
-        return super().allows(ranking, drawn) and all(is_close(drawn.indices[item], index[item]) for item in self.available)
+        return super().allows(ranking, drawn) and all(
+            is_close(drawn.indices[item], index[item]) for item in self.available
+        )
 
 
 class DiscountedReference(WithIndices):
-    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by γ at every step.
+    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by
+    γ at every step.
 
     Late clicks have faded since their display.
     """
 
-    def __init__(self, n_items: int, n_positions: int, gamma: Callable[[int], float], epsilon: float, feedback: str) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        gamma: Callable[[int], float],
+        epsilon: float,
+        feedback: str,
+    ) -> None:
         super().__init__(n_items, n_positions, "discounted", feedback)
         self.gamma, self.epsilon = gamma, epsilon
         self.gammas: list[float] = []  # of the displays
@@ -145,8 +165,12 @@ class DiscountedReference(WithIndices):
     def index(self, item: int) -> float:
         gamma, t = self.gamma(self.t), self.t
         # N_t(γ) = 1 + γ + ... + γ^{t-1}; the quotient loses digits where γ is next to 1.
-        log_time = math.log(math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma))
-        return self.clicks[item] / self.seen[item] + 2 * math.sqrt(self.epsilon * log_time) / math.sqrt(self.seen[item])
+        log_time = math.log(
+            math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma)
+        )
+        return self.clicks[item] / self.seen[item] + 2 * math.sqrt(
+            self.epsilon * log_time
+        ) / math.sqrt(self.seen[item])
 
     def make_display(self) -> int:
         number = super().make_display()
@@ -155,14 +179,18 @@ class DiscountedReference(WithIndices):
         self.seen = [self.gammas[-1] * n for n in self.seen]
         return number
 
-    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+    def count(
+        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
+    ) -> None:
         weight = math.prod(self.gammas[number:])
         for k in positions:
             self.seen[ranking[k]] += weight
             self.clicks[ranking[k]] += weight * clicks[k]
 
     def agrees(self, state: Any) -> bool:
-        """Counts are stored over `scale`; what fades out of the range of floats has no digits left to compare."""
+        """Counts are stored over `scale`; what fades out of the range of floats has no digits left
+        to compare.
+        """
         pairs = ((state.examined, self.seen), (state.clicks, self.clicks))
         return all(
             abs(have * state.scale[0] - want) <= max(1e-9 * want, 1e-290)
@@ -172,17 +200,30 @@ class DiscountedReference(WithIndices):
 
 
 class WindowReference(WithIndices):
-    """CascadeSWUCB: eq. 7 and 8, examined items throughout; sums are taken anew from the last τ displays in every session."""
+    """CascadeSWUCB: eq. 7 and 8, examined items throughout; sums are taken anew from the last τ
+    displays in every session.
+    """
 
-    def __init__(self, n_items: int, n_positions: int, tau: Callable[[int], int], epsilon: float, feedback: str) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        tau: Callable[[int], int],
+        epsilon: float,
+        feedback: str,
+    ) -> None:
         super().__init__(n_items, n_positions, "window", feedback)
         self.tau, self.epsilon = tau, epsilon
         self.samples: list[tuple[int, int, int]] = []  # number, item, click
-        self.forgotten = 0  # a session that has left the window does not come back when the window grows
+        self.forgotten = (
+            0  # a session that has left the window does not come back when the window grows
+        )
 
     def index(self, item: int) -> float:
         log_time = math.log(min(self.t, self.tau(self.t)))
-        return self.clicks[item] / self.seen[item] + math.sqrt(self.epsilon * log_time / self.seen[item])
+        return self.clicks[item] / self.seen[item] + math.sqrt(
+            self.epsilon * log_time / self.seen[item]
+        )
 
     def make_display(self) -> int:
         number = super().make_display()
@@ -198,7 +239,9 @@ class WindowReference(WithIndices):
             self.clicks[item] += click
             self.seen[item] += 1
 
-    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+    def count(
+        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
+    ) -> None:
         self.samples += [(number, ranking[k], clicks[k]) for k in positions]
         self.forget(self.n_displays)
 
@@ -221,7 +264,9 @@ class PositionReference(IndexReference):
 
     def weight(self, item: int) -> float:
         """Ñ"""
-        return math.fsum(kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True))
+        return math.fsum(
+            kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True)
+        )
 
     def index(self, item: int) -> float:
         return self.clicks[item] / self.weight(item)
@@ -246,7 +291,9 @@ class PBMUCBReference(PositionReference):
     def index(self, item: int) -> float:
         n, weighted = sum(self.shown[item]), self.weight(item)
         delta = (1 + self.epsilon) * math.log(self.t)
-        return self.clicks[item] / weighted + math.sqrt(n / weighted) * math.sqrt(delta / (2 * weighted))
+        return self.clicks[item] / weighted + math.sqrt(n / weighted) * math.sqrt(
+            delta / (2 * weighted)
+        )
 
     def holds(self) -> dict[str, Any]:
         weights = [self.weight(item) for item in range(self.n_items)]
@@ -256,12 +303,16 @@ class PBMUCBReference(PositionReference):
 class PBMPIEReference(PositionReference):
     """PBM-PIE: Lagrée et al. 2016, Algorithm 1, after a cyclic start."""
 
-    def __init__(self, n_items: int, examination: Sequence[float], horizon: int, epsilon: float) -> None:
+    def __init__(
+        self, n_items: int, examination: Sequence[float], horizon: int, epsilon: float
+    ) -> None:
         super().__init__(n_items, examination)
         self.bound = (1 + epsilon) * math.log(horizon)
 
     def might_reach(self, item: int, x: float) -> bool:
-        """Whether U_i ≥ x: x is at most the minimiser of Φ_i(q) = Σ N KL(S/N, κ q), or Φ_i(x) ≤ bound; doubts count for it."""
+        """Whether U_i ≥ x: x is at most the minimiser of Φ_i(q) = Σ N KL(S/N, κ q), or Φ_i(x) ≤
+        bound; doubts count for it.
+        """
         if x <= 0:
             return True
         slope, phi = 0.0, 0.0
@@ -291,7 +342,9 @@ class PBMPIEReference(PositionReference):
             return False
         if is_close(by_merit[-1], best[-1]):
             return True
-        return by_merit[-1] < best[-1] <= 1 + 1e-9 and self.might_reach(ranking[self.places()[-1]], best[-1])
+        return by_merit[-1] < best[-1] <= 1 + 1e-9 and self.might_reach(
+            ranking[self.places()[-1]], best[-1]
+        )
 
     def holds(self) -> dict[str, Any]:
         weights = [self.weight(item) for item in range(self.n_items)]

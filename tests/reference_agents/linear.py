@@ -1,4 +1,6 @@
-"""Agents that learn a linear attraction: ridge regression in plain NumPy, solved anew in every session."""
+"""Agents that learn a linear attraction: ridge regression in plain NumPy, solved anew in every
+session.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,25 @@ WORST = 1e9  # the condition number beyond which floats do not tell the order of
 
 
 class RidgeReference(Reference):
-    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b; what is shown first is left to subclasses.
+    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b; what is shown first
+    is left to subclasses.
 
     Args:
         n_items, n_positions, n_features: L, K, d.
-        weights: ``(K, K)`` of a sample, by position and last click above it (0: none, else counted from 1).
+        weights: ``(K, K)`` of a sample, by position and last click above it (0: none, else counted
+        from 1).
         feedback: ``"all"``, or down to which click positions are samples.
         ridge: λ; None is the most that the squared weights of a session add up to, at least 1.
     """
 
     def __init__(
-        self, n_items: int, n_positions: int, n_features: int, weights: Any, feedback: str, ridge: float | None
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        weights: Any,
+        feedback: str,
+        ridge: float | None,
     ) -> None:
         super().__init__(n_items, n_positions)
         self.weights, self.feedback = np.asarray(weights), feedback
@@ -50,11 +60,17 @@ class RidgeReference(Reference):
         if not super().allows(ranking) or not self.is_told():
             return super().allows(ranking)
         index = self.scores(drawn)
-        slack = TIE + 1e-15 * float(np.linalg.cond(self.gram)) * max(1.0, float(np.abs(index).max()))
+        slack = TIE + 1e-15 * float(np.linalg.cond(self.gram)) * max(
+            1.0, float(np.abs(index).max())
+        )
         return is_in_order(ranking, index, slack)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        samples = range(self.n_positions) if self.feedback == "all" else examined_positions(clicks, self.feedback)
+        samples = (
+            range(self.n_positions)
+            if self.feedback == "all"
+            else examined_positions(clicks, self.feedback)
+        )
         last = 0
         for k in samples:
             x, weight = self.features[ranking[k]], self.weights[k, last]
@@ -65,33 +81,50 @@ class RidgeReference(Reference):
 
     def agrees(self, state: Any) -> bool:
         scale = float(np.abs(self.gram).max())
-        if not np.allclose(state.gram, self.gram, rtol=1e-9, atol=1e-12 * scale) or not np.allclose(state.moment, self.moment):
+        if not np.allclose(state.gram, self.gram, rtol=1e-9, atol=1e-12 * scale) or not np.allclose(
+            state.moment, self.moment
+        ):
             return False
         if not self.is_told():
             return True
         inverse = np.linalg.inv(self.gram)
         slack = 1e-14 * float(np.linalg.cond(self.gram)) + 1e-9
-        return np.allclose(state.inverse, inverse, rtol=0, atol=slack * float(np.abs(inverse).max()))
+        return np.allclose(
+            state.inverse, inverse, rtol=0, atol=slack * float(np.abs(inverse).max())
+        )
 
 
 class LinUCBReference(RidgeReference):
-    """θᵀx + α_t sqrt(xᵀA⁻¹x), α_t = sqrt(d ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd) unless it is given."""
+    """θᵀx + α_t sqrt(xᵀA⁻¹x), α_t = sqrt(d ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd) unless it is
+    given.
+    """
 
-    def __init__(self, *sizes: int, weights: Any, feedback: str = "all", ridge: float | None, alpha: float | None) -> None:
+    def __init__(
+        self,
+        *sizes: int,
+        weights: Any,
+        feedback: str = "all",
+        ridge: float | None,
+        alpha: float | None,
+    ) -> None:
         super().__init__(*sizes, weights, feedback, ridge)
         self.alpha = alpha
 
     def scores(self, drawn: Any) -> np.ndarray:
         d, alpha = len(self.moment), self.alpha
         if alpha is None:
-            radius = d * math.log(1 + self.phi * self.t / (d * self.ridge)) + 2 * math.log(self.t * self.n_positions)
+            radius = d * math.log(1 + self.phi * self.t / (d * self.ridge)) + 2 * math.log(
+                self.t * self.n_positions
+            )
             alpha = math.sqrt(radius) + math.sqrt(self.ridge * d)
         spread = np.einsum("ai,ij,aj->a", self.features, np.linalg.inv(self.gram), self.features)
         return self.features @ self.theta() + alpha * np.sqrt(np.maximum(spread, 0))
 
 
 class LinearTSReference(RidgeReference):
-    """The list is the order of θ̃ᵀx for some θ̃ of N(θ, α² A⁻¹): of the indices that were drawn; exactly θᵀx for α = 0."""
+    """The list is the order of θ̃ᵀx for some θ̃ of N(θ, α² A⁻¹): of the indices that were drawn;
+    exactly θᵀx for α = 0.
+    """
 
     def __init__(self, *sizes: int, ridge: float | None, alpha: float) -> None:
         super().__init__(*sizes, np.ones((sizes[1], sizes[1])), "all", ridge)

@@ -1,4 +1,6 @@
-"""Kernels of the tests: CascadeKL-UCB by its definition, plainly but compiled; and many draws in one call."""
+"""Kernels of the tests: CascadeKL-UCB by its definition, plainly but compiled; and many draws in
+one call.
+"""
 
 from __future__ import annotations
 

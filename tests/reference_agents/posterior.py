@@ -1,7 +1,8 @@
-"""Agents that sample: PB-MHB from a posterior by Metropolis-Hastings steps, PDGD its lists by Plackett-Luce.
+"""Agents that sample: PB-MHB from a posterior by Metropolis-Hastings steps, PDGD its lists by
+Plackett-Luce.
 
-Their pieces are functions of numbers, for tests of the compiled pieces: likelihoods, acceptance ratios, probabilities of lists,
-gradients.
+Their pieces are functions of numbers, for tests of the compiled pieces: likelihoods, acceptance
+ratios, probabilities of lists, gradients.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .reference import CLOSE, Reference, examined_positions
 class PBMHBReference(Reference):
     """PB-MHB: Gauthier et al. 2021 (IDA).
 
-    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate its number therein. What an agent drew is its state's ``theta`` and
-    ``kappa``.
+    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate its number therein. What an agent drew is its
+    state's ``theta`` and ``kappa``.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class PBMHBReference(Reference):
         return self.c / math.sqrt(self.t)
 
     def log_ratio(self, point: Sequence[float], coordinate: int, new: float, sigma: float) -> float:
-        """The logarithm of what a uniform number must be below for a coordinate to become ``new``."""
+        """The logarithm of what a uniform number must be below for a coordinate to become
+        ``new``.
+        """
         proposed = np.array(point)
         proposed[coordinate] = new
         before, after = self.log_likelihood(point), self.log_likelihood(proposed)
@@ -66,7 +69,8 @@ class PBMHBReference(Reference):
         return after - before + math.log(_mass(old, sigma)) - math.log(_mass(new, sigma))
 
     def grid_posterior(self, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
-        """Of every coordinate of `coordinates`, the mass in n cells of equal width: ``(n,)`` middles and ``(coordinates, n)``.
+        """Of every coordinate of `coordinates`, the mass in n cells of equal width: ``(n,)``
+        middles and ``(coordinates, n)``.
 
         For up to four coordinates: all cells of their product are weighed.
         """
@@ -127,7 +131,8 @@ def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
 
 
 class PDGDReference(Reference):
-    """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a probability above 0, so all are allowed.
+    """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a probability above 0, so all are
+    allowed.
 
     Rounding does not add up over sessions: weights that agree are taken over.
     """
@@ -178,7 +183,9 @@ class PDGDReference(Reference):
         return super().allows(ranking)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        self.step = self.learning_rate * len(self.pairs(clicks)) * float(np.abs(self.features).max())
+        self.step = (
+            self.learning_rate * len(self.pairs(clicks)) * float(np.abs(self.features).max())
+        )
         self.weights = self.weights + self.learning_rate * self.gradient(ranking, clicks)
         super().learn(ranking, clicks)
 

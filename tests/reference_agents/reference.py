@@ -34,10 +34,12 @@ def examined_positions(clicks: Sequence[int], feedback: str) -> range:
 
 
 class Reference:
-    """An algorithm that draws nothing: it is asked whether it allows a list, and told the clicks on it.
+    """An algorithm that draws nothing: it is asked whether it allows a list, and told the clicks on
+    it.
 
-    What an agent drew beside the list (its choices, its challenger, its samples of a posterior) is read from the agent's state,
-    ``drawn``, after it has ranked. Base of the references, which by itself allows every list.
+    What an agent drew beside the list (its choices, its challenger, its samples of a posterior) is
+    read from the agent's state, ``drawn``, after it has ranked. Base of the references, which by
+    itself allows every list.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
@@ -58,13 +60,20 @@ class Reference:
         return {}
 
     def agrees(self, state: Any) -> bool:
-        """Whether an agent's state is that of the algorithm; whole numbers to the digit, others up to rounding."""
+        """Whether an agent's state is that of the algorithm; whole numbers to the digit, others up
+        to rounding.
+        """
         for name, want in self.holds().items():
             have, want = np.asarray(getattr(state, name)), np.asarray(want)
-            same = have == want  # as np.allclose, which takes five times as long, is asked most of all
+            same = (
+                have == want
+            )  # as np.allclose, which takes five times as long, is asked most of all
             if have.dtype.kind not in "iub" and not same.all():
                 with np.errstate(invalid="ignore"):  # of infinities, which are the same or not
-                    same |= np.abs(have - want) <= CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
+                    same |= (
+                        np.abs(have - want)
+                        <= CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
+                    )
             if not same.all():
                 return False
         return True
@@ -90,7 +99,8 @@ class Clicks(NamedTuple):
 class Remembering(Reference):
     """Base of the references that remember what they need of a display, whose clicks may come late.
 
-    `show` and `arrive` are the algorithm; `allows` and `learn` are the same where clicks come at once.
+    `show` and `arrive` are the algorithm; `allows` and `learn` are the same where clicks come at
+    once.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
@@ -99,7 +109,9 @@ class Remembering(Reference):
         self.memory: Any = None
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        """What is remembered of a list, None if it is not allowed; `state` is that of the agent, which holds what was drawn."""
+        """What is remembered of a list, None if it is not allowed; `state` is that of the agent,
+        which holds what was drawn.
+        """
         raise NotImplementedError
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
@@ -111,18 +123,27 @@ class Remembering(Reference):
     def comparisons(
         self, parts: Iterable[Iterable[int]], age: Sequence[int], arrived: Clicks
     ) -> Iterator[tuple[int, int, int]]:
-        """The ordered pairs (i, j) of items in one part of a display of which the clicks tell something, with c_i - c_j.
+        """The ordered pairs (i, j) of items in one part of a display of which the clicks tell
+        something, with c_i - c_j.
 
-        What the list left out, unless it was cut off, is not clicked; ``age`` is that of the display.
+        What the list left out, unless it was cut off, is not clicked; ``age`` is that of the
+        display.
         """
         samples = arrived.samples()
         for i, j in (pair for part in parts for pair in permutations(part, 2)):
             hidden = [item for item in (i, j) if item not in samples]
-            if not any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
+            if not any(
+                arrived.is_cut or item in arrived.ranking or age[item] != self.age[item]
+                for item in hidden
+            ):
                 yield i, j, samples.get(i, 0) - samples.get(j, 0)
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        self.memory = self.show(list(ranking), drawn, set(self.available)) if super().allows(ranking) else None
+        self.memory = (
+            self.show(list(ranking), drawn, set(self.available))
+            if super().allows(ranking)
+            else None
+        )
         return self.memory is not None
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
@@ -130,7 +151,8 @@ class Remembering(Reference):
 
 
 class Numbered(Reference):
-    """Base of the references of agents that learn from any list at any time, of which they remember the number of the display.
+    """Base of the references of agents that learn from any list at any time, of which they remember
+    the number of the display.
 
     Of somebody else's session that is the number of a display made when it comes.
     """
@@ -154,7 +176,12 @@ class Numbered(Reference):
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         number = self.make_display() if memory is None else memory
         clicks = [click for click in arrived.clicks if click >= 0]
-        self.count(number, arrived.ranking, clicks, [k for k in self.examined(clicks) if not arrived.void[k]])
+        self.count(
+            number,
+            arrived.ranking,
+            clicks,
+            [k for k in self.examined(clicks) if not arrived.void[k]],
+        )
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.arrive(None, Clicks(ranking, clicks, [False] * self.n_positions))
@@ -163,7 +190,9 @@ class Numbered(Reference):
     def examined(self, clicks: Sequence[int]) -> range:
         return range(len(clicks))
 
-    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+    def count(
+        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
+    ) -> None:
         """The clicks of a display on what stood at the positions that tell something."""
         raise NotImplementedError
 

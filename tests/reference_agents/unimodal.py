@@ -1,8 +1,9 @@
 """Agents that explore around a leader: GRAB, S-GRAB and UniRank.
 
-Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and ``shown_part``): whether it may
-lead is checked, so that the leaders' counts are exact whatever was drawn among equals. Leaders, neighbours, indices and
-partitions are methods of their own, for tests of the compiled pieces.
+Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and
+``shown_part``): whether it may lead is checked, so that the leaders' counts are exact whatever was
+drawn among equals. Leaders, neighbours, indices and partitions are methods of their own, for tests
+of the compiled pieces.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ Partition = tuple[frozenset[int], ...]
 
 
 def level(horizon: int | None, s: int) -> float:
-    """log T; without a horizon log s + 3 log log s, which for s < 3 is taken to allow everything."""
+    """log T; without a horizon log s + 3 log log s, which for s < 3 is taken to allow
+    everything.
+    """
     if horizon is not None:
         return math.log(horizon)
     return math.log(s) + 3 * math.log(math.log(s)) if s >= 3 else math.inf
 
 
 def index(mean: float, n: int, level: float) -> float:
-    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything, the mean where it allows nothing."""
+    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything, the mean where
+    it allows nothing.
+    """
     if n == 0 or level == math.inf:
         return 1.0
     return _upper_bound(mean, level / n) if level > 0 else mean
@@ -46,7 +51,9 @@ def index(mean: float, n: int, level: float) -> float:
 class GRABReference(Remembering):
     """GRAB: Gauthier et al. 2021 (ICML)."""
 
-    def __init__(self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None
+    ) -> None:
         super().__init__(n_items, n_positions)
         self.horizon = horizon
         self.clicks = np.zeros((n_items, n_positions), int)
@@ -67,7 +74,9 @@ class GRABReference(Remembering):
 
     def may_lead(self, ranking: Sequence[int]) -> bool:
         means = self.means()
-        return is_close(self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum()))
+        return is_close(
+            self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum())
+        )
 
     def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
         """π, and every other one where means are equal."""
@@ -81,7 +90,9 @@ class GRABReference(Remembering):
         """The neighbours of a leader whose positions have this order π."""
         last = order[-1]
         swaps = [_swapped(leader, a, b) for a, b in pairwise(order)]
-        return swaps + [_replaced(leader, last, item) for item in range(self.n_items) if item not in leader]
+        return swaps + [
+            _replaced(leader, last, item) for item in range(self.n_items) if item not in leader
+        ]
 
     def n_led(self, leader: Ranking) -> int:
         """s, the present session included."""
@@ -145,7 +156,9 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 
 
 class UniRankReference(Remembering):
-    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs that were in one displayed part."""
+    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs that were in one displayed
+    part.
+    """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int | None = None) -> None:
         super().__init__(n_items, n_positions)
@@ -160,7 +173,10 @@ class UniRankReference(Remembering):
     def may_be_as_good(self, i: int, j: int) -> bool:
         """τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0, t sessions finished."""
         n = self.compared[i, j]
-        return bool(n == 0 or self.difference[i, j] / n + math.sqrt(math.log(math.log(self.t - 1 + 3)) / n) >= 0)
+        return bool(
+            n == 0
+            or self.difference[i, j] / n + math.sqrt(math.log(math.log(self.t - 1 + 3)) / n) >= 0
+        )
 
     def leader(self) -> Partition:
         left, parts = set(range(self.n_items)), []
@@ -175,13 +191,17 @@ class UniRankReference(Remembering):
     def index(self, below: int, above: int, s: int) -> float:
         """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
         n = self.compared[below, above]
-        return index((1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s))
+        return index(
+            (1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s)
+        )
 
     def best_index(self, below: Iterable[int], above: Iterable[int], s: int) -> float:
         return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
     def explorations(self, partition: Partition) -> set[Partition]:
-        """What may be displayed under a leader, down to position K; an index that rounding puts at 1/2 counts either way."""
+        """What may be displayed under a leader, down to position K; an index that rounding puts at
+        1/2 counts either way.
+        """
         s = self.led[self.partition] + 1  # of the leader, whatever of it can be shown
 
         def below(first: int, start: int) -> Iterator[Partition]:
@@ -190,12 +210,16 @@ class UniRankReference(Remembering):
                 return
             yield from grown(partition[first], first + 1, start, merged=False)
 
-        def grown(part: frozenset[int], following: int, start: int, merged: bool) -> Iterator[Partition]:
+        def grown(
+            part: frozenset[int], following: int, start: int, merged: bool
+        ) -> Iterator[Partition]:
             end = start + len(part)
             if end < self.n_positions and not merged:
                 for merge in _beyond_half(self.best_index(partition[following], part, s)):
                     if merge:
-                        yield from grown(part | partition[following], following + 1, start, merged=True)
+                        yield from grown(
+                            part | partition[following], following + 1, start, merged=True
+                        )
                     else:
                         yield from ((part, *rest) for rest in below(following, end))
             elif end < self.n_positions:
@@ -203,7 +227,9 @@ class UniRankReference(Remembering):
             elif merged:
                 yield (part,)
             else:
-                yield from ((part | further,) for further in self.further(part, partition[following:], s))
+                yield from (
+                    (part | further,) for further in self.further(part, partition[following:], s)
+                )
 
         return set(below(0, 0))
 
@@ -214,7 +240,9 @@ class UniRankReference(Remembering):
             largest = max(indices.values(), default=0.0)
             decision = _beyond_half(largest)
             if True in decision:
-                yield from (frozenset([item]) for item in source if is_close(indices[item], largest))
+                yield from (
+                    frozenset([item]) for item in source if is_close(indices[item], largest)
+                )
             if False not in decision:
                 return
         yield frozenset()
@@ -230,7 +258,9 @@ class UniRankReference(Remembering):
                 return None
             start += len(part)
         left = tuple(part & available for part in self.partition if part & available)
-        if parts_of(state.part.tolist()) != self.partition or displayed not in self.explorations(left):
+        if parts_of(state.part.tolist()) != self.partition or displayed not in self.explorations(
+            left
+        ):
             return None
         self.led[self.partition] += 1
         self.t += 1
@@ -239,7 +269,9 @@ class UniRankReference(Remembering):
     def cut(self, parts: Partition) -> Partition:
         """The parts whose first place is within K."""
         starts = [sum(map(len, parts[:p])) for p in range(len(parts))]
-        return tuple(part for part, start in zip(parts, starts, strict=True) if start < self.n_positions)
+        return tuple(
+            part for part, start in zip(parts, starts, strict=True) if start < self.n_positions
+        )
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         for i, j, difference in self.comparisons(*memory, arrived):
@@ -248,19 +280,27 @@ class UniRankReference(Remembering):
 
     def replace(self, item: int) -> None:
         self.age[item] += 1
-        self.difference[item, :] = self.difference[:, item] = self.compared[item, :] = self.compared[:, item] = 0
+        self.difference[item, :] = self.difference[:, item] = self.compared[
+            item, :
+        ] = self.compared[:, item] = 0
 
     def holds(self) -> dict[str, Any]:
         return {"difference": self.difference, "compared": self.compared}
 
 
 def parts_of(labels: Sequence[int]) -> Partition:
-    """The parts from the first to the last, of the number of each item's part; items with a negative one are in none."""
+    """The parts from the first to the last, of the number of each item's part; items with a
+    negative one are in none.
+    """
     return tuple(
-        frozenset(item for item, label in enumerate(labels) if label == part) for part in sorted(set(labels)) if part >= 0
+        frozenset(item for item, label in enumerate(labels) if label == part)
+        for part in sorted(set(labels))
+        if part >= 0
     )
 
 
 def _beyond_half(index: float) -> tuple[bool, ...]:
-    """Whether an index is above 1/2; both where rounding decides (as for n = 1, no click and T = 2)."""
+    """Whether an index is above 1/2; both where rounding decides (as for n = 1, no click and T =
+    2).
+    """
     return (True, False) if abs(index - 0.5) <= CLOSE else (index > 0.5,)

@@ -1,4 +1,6 @@
-"""`list_agents`, `list_environments`, `list_instances`, `list_metrics`: names, each with a line, shown as tables."""
+"""`list_agents`, `list_environments`, `list_instances`, `list_metrics`: names, each with a line,
+shown as tables.
+"""
 
 import os
 from itertools import groupby
@@ -20,7 +22,9 @@ LISTS = {
     clickgym.list_instances: [*clickgym.envs.list_instances()],
     clickgym.list_metrics: [*METRICS, *DERIVED],
 }
-by_list = pytest.mark.parametrize(("listed", "names"), LISTS.items(), ids=[listed.__name__ for listed in LISTS])
+by_list = pytest.mark.parametrize(
+    ("listed", "names"), LISTS.items(), ids=[listed.__name__ for listed in LISTS]
+)
 
 
 @by_list
@@ -43,7 +47,9 @@ def test_a_terminal_shows_every_name_and_cuts_nothing(listed, names, columns, mo
         lines = [line[2:] for line in lines if line and line not in headings]
     assert max(map(len, lines)) <= max(columns, max(map(len, names)) + 22)
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
-    assert "".join("".join(lines).split()) == "".join(f"{name}{about}" for name, about in catalogue.items()).replace(" ", "")
+    assert "".join("".join(lines).split()) == "".join(
+        f"{name}{about}" for name, about in catalogue.items()
+    ).replace(" ", "")
 
 
 def test_every_agent_is_in_one_group_of_those_that_need_the_same():
@@ -57,7 +63,9 @@ def test_every_agent_is_in_one_group_of_those_that_need_the_same():
     features = ("features", "features and examination")
     assert {name for what in features for name in dict(groups)[what]} == set(CONTEXTUAL_AGENTS)
     assert {name for what, names in groups if "examination" in what for name in names} == {
-        name for name, agent in PUBLISHED.items() if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}
+        name
+        for name, agent in PUBLISHED.items()
+        if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}
     }
 
 

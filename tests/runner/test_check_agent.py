@@ -1,4 +1,6 @@
-"""`clickgym.check_agent`: all agents of the package pass, and each planted fault is named in its line."""
+"""`clickgym.check_agent`: all agents of the package pass, and each planted fault is named in its
+line.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,26 @@ from clickgym.envs import entry, kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
 TYPICAL = (
-    "CascadeTS", "CascadeKLUCB", "GLRCascadeKLUCB", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
-    "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "CascadeVI",
-)  # fmt: skip
+    "CascadeTS",
+    "CascadeKLUCB",
+    "GLRCascadeKLUCB",
+    "PBMHB",
+    "BatchRank",
+    "BubbleRank",
+    "TopRank",
+    "UniRank",
+    "GRAB",
+    "RankedExp3",
+    "PDGD",
+    "UBMLinUCB",
+    "CascadeVI",
+)
 EVERY = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 
 
-@pytest.mark.parametrize("name", [*TYPICAL, *slow(*(name for name in EVERY if name not in TYPICAL))])
+@pytest.mark.parametrize(
+    "name", [*TYPICAL, *slow(*(name for name in EVERY if name not in TYPICAL))]
+)
 def test_the_agents_of_the_package_keep_to_the_interface(name):
     clickgym.check_agent(name)
 
@@ -69,7 +84,9 @@ class ByState(Sampling):
         return super().rank(observation)
 
 
-@pytest.mark.parametrize("agent", [Sampling, functools.partial(Sampling, prior=2.0), ByFeatures, ByState])
+@pytest.mark.parametrize(
+    "agent", [Sampling, functools.partial(Sampling, prior=2.0), ByFeatures, ByState]
+)
 def test_plain_agents_pass(agent):
     clickgym.check_agent(agent)
 
@@ -114,7 +131,9 @@ class Shared(Sampling):
 
 class TiesById(Sampling):
     def rank(self, observation):
-        return np.argsort(-self.clicked / (self.clicked + self.skipped), kind="stable")[: self.n_positions]
+        return np.argsort(-self.clicked / (self.clicked + self.skipped), kind="stable")[
+            : self.n_positions
+        ]
 
 
 class WritesClicks(Sampling):
@@ -190,7 +209,9 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize(("agent", "line"), PLAIN.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("agent", "line"), PLAIN.items(), ids=lambda value: getattr(value, "__name__", "")
+)
 def test_a_fault_of_a_plain_agent_is_named_in_its_line(agent, line):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_agent(agent)
@@ -206,7 +227,10 @@ def test_several_faults_are_told_at_once():
 
     with pytest.raises(AssertionError) as caught:
         clickgym.check_agent(Bad)
-    assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == ["- what it is given", "- description"]
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
+        "- what it is given",
+        "- description",
+    ]
 
 
 # --------------------------------------------------------------------------------------------------------------- compiled
@@ -245,14 +269,20 @@ class Shuffles(CompiledAgent):
             raise ValueError(f"bonus is {bonus!r}; expected a number")
 
     def _initial_state(self):
-        return State(np.arange(self.n_items), np.zeros(self.n_items), float(self.hyperparameters.get("bonus", 0.1) == 1))
+        return State(
+            np.arange(self.n_items),
+            np.zeros(self.n_items),
+            float(self.hyperparameters.get("bonus", 0.1) == 1),
+        )
 
 
 class LosesState(Shuffles):
     """What is drawn for a constant of the state is not saved."""
 
     def _initial_state(self):
-        return State(np.arange(self.n_items), np.zeros(self.n_items), float(self.rng.random() > 0.63))
+        return State(
+            np.arange(self.n_items), np.zeros(self.n_items), float(self.rng.random() > 0.63)
+        )
 
 
 class HidesHyperparameter(Shuffles):
@@ -286,10 +316,14 @@ class CutsAverages(Shuffles):
     update_kernel = average
 
     def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=check_at_least("bonus", bonus, 0.0) and bonus)
+        CompiledAgent.__init__(
+            self, n_items, n_positions, seed, bonus=check_at_least("bonus", bonus, 0.0) and bonus
+        )
 
     def _initial_state(self):
-        return State(np.arange(self.n_items), np.full(self.n_items, self.hyperparameters["bonus"]), 0.0)
+        return State(
+            np.arange(self.n_items), np.full(self.n_items, self.hyperparameters["bonus"]), 0.0
+        )
 
 
 COMPILED = {
@@ -306,11 +340,15 @@ def test_a_compiled_agent_passes():
     clickgym.check_agent(Shuffles)
 
 
-@pytest.mark.parametrize(("agent", "line"), COMPILED.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("agent", "line"), COMPILED.items(), ids=lambda value: getattr(value, "__name__", "")
+)
 def test_a_fault_of_a_compiled_agent_is_named_in_its_line(agent, line):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_agent(agent)
-    assert any(fault.startswith(line) for fault in str(caught.value).splitlines()[1:]), str(caught.value)
+    assert any(fault.startswith(line) for fault in str(caught.value).splitlines()[1:]), str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,7 +356,11 @@ def test_a_fault_of_a_compiled_agent_is_named_in_its_line(agent, line):
     [
         ("TopRnk", ValueError, "unknown agent 'TopRnk'; did you mean 'TopRank'"),
         (Sampling(3, 2), TypeError, "is an agent already"),
-        ("PPO", TypeError, "PPO is generic RL; check_agent checks subclasses of clickgym.agents.Agent"),
+        (
+            "PPO",
+            TypeError,
+            "PPO is generic RL; check_agent checks subclasses of clickgym.agents.Agent",
+        ),
     ],
 )
 def test_what_is_no_agent_is_refused(agent, error, message):

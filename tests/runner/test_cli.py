@@ -26,20 +26,30 @@ from clickgym.runner.words import command_of
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """A finished sweep: two environments, one of them with arguments, two instances, and an agent without regret."""
+    """A finished sweep: two environments, one of them with arguments, two instances, and an agent
+    without regret.
+    """
     folder = tmp_path_factory.mktemp("results") / "out"
     agents = ["TopRank", "CascadeKLUCB:feedback=first_click", "Oracle"]
     clickgym.sweep(
-        ["PBMRank-v0", "CMRank-v0:reward=any_click"], agents, 2000, 3, out=folder, instances=["yandex-9", "yandex-990"]
+        ["PBMRank-v0", "CMRank-v0:reward=any_click"],
+        agents,
+        2000,
+        3,
+        out=folder,
+        instances=["yandex-9", "yandex-990"],
     )
     return folder
 
 
 def command(*words, **options):
     return subprocess.Popen(
-        [sys.executable, "-m", "clickgym", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "clickgym", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         **options,
-    )  # fmt: skip
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ list
@@ -47,16 +57,28 @@ def command(*words, **options):
 
 def test_list_gives_one_line_to_everything(printed):
     lines = printed(["list"]).splitlines()
-    for name in [*ENVIRONMENTS, *CONTEXTUAL, *list_instances(), *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
+    for name in [
+        *ENVIRONMENTS,
+        *CONTEXTUAL,
+        *list_instances(),
+        *AGENTS,
+        *CONTEXTUAL_AGENTS,
+        *LEARNERS,
+    ]:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 
 def test_list_says_what_an_agent_is_for_needs_and_is_told(printed):
     out = printed(["list", "agents"])
-    groups = dict(part.strip().partition("\n")[::2] for part in re.split(r"^needs ", out, flags=re.MULTILINE)[1:])
+    groups = dict(
+        part.strip().partition("\n")[::2]
+        for part in re.split(r"^needs ", out, flags=re.MULTILINE)[1:]
+    )
     groups = {what.strip(): text for what, text in groups.items()}
     assert list(groups) == list(NEEDS)
-    assert re.search(r"^PBMUCB +PBM +Lagrée et al. 2016.* examination", groups["examination"], flags=re.MULTILINE)
+    assert re.search(
+        r"^PBMUCB +PBM +Lagrée et al. 2016.* examination", groups["examination"], flags=re.MULTILINE
+    )
     assert re.search(r"^CascadeSWUCB +CM that changes +", groups["nothing"], flags=re.MULTILINE)
     assert "PBMRank-v0" not in out
 
@@ -81,10 +103,20 @@ def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, printe
         'clickgym.register("ShownRank-v0", Mine)\ngymnasium.register("Plain-v0", entry_point="shown_env:Mine")\n'
     )
     monkeypatch.chdir(tmp_path)
-    for form, about in {"": "they click twice", "NonStationary": "change abruptly", "Contextual": "other candidates"}.items():
-        assert re.search(rf"my model \(Mine\).*{about}", printed(["show", f"shown_env:{form}ShownRank-v0"]))
-    assert "the module 'shown_env' registers no id 'NoRank-v0'" in refused(["show", "shown_env:NoRank-v0"])
-    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in refused(["show", "shown_env:Plain-v0"])
+    for form, about in {
+        "": "they click twice",
+        "NonStationary": "change abruptly",
+        "Contextual": "other candidates",
+    }.items():
+        assert re.search(
+            rf"my model \(Mine\).*{about}", printed(["show", f"shown_env:{form}ShownRank-v0"])
+        )
+    assert "the module 'shown_env' registers no id 'NoRank-v0'" in refused(
+        ["show", "shown_env:NoRank-v0"]
+    )
+    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in refused(
+        ["show", "shown_env:Plain-v0"]
+    )
     assert "Position-based model" in printed(["show", "clickgym:PBMRank-v0"])
 
 
@@ -104,13 +136,33 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "Regret after 1,000 sessions, mean over 2 instances" in out
     assert len(re.findall(r"^ *(?:PBM|CM)Rank-v0 .* ± .* compiled", out, flags=re.MULTILINE)) == 6
-    assert len(re.findall(r"^\w+Rank-v0  yandex-\d+  \w+  regret .* ± .* / session  compiled$", err, flags=re.MULTILINE)) == 12
+    assert (
+        len(
+            re.findall(
+                r"^\w+Rank-v0  yandex-\d+  \w+  regret .* ± .* / session  compiled$",
+                err,
+                flags=re.MULTILINE,
+            )
+        )
+        == 12
+    )
     assert "\x1b" not in out + err
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_run_once_more_prints_the_table_at_once(tmp_path, capsys):
-    words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "500", "--runs", "2", "--out", str(tmp_path / "out")]
+    words = [
+        "run",
+        "PBMRank-v0",
+        "--agents",
+        "TopRank",
+        "--horizon",
+        "500",
+        "--runs",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(words) == 0
     first = capsys.readouterr()
     assert main(words) == 0
@@ -121,7 +173,10 @@ def test_run_once_more_prints_the_table_at_once(tmp_path, capsys):
 
 def test_long_round_horizons_are_written_short():
     config = {"envs": ["E"], "agents": ["A"], "instances": ["i"], "runs": 1, "seed": 0}
-    written = [command_of(config | {"horizon": horizon}).split()[8] for horizon in (10, 200, 1000, 120_000, 10**6, 1234)]
+    written = [
+        command_of(config | {"horizon": horizon}).split()[8]
+        for horizon in (10, 200, 1000, 120_000, 10**6, 1234)
+    ]
     assert written == ["10", "200", "1e3", "12e4", "1e6", "1234"]
 
 
@@ -136,7 +191,18 @@ def test_without_words_there_is_help(printed):
 
 
 def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
-    words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "1e10", "--runs", "2", "--out", "out"]
+    words = [
+        "run",
+        "PBMRank-v0",
+        "--agents",
+        "TopRank",
+        "--horizon",
+        "1e10",
+        "--runs",
+        "2",
+        "--out",
+        "out",
+    ]
     process = command(*words, cwd=tmp_path)
     while not (tmp_path / "out" / "cells").exists():
         time.sleep(0.05)
@@ -144,13 +210,18 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
+    assert (
+        err.strip()
+        == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
+    )
 
 
 def test_help_and_list_load_neither_data_frames_nor_figures():
     code = "import sys; sys.modules['clickgym_lab'] = None; "  # whose studies need both
     code += "from clickgym.command_line import main; main(['list']); print(*sys.modules, file=sys.stderr)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stderr.split()
     assert {"polars", "matplotlib", "scipy.special", "torch"} & set(loaded) == set()
 
 
@@ -169,7 +240,11 @@ def test_the_module_is_the_command(help_of_a_process):
 def test_help_loads_neither_agents_nor_a_command(help_of_a_process):
     loaded = help_of_a_process[1]
     assert "clickgym.command_line" in loaded
-    assert [name for name in loaded if name.startswith(tuple(f"clickgym.{room}" for room in ("agents", "runner", "lab")))] == []
+    assert [
+        name
+        for name in loaded
+        if name.startswith(tuple(f"clickgym.{room}" for room in ("agents", "runner", "lab")))
+    ] == []
 
 
 # ------------------------------------------------------------------------------------------------------- report and table
@@ -179,7 +254,9 @@ def test_intervals_are_students_and_over_runs():
     regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
     rows = [("e", i, "a", run, 10, regret, 20.0, 3) for (i, run), regret in regrets.items()]
     table = polars.DataFrame(
-        rows, schema=["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"], orient="row"
+        rows,
+        schema=["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"],
+        orient="row",
     )
     (row,) = average(table, ["env", "agent"]).iter_rows(named=True)
     # Means over instances are 3 and 7; t for one degree of freedom is 12.706, and the standard error 2.
@@ -196,13 +273,25 @@ def test_a_panel_for_each_environment_and_the_same_colours_everywhere(results):
     table, _, config = read_results(results)
     figure = regret_figure(table, config)
     assert [panel.get_title() for panel in figure.axes] == config["envs"]
-    assert [panel.get_ylabel() for panel in figure.axes] == ["cumulative regret (clicks)", "cumulative regret (clicked lists)"]
+    assert [panel.get_ylabel() for panel in figure.axes] == [
+        "cumulative regret (clicks)",
+        "cumulative regret (clicked lists)",
+    ]
     colours = [[line.get_color() for line in panel.lines] for panel in figure.axes]
     assert colours[0] == colours[1]
     assert len(set(colours[0])) == 3
-    assert all("no regret: Oracle" in [text.get_text() for text in panel.texts] for panel in figure.axes)
-    assert [text.get_text() for text in figure.legends[0].texts] == ["TopRank", "CascadeKLUCB:feedback=first_click"]
-    ends = {line.get_color(): line.get_ydata()[-1] for line in figure.axes[0].lines if len(line.get_ydata())}
+    assert all(
+        "no regret: Oracle" in [text.get_text() for text in panel.texts] for panel in figure.axes
+    )
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "TopRank",
+        "CascadeKLUCB:feedback=first_click",
+    ]
+    ends = {
+        line.get_color(): line.get_ydata()[-1]
+        for line in figure.axes[0].lines
+        if len(line.get_ydata())
+    }
     wanted = average(table.filter(step=2000, env="PBMRank-v0"), ["agent"])["regret"].to_list()[:2]
     assert list(ends.values()) == pytest.approx(wanted)
 
@@ -230,7 +319,9 @@ def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
         progress.sessions(1500)
         progress.sessions(500)
         progress.finished(cells[0], frame, counted=True)
-        progress.finished(cells[1], frame.with_columns(run=polars.lit(99, polars.Int64)), counted=False)
+        progress.finished(
+            cells[1], frame.with_columns(run=polars.lit(99, polars.Int64)), counted=False
+        )
         bar = progress._bar
         assert bar.tasks[0].completed == bar.tasks[0].total == 4000
     shown = text.getvalue()
@@ -261,11 +352,15 @@ def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
         done, played = {}, 0
         for env in ("E", "F"):
             trials = [Trial(env, "i", "A", run) for run in range(2)]
-            done[trials[0]] = frame  # by an earlier process; those of the other sweep are counted already
+            done[trials[0]] = (
+                frame  # by an earlier process; those of the other sweep are counted already
+            )
             progress.start(trials, done, 2000)
             progress.finished(trials[1], frame, counted=False)
             done[trials[1]], played = frame, played + 4000
-            assert [(task.description, task.completed) for task in progress._bar.tasks] == [("two sweeps", played)]
+            assert [(task.description, task.completed) for task in progress._bar.tasks] == [
+                ("two sweeps", played)
+            ]
     assert "of 8,000 sessions" in text.getvalue()
     assert "regret" not in text.getvalue()
     assert progress.kept("out") == "what is finished is kept in out"

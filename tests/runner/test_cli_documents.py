@@ -1,4 +1,6 @@
-"""What the command line says to programs: JSON documents, experiment files, the version, completion."""
+"""What the command line says to programs: JSON documents, experiment files, the version,
+completion.
+"""
 
 import json
 import os
@@ -23,7 +25,9 @@ def log_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.csv"
     rng = np.random.default_rng(1)
     items = rng.permuted(np.tile(np.arange(5), (400, 1)), axis=1)[:, :3]
-    write_tidy(ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, tuple("abcde"), ("shoes",)), path)
+    write_tidy(
+        ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, tuple("abcde"), ("shoes",)), path
+    )
     return path
 
 
@@ -52,12 +56,17 @@ def test_list_in_json_names_what_there_is(document):
     }
     agents = {row["name"]: row for row in there["agents"]}
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
-    assert [agents[name]["change"] for name in ("CascadeUCB1", "CascadeDUCB")] == ["", "nonstat-detect"]
+    assert [agents[name]["change"] for name in ("CascadeUCB1", "CascadeDUCB")] == [
+        "",
+        "nonstat-detect",
+    ]
     assert list(document("list", "metrics")) == ["metrics"]
 
 
 def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
-    said = document("fit", log_file, "--model", "PBM", "CM", "SDBN", "--out", tmp_path / "shoes.json")
+    said = document(
+        "fit", log_file, "--model", "PBM", "CM", "SDBN", "--out", tmp_path / "shoes.json"
+    )
     fitted = fit_models(read_log(log_file), ["PBM", "CM", "SDBN"])
     assert (said["train_sessions"], said["test_sessions"]) == (len(fitted.train), len(fitted.test))
     for row in said["models"]:
@@ -66,14 +75,29 @@ def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
         assert row["log_likelihood"] == (score if np.isfinite(score) else None)
         assert row["perplexity_by_rank"] == estimator.perplexity_by_rank(fitted.test).tolist()
         assert row["steps"] == getattr(estimator, "n_iter_", None)
-    assert said["models"][1]["log_likelihood"] is None  # of the CM, which excludes sessions with several clicks
+    assert (
+        said["models"][1]["log_likelihood"] is None
+    )  # of the CM, which excludes sessions with several clicks
     assert said["instances"][0]["file"] == str(tmp_path / "shoes.json")
 
 
 def test_evaluate_in_json_is_what_python_says(document, log_file):
-    said = document("evaluate", log_file, "--policy", "fixed:a,b,c", "--logging", "uniform", "--estimator", "ips", "pbm")
+    said = document(
+        "evaluate",
+        log_file,
+        "--policy",
+        "fixed:a,b,c",
+        "--logging",
+        "uniform",
+        "--estimator",
+        "ips",
+        "pbm",
+    )
     compared = compare(read_log(log_file), "fixed:a,b,c", ["ips", "pbm"], logging="uniform")
-    rows = [{"policy": "fixed:a,b,c", **asdict(each), "cautions": each.cautions} for each in compared.evaluations]
+    rows = [
+        {"policy": "fixed:a,b,c", **asdict(each), "cautions": each.cautions}
+        for each in compared.evaluations
+    ]
     assert said["evaluations"] == json.loads(json.dumps(rows))
     assert said["policies"] == {"fixed:a,b,c": {"lists": {"shoes": ["a", "b", "c"]}}}
     assert said["refused"] == []
@@ -81,7 +105,12 @@ def test_evaluate_in_json_is_what_python_says(document, log_file):
 
 def test_nothing_but_the_document_is_on_standard_output(log_file, tmp_path, capfd):
     """Of the process: also what libraries print there by themselves."""
-    assert main([*map(str, ["fit", log_file, "--model", "PBM", "--out", tmp_path / "q.json", "--json"])]) == 0
+    assert (
+        main(
+            [*map(str, ["fit", log_file, "--model", "PBM", "--out", tmp_path / "q.json", "--json"])]
+        )
+        == 0
+    )
     printed = capfd.readouterr()
     assert json.loads(printed.out)["models"][0]["model"] == "PBM"
     assert "Fitted to 320 sessions" in printed.err
@@ -97,7 +126,11 @@ def test_the_version(printed):
 def test_a_shell_asks_the_program_for_names():
     code = "import sys; from clickgym.command_line import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asking("clickgym st"), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        env=os.environ | asking("clickgym st"),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.stdout.split() == ["study"], done.stderr
 

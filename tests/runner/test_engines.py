@@ -1,4 +1,6 @@
-"""The runner's two engines: bit for bit the same, and every way in which a run can be refused, broken off or measured."""
+"""The runner's two engines: bit for bit the same, and every way in which a run can be refused,
+broken off or measured.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from clickgym.core.kernels import kernel
 from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
 
 PBM = MODELS["PBM"]
-HORIZON = 400  # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
+HORIZON = (
+    400  # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
+)
 SHORT = 100  # where the agents have agreed elsewhere, and something else is looked at
 
 
@@ -45,17 +49,26 @@ class Recorder(gym.Wrapper):
 
 
 BY_HAND = ("BatchRank", "CascadeKLUCB", "PBMTS", "RankedExp3", "TopRank")
-"""Agents that a loop written by hand plays in the quick tests; `check_agent` compares the engines of all."""
+"""Agents that a loop written by hand plays in the quick tests; `check_agent` compares the engines
+of all.
+"""
 
 
 def state_of(agent: CompiledAgent, env: gym.Env) -> dict[str, object]:
     """All that determines what an agent and an environment do next, comparable with ==."""
-    generators = {"agent": agent.rng.bit_generator.state, "env": env.unwrapped.np_random.bit_generator.state}
+    generators = {
+        "agent": agent.rng.bit_generator.state,
+        "env": env.unwrapped.np_random.bit_generator.state,
+    }
     return plain(agent.state) | generators | {"ranking": agent.ranking.tolist()}
 
 
-def run_compiled(agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None) -> tuple[clickgym.Result, list, list]:
-    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every step."""
+def run_compiled(
+    agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None
+) -> tuple[clickgym.Result, list, list]:
+    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every
+    step.
+    """
     lists, clicks = [], []
 
     def record(sessions: int) -> None:
@@ -64,7 +77,11 @@ def run_compiled(agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | N
         clicks.append(env.unwrapped._clicks[0].tolist())
 
     steps = np.arange(1, horizon + 1)
-    return clickgym.run(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record), lists, clicks
+    return (
+        clickgym.run(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record),
+        lists,
+        clicks,
+    )
 
 
 def assert_engines_agree(
@@ -73,7 +90,14 @@ def assert_engines_agree(
     compiled_agent, compiled_env = make_agent(), make_env()
     compiled, lists, clicks = run_compiled(compiled_agent, compiled_env, horizon, seed=7)
     python_agent, recorder = make_agent(), Recorder(make_env())
-    python = clickgym.run(python_agent, recorder, horizon, seed=7, checkpoints=np.arange(1, horizon + 1), engine="python")
+    python = clickgym.run(
+        python_agent,
+        recorder,
+        horizon,
+        seed=7,
+        checkpoints=np.arange(1, horizon + 1),
+        engine="python",
+    )
     assert (compiled.engine, python.engine) == ("compiled", "python")
     assert lists == recorder.lists
     assert clicks == recorder.clicks
@@ -86,10 +110,16 @@ def assert_engines_agree(
 
 
 def test_the_table_of_pairs():
-    """Each agent meets two models or more, each model six agents or more, each agent that ranks by features two."""
+    """Each agent meets two models or more, each model six agents or more, each agent that ranks by
+    features two.
+    """
     by_agent, by_kind = Counter(name for name, _ in PAIRS), Counter(kind for _, kind in PAIRS)
     contextual = Counter(name for name, _ in CONTEXTUAL_PAIRS)
-    assert (set(by_agent), set(by_kind), set(contextual)) == (set(AGENTS), set(MODELS), set(CONTEXTUAL_AGENTS))
+    assert (set(by_agent), set(by_kind), set(contextual)) == (
+        set(AGENTS),
+        set(MODELS),
+        set(CONTEXTUAL_AGENTS),
+    )
     assert min(*by_agent.values(), *contextual.values()) >= 2
     assert min(by_kind.values()) >= 6
 
@@ -104,7 +134,9 @@ def test_engines_give_the_same_numbers(kind, name):
 def test_engines_agree_on_registered_environments(env_id, name):
     """Through `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model
-    assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: gym.make(env_id), SHORT)
+    assert_engines_agree(
+        lambda: make(name, model, horizon=10, seed=5), lambda: gym.make(env_id), SHORT
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,12 +151,16 @@ def test_engines_agree_on_registered_environments(env_id, name):
 )
 def test_engines_agree_on_every_reward(kind, reward, cutoff):
     model = MODELS[kind]
-    assert_engines_agree(lambda: make("TopRank", model, seed=5), lambda: ClickEnv(model, reward, cutoff))
+    assert_engines_agree(
+        lambda: make("TopRank", model, seed=5), lambda: ClickEnv(model, reward, cutoff)
+    )
 
 
 @by_pair(AGENTS, ["PBM", "CM"])
 def test_engines_agree_on_the_smallest_problem(name, kind):
-    model = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}[kind]
+    model = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}[
+        kind
+    ]
     assert_engines_agree(lambda: make(name, model, seed=5), lambda: ClickEnv(model), SHORT)
 
 
@@ -137,18 +173,24 @@ def test_engines_agree_on_the_smallest_problem(name, kind):
     ],
 )
 def test_checkpoints_and_chunks_change_nothing(name, engine):
-    """Checkpoints cut the chunks of the compiled loop, from one chunk of 1000 sessions down to chunks of one."""
+    """Checkpoints cut the chunks of the compiled loop, from one chunk of 1000 sessions down to
+    chunks of one.
+    """
     results, states = [], []
     for checkpoints in ([], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)):
         agent, env = make(name, PBM, horizon=10), ClickEnv(PBM)
-        results.append(clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine))
+        results.append(
+            clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine)
+        )
         states.append(state_of(agent, env))
     every = results[-1]
     for result, state in zip(results, states, strict=True):
         assert state == states[-1]
         assert result.steps[-1] == 2500
         for column in ("regret", "reward", "clicks"):
-            np.testing.assert_array_equal(getattr(result, column), getattr(every, column)[result.steps - 1])
+            np.testing.assert_array_equal(
+                getattr(result, column), getattr(every, column)[result.steps - 1]
+            )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +199,9 @@ def test_checkpoints_and_chunks_change_nothing(name, engine):
     + [("BatchRank", "auto", {199: "compiled", 200: "python", 201: "compiled"})],
 )
 def test_several_runs_continue_one_also_by_turns_of_the_engines(name, whole, turns):
-    """A run goes on from the agent's state and, without a seed, from the environment's generator."""
+    """A run goes on from the agent's state and, without a seed, from the environment's
+    generator.
+    """
     agents, envs = [make(name, PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
     clickgym.run(agents[0], envs[0], sum(turns), seed=3, engine=whole)
     for seed, (n_sessions, engine) in zip((3, None, None), turns.items(), strict=False):
@@ -165,7 +209,9 @@ def test_several_runs_continue_one_also_by_turns_of_the_engines(name, whole, tur
     assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
 
 
-@pytest.mark.parametrize("name", [*BY_HAND, *slow(*(name for name in AGENTS if name not in BY_HAND))])
+@pytest.mark.parametrize(
+    "name", [*BY_HAND, *slow(*(name for name in AGENTS if name not in BY_HAND))]
+)
 def test_hand_written_loop_gives_the_same(name):
     env, agent = gym.make("PBMRank-v0"), make(name, gym.make("PBMRank-v0").unwrapped.model)
     observation, info = env.reset(seed=11)
@@ -185,8 +231,9 @@ def test_hand_written_loop_gives_the_same(name):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_regret_is_exact(kind):
-    """The regret at each step is the difference of the model's own exact expectations, for the list shown; the reward is
-    what the clicks say."""
+    """The regret at each step is the difference of the model's own exact expectations, for the list
+    shown; the reward is what the clicks say.
+    """
     model = MODELS[kind]
     result, lists, clicks = run_compiled(make("TopRank", model), ClickEnv(model), 300, seed=1)
     optimum = model.expected_reward(model.optimal_ranking())
@@ -203,10 +250,11 @@ def test_oracle_has_no_regret():
 
 
 def test_agent_and_environment_with_the_same_seed_are_independent():
-    """Null: the clicks on Random's lists have their stated probability given the first item, although both have seed 0.
+    """Null: the clicks on Random's lists have their stated probability given the first item,
+    although both have seed 0.
 
-    Were clicks drawn from the numbers that chose the list, the frequencies would be far off. 20 000 sessions; each of 5
-    frequencies within 5 standard deviations, false-alarm rate 3e-6.
+    Were clicks drawn from the numbers that chose the list, the frequencies would be far off. 20 000
+    sessions; each of 5 frequencies within 5 standard deviations, false-alarm rate 3e-6.
     """
     model = PositionBasedModel([0.5] * 5, [1.0, 1.0])
     _, lists, clicks = run_compiled(Random(5, 2, seed=0), ClickEnv(model), 20_000, seed=0)
@@ -253,11 +301,31 @@ def toprank() -> TopRank:
 
 OPAQUE = {
     "plain agent": (lambda: Rotate(5, 3), lambda: ClickEnv(PBM), "Rotate is a plain Python agent"),
-    "override": (lambda: Overridden(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM), "Overridden overrides rank or update"),
-    "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r), "the wrapper TransformReward must"),
-    "TimeLimit": (toprank, lambda: TimeLimit(ClickEnv(PBM), 7), "the wrapper TimeLimit must see every step"),
-    "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM)), "the wrapper RecordRegret must see every step"),
-    "inner": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7)), "the wrapper TimeLimit must"),
+    "override": (
+        lambda: Overridden(5, 3, horizon=100, seed=0),
+        lambda: ClickEnv(PBM),
+        "Overridden overrides rank or update",
+    ),
+    "TransformReward": (
+        toprank,
+        lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r),
+        "the wrapper TransformReward must",
+    ),
+    "TimeLimit": (
+        toprank,
+        lambda: TimeLimit(ClickEnv(PBM), 7),
+        "the wrapper TimeLimit must see every step",
+    ),
+    "RecordRegret": (
+        toprank,
+        lambda: clickgym.RecordRegret(ClickEnv(PBM)),
+        "the wrapper RecordRegret must see every step",
+    ),
+    "inner": (
+        toprank,
+        lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7)),
+        "the wrapper TimeLimit must",
+    ),
     "own step": (toprank, lambda: OwnStep(PBM), "OwnStep has a step of its own"),
 }
 
@@ -273,9 +341,13 @@ def test_opaque_pairs_run_in_python_only(make_agent, make_env, reason):
 
 
 def test_gym_make_with_a_time_limit_runs_in_python():
-    """The stream goes on over truncations, on the same generator: the numbers are those without the limit."""
+    """The stream goes on over truncations, on the same generator: the numbers are those without the
+    limit.
+    """
     arguments = {"attraction": PBM.attraction, "examination": PBM.examination}
-    limited = clickgym.run(toprank(), gym.make("PBMRank-v0", **arguments, max_episode_steps=7), 100, seed=0)
+    limited = clickgym.run(
+        toprank(), gym.make("PBMRank-v0", **arguments, max_episode_steps=7), 100, seed=0
+    )
     free = clickgym.run(toprank(), gym.make("PBMRank-v0", **arguments), 100, seed=0)
     assert (limited.engine, free.engine) == ("python", "compiled")
     np.testing.assert_array_equal(limited.regret, free.regret)
@@ -283,7 +355,9 @@ def test_gym_make_with_a_time_limit_runs_in_python():
 
 def test_what_a_wrapper_does_to_the_reward_is_measured():
     plain = clickgym.run(toprank(), ClickEnv(PBM), 100, seed=0)
-    doubled = clickgym.run(toprank(), TransformReward(ClickEnv(PBM), lambda reward: 2 * reward), 100, seed=0)
+    doubled = clickgym.run(
+        toprank(), TransformReward(ClickEnv(PBM), lambda reward: 2 * reward), 100, seed=0
+    )
     np.testing.assert_array_equal(doubled.reward, 2 * plain.reward)
     np.testing.assert_array_equal(doubled.regret, plain.regret)
 
@@ -296,7 +370,9 @@ def test_record_regret_measures_the_same():
 
 
 def test_plain_agent_gets_what_the_interface_says():
-    """`update` gets the observation that `rank` saw, the list as returned, the clicks, and the reward."""
+    """`update` gets the observation that `rank` saw, the list as returned, the clicks, and the
+    reward.
+    """
     agent, recorder = Rotate(5, 3), Recorder(ClickEnv(PBM))
     result = clickgym.run(agent, recorder, 30, seed=0)
     observations, rankings, clicks, rewards = zip(*agent.seen, strict=True)
@@ -327,7 +403,9 @@ class CompiledBad(CompiledAgent):
     rank_kernel = show_written
     update_kernel = ignore
 
-    def __init__(self, n_items: int, n_positions: int, *, bad: list[int], seed: int | None = None) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, *, bad: list[int], seed: int | None = None
+    ) -> None:
         super().__init__(n_items, n_positions, seed, bad=bad)
 
     def _initial_state(self) -> ListState:
@@ -403,7 +481,9 @@ def test_users_compiled_agent_runs_compiled():
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_interrupt_leaves_agent_and_environment_consistent(engine):
-    """Ctrl-C between chunks: what was played was played, and both go on as if the run had been that long."""
+    """Ctrl-C between chunks: what was played was played, and both go on as if the run had been that
+    long.
+    """
     agent, env, played = make("BatchRank", PBM), ClickEnv(PBM), []
 
     def interrupt(sessions: int) -> None:
@@ -427,7 +507,9 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_chunks_add_up_to_the_horizon(engine):
     played: list[int] = []
-    clickgym.run(make("Random", PBM), ClickEnv(PBM), 3456, seed=0, engine=engine, on_chunk=played.append)
+    clickgym.run(
+        make("Random", PBM), ClickEnv(PBM), 3456, seed=0, engine=engine, on_chunk=played.append
+    )
     assert sum(played) == 3456
     assert min(played) > 0
 
@@ -450,7 +532,9 @@ def peak_memory(engine: str, horizon: int) -> int:
     ],
 )
 def test_memory_does_not_grow_with_the_horizon(engine, short, long, growth):
-    """Less than 0.2 bytes per session in the compiled engine, 25 in the Python engine (the first call compiles)."""
+    """Less than 0.2 bytes per session in the compiled engine, 25 in the Python engine (the first
+    call compiles).
+    """
     peak_memory(engine, short)
     assert peak_memory(engine, long) < peak_memory(engine, short) + growth
 
@@ -494,7 +578,9 @@ def test_wrong_arguments_are_named_before_anything_is_played(horizon, arguments,
     assert state_of(agent, env) == before
 
 
-@pytest.mark.parametrize(("sizes", "message"), [((6, 3), "n_items = 6, .* has 5"), ((5, 2), "n_positions = 2, .* has 3")])
+@pytest.mark.parametrize(
+    ("sizes", "message"), [((6, 3), "n_items = 6, .* has 5"), ((5, 2), "n_positions = 2, .* has 3")]
+)
 @pytest.mark.parametrize("engine", ["auto", "python"])
 def test_agent_of_another_size_is_refused(engine, sizes, message):
     with pytest.raises(ValueError, match=f"the agent was built with {message}"):
@@ -512,7 +598,9 @@ def test_horizon_may_be_a_whole_float():
 
 @pytest.mark.parametrize("horizon", [1, 2, 3, 59, 1000, 123_457])
 def test_default_checkpoints(horizon):
-    steps = clickgym.run(Oracle(5, 3, ranking=PBM.optimal_ranking()), ClickEnv(PBM), horizon, seed=0).steps
+    steps = clickgym.run(
+        Oracle(5, 3, ranking=PBM.optimal_ranking()), ClickEnv(PBM), horizon, seed=0
+    ).steps
     assert steps[0] == 1
     assert steps[-1] == horizon
     assert np.all(np.diff(steps) > 0)
@@ -520,7 +608,9 @@ def test_default_checkpoints(horizon):
 
 
 def test_checkpoints_may_come_in_any_order():
-    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 100, seed=0, checkpoints=[50, 7, 50, 1])
+    result = clickgym.run(
+        make("Random", PBM), ClickEnv(PBM), 100, seed=0, checkpoints=[50, 7, 50, 1]
+    )
     assert result.steps.tolist() == [1, 7, 50, 100]
 
 
@@ -528,9 +618,23 @@ def test_result_names_what_ran():
     before = time.perf_counter()
     result = clickgym.run(make("TopRank", PBM), ClickEnv(PBM), 10, seed=4, checkpoints=[5])
     assert 0 < result.seconds <= time.perf_counter() - before
-    assert (result.env, result.agent, result.seed, result.engine) == ("ClickEnv", "TopRank", 4, "compiled")
+    assert (result.env, result.agent, result.seed, result.engine) == (
+        "ClickEnv",
+        "TopRank",
+        4,
+        "compiled",
+    )
     frame = result.to_frame(run=3)
-    assert frame.columns[:8] == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert frame.columns[:8] == [
+        "env",
+        "instance",
+        "agent",
+        "run",
+        "step",
+        "regret",
+        "reward",
+        "clicks",
+    ]
     assert frame["step"].to_list() == [5, 10]
     assert frame["run"].to_list() == [3, 3]
     assert frame["regret"].to_list() == result.regret.tolist()

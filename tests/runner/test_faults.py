@@ -1,4 +1,6 @@
-"""Errors of agents and click models in mid-run, in compiled code and in Python: who, where, when and why, in one line."""
+"""Errors of agents and click models in mid-run, in compiled code and in Python: who, where, when
+and why, in one line.
+"""
 
 from __future__ import annotations
 
@@ -156,22 +158,33 @@ class Plain(Agent):
 def test_compiled_code_names_agent_environment_step_and_cause(chunks):
     """The step to the digit, wherever the chunks of the compiled loop end."""
     with pytest.raises(clickgym.AgentError) as caught:
-        clickgym.run(Failing(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled")
-    assert str(caught.value) == "Failing in ClickEnv, after the list of step 137: ZeroDivisionError: integer division by zero"
+        clickgym.run(
+            Failing(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled"
+        )
+    assert (
+        str(caught.value)
+        == "Failing in ClickEnv, after the list of step 137: ZeroDivisionError: integer division by zero"
+    )
 
 
-@pytest.mark.parametrize(("chunks", "when"), [([], "after the list of step 136"), ([136], "step 137")])
+@pytest.mark.parametrize(
+    ("chunks", "when"), [([], "after the list of step 136"), ([136], "step 137")]
+)
 def test_an_error_before_the_list(chunks, when):
     with pytest.raises(
-        clickgym.AgentError, match=rf"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$"
+        clickgym.AgentError,
+        match=rf"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$",
     ):
-        clickgym.run(FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled")
+        clickgym.run(
+            FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled"
+        )
 
 
 @pytest.mark.parametrize("agent_class", [Failing, FailingToRank])
 def test_the_python_engine_names_the_same(agent_class):
     with pytest.raises(
-        clickgym.AgentError, match=rf"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div"
+        clickgym.AgentError,
+        match=rf"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div",
     ):
         clickgym.run(agent_class(4, 2), ClickEnv(PBM), 1000, seed=0, engine="python")
 
@@ -204,7 +217,9 @@ def test_the_traceback_of_the_cause_has_no_frame_of_the_package():
     assert len(traceback.format_exception(caught.value)) < 20
 
 
-@pytest.mark.parametrize("error", [ValueError("one\ntwo"), TypeError("x"), OSError("y"), KeyError("z"), StopIteration()])
+@pytest.mark.parametrize(
+    "error", [ValueError("one\ntwo"), TypeError("x"), OSError("y"), KeyError("z"), StopIteration()]
+)
 def test_errors_of_plain_agents_are_told_in_one_line(error):
     with pytest.raises(clickgym.AgentError) as caught:
         clickgym.run(Plain(error), ClickEnv(PBM), 1000, seed=0)
@@ -220,7 +235,9 @@ def test_what_the_caller_raises_is_not_the_agents_fault():
 
     for engine in ("compiled", "python"):
         with pytest.raises(InterruptedError):
-            clickgym.run(Random(4, 2, seed=0), ClickEnv(PBM), 1000, seed=0, engine=engine, on_chunk=stop)
+            clickgym.run(
+                Random(4, 2, seed=0), ClickEnv(PBM), 1000, seed=0, engine=engine, on_chunk=stop
+            )
 
 
 def test_a_list_of_frames_ends_outside_the_package():
@@ -281,7 +298,8 @@ def test_a_click_model_whose_optimum_fails_is_refused_at_once():
         expected_kernel = expect_too_much
 
     with pytest.raises(
-        ValueError, match=r"^the best reward of a Vain cannot be computed: ZeroDivisionError: division by zero$"
+        ValueError,
+        match=r"^the best reward of a Vain cannot be computed: ZeroDivisionError: division by zero$",
     ):
         ClickEnv(Vain([0.0, 0.0], n_positions=1))
 
@@ -312,16 +330,39 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("agent", ["Random", "own_faults:Plain"])
 def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, agent):
-    """The same step in either engine is another fault than the agent's own, which would fail at step 137."""
+    """The same step in either engine is another fault than the agent's own, which would fail at
+    step 137.
+    """
     wanted = rf"^ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing {agent.rpartition(':')[2]}$"
     with pytest.raises(SessionError, match=wanted):
-        clickgym.sweep(["own_users:sturdy", "own_users:fragile"], [agent], 130, 2, out=tmp_path / "out", n_jobs=1, seed=3)
+        clickgym.sweep(
+            ["own_users:sturdy", "own_users:fragile"],
+            [agent],
+            130,
+            2,
+            out=tmp_path / "out",
+            n_jobs=1,
+            seed=3,
+        )
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2
 
 
-@pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
+@pytest.mark.parametrize(
+    ("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")]
+)
 def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys):
-    arguments = ["PBMRank-v0", "--agents", "Random", f"{own}:{name}", "--horizon", "200", "--runs", "2", "--jobs", "1"]
+    arguments = [
+        "PBMRank-v0",
+        "--agents",
+        "Random",
+        f"{own}:{name}",
+        "--horizon",
+        "200",
+        "--runs",
+        "2",
+        "--jobs",
+        "1",
+    ]
     assert main(["run", *arguments, "--out", str(tmp_path / "out")]) == 1
     errors = capsys.readouterr().err
     said = [line for line in errors.splitlines() if line.startswith("clickgym: ")]
@@ -335,10 +376,22 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys)
 
 @pytest.mark.usefixtures("own")
 def test_the_command_line_names_a_click_model(tmp_path, capsys):
-    arguments = ["own_users:sturdy", "own_users:fragile", "--agents", "Random", "--horizon", "1000", "--runs", "1"]
+    arguments = [
+        "own_users:sturdy",
+        "own_users:fragile",
+        "--agents",
+        "Random",
+        "--horizon",
+        "1000",
+        "--runs",
+        "1",
+    ]
     assert main(["run", *arguments, "--jobs", "1", "--out", str(tmp_path / "out")]) == 1
     errors = capsys.readouterr().err
     (said,) = (line for line in errors.splitlines() if line.startswith("clickgym: "))
-    assert re.match(r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ", said)
+    assert re.match(
+        r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ",
+        said,
+    )
     assert "Traceback" not in errors
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 1

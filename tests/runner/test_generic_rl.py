@@ -1,4 +1,6 @@
-"""Generic reinforcement learning: the adapter for stable-baselines3, and PPO measured like any agent."""
+"""Generic reinforcement learning: the adapter for stable-baselines3, and PPO measured like any
+agent.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs"
 
 def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
     return LehmerVectorAction(
-        RecordVectorRegret(ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments))
+        RecordVectorRegret(
+            ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments)
+        )
     )
 
 
@@ -62,7 +66,10 @@ def test_adapter_steps_like_the_vector_environment() -> None:
 
 def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
     vec_env = _vec_env()
-    envs, adapter = streams(max_episode_steps=3), vec_env.StableBaselinesVecEnv(streams(max_episode_steps=3))
+    envs, adapter = (
+        streams(max_episode_steps=3),
+        vec_env.StableBaselinesVecEnv(streams(max_episode_steps=3)),
+    )
     adapter.seed(1)
     adapter.reset()
     envs.reset(seed=1)
@@ -82,12 +89,19 @@ def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
 def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
     vec_env = _vec_env()
     adapter = vec_env.StableBaselinesVecEnv(
-        gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "SameStep"})
+        gym.make_vec(
+            "CartPole-v1",
+            3,
+            vectorization_mode="sync",
+            vector_kwargs={"autoreset_mode": "SameStep"},
+        )
     )
     adapter.seed(0)
     adapter.reset()
     ended = 0
-    for _ in range(100):  # always pushed left, the poles fall after about ten steps, each at its own time
+    for _ in range(
+        100
+    ):  # always pushed left, the poles fall after about ten steps, each at its own time
         observations, _, dones, infos = adapter.step(np.zeros(3, np.int64))
         for b, info in enumerate(infos):
             assert ("terminal_observation" in info) == dones[b]
@@ -123,7 +137,9 @@ def test_adapter_attributes_methods_and_options() -> None:
 
 def test_adapter_renders_all_streams() -> None:
     vec_env = _vec_env()
-    adapter = vec_env.StableBaselinesVecEnv(ClickVectorEnv(SMALL, 2, render_mode="rgb_array", autoreset_mode="SameStep"))
+    adapter = vec_env.StableBaselinesVecEnv(
+        ClickVectorEnv(SMALL, 2, render_mode="rgb_array", autoreset_mode="SameStep")
+    )
     adapter.reset()
     pictures = adapter.get_images()
     assert len(pictures) == 2
@@ -156,12 +172,17 @@ def test_library_learns_through_the_adapter(limit: int | None) -> None:
 
 
 def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> None:
-    """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000 sessions the regret is below
-    a tenth of what random lists have, 2/3 a session."""
+    """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000
+    sessions the regret is below a tenth of what random lists have, 2/3 a session.
+    """
     _vec_env()
     import torch
 
-    env, agent, threads = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])), PPO(3, 1, seed=0), torch.get_num_threads()
+    env, agent, threads = (
+        ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])),
+        PPO(3, 1, seed=0),
+        torch.get_num_threads(),
+    )
     result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
     late = (result.regret[-1] - result.regret[-2]) / 1000
     assert late < 0.1 * 2 / 3
@@ -175,9 +196,13 @@ def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> 
 
 def test_further_metrics_count_the_same_sessions() -> None:
     _vec_env()
-    model = PositionBasedModel([0.0, 0.0, 1.0], [1.0])  # a list has regret 1 or is optimal, and is clicked or not
+    model = PositionBasedModel(
+        [0.0, 0.0, 1.0], [1.0]
+    )  # a list has regret 1 or is optimal, and is clicked or not
     agent = PPO(3, 1, **QUICK, seed=0)
-    result = clickgym.run(agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"])
+    result = clickgym.run(
+        agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"]
+    )
     assert result.metrics["optimal_lists"].tolist() == (result.steps - result.regret).tolist()
     assert result.metrics["any_click"].tolist() == result.clicks.tolist()
 
@@ -186,14 +211,21 @@ def test_codes_do_not_tell_item_ids() -> None:
     """Its codes count the items in an order drawn from its own seed."""
     _vec_env()
     orders = {tuple(RecurrentPPO(3, 1, seed=seed).items.tolist()) for seed in range(60)}
-    assert orders == set(itertools.permutations(range(3)))  # one is missing by chance with probability 6 (5/6)**60 = 1e-4
+    assert orders == set(
+        itertools.permutations(range(3))
+    )  # one is missing by chance with probability 6 (5/6)**60 = 1e-4
 
 
 def test_reward_and_cutoff_reach_the_streams() -> None:
     _vec_env()
-    env = ClickEnv(CascadeModel([1.0, 0.5, 0.5], n_positions=2), reward="any_click", cutoff=1, reference=[1, 0])
+    env = ClickEnv(
+        CascadeModel([1.0, 0.5, 0.5], n_positions=2), reward="any_click", cutoff=1, reference=[1, 0]
+    )
     result = clickgym.run(PPO(3, 2, **QUICK, seed=0), env, 400, seed=0, checkpoints=range(1, 401))
-    assert set(np.diff(result.regret).round(12)) == {-0.5, 0.0}  # against the reference list, below the cutoff's best
+    assert set(np.diff(result.regret).round(12)) == {
+        -0.5,
+        0.0,
+    }  # against the reference list, below the cutoff's best
 
 
 @pytest.mark.parametrize(
@@ -219,7 +251,9 @@ def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
     import stable_baselines3
 
     recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
-    model = stable_baselines3.PPO("MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0)
+    model = stable_baselines3.PPO(
+        "MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0
+    )
     model.learn(64)
     assert recorded.meter.step == 64
     assert recorded.meter.totals[0] > 0
@@ -228,7 +262,9 @@ def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
 def test_pairs_that_cannot_run_are_refused() -> None:
     _vec_env()
     agent = PPO(4, 3, **QUICK, seed=0)
-    with pytest.raises(ValueError, match="engine='python' cannot serve PPO: stable-baselines3 has its own loop"):
+    with pytest.raises(
+        ValueError, match="engine='python' cannot serve PPO: stable-baselines3 has its own loop"
+    ):
         clickgym.run(agent, ClickEnv(SMALL), 10, engine="python")
     with pytest.raises(ValueError, match="streams of its own, which would bypass TimeLimit"):
         clickgym.run(agent, TimeLimit(ClickEnv(SMALL), 5), 10)
@@ -258,14 +294,14 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
 def test_importing_and_building_loads_no_torch() -> None:
     pytest.importorskip("stable_baselines3")
-    code = (
-        "import sys, clickgym; clickgym.agents.PPO(10, 5, seed=0)\nassert not {'torch', 'stable_baselines3'} & set(sys.modules)"
-    )
+    code = "import sys, clickgym; clickgym.agents.PPO(10, 5, seed=0)\nassert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def _vec_env() -> Any:
-    """The module that imports stable-baselines3; the test is skipped where that is not installed."""
+    """The module that imports stable-baselines3; the test is skipped where that is not
+    installed.
+    """
     pytest.importorskip("stable_baselines3")
     from clickgym.runner.learners import vec_env
 

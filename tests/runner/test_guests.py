@@ -1,4 +1,6 @@
-"""Environments of other packages that take ranked lists and report clicks: what is measured of them."""
+"""Environments of other packages that take ranked lists and report clicks: what is measured of
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ CLICKS = {
 class Shop(gym.Env):
     """Every item shown is clicked with its own probability; tells what ``tells`` says."""
 
-    def __init__(self, tells: str = "nothing", lists: str = "plain", clicks: str = "binary", every: int = 1) -> None:
+    def __init__(
+        self, tells: str = "nothing", lists: str = "plain", clicks: str = "binary", every: int = 1
+    ) -> None:
         self.action_space, self.observation_space = LISTS[lists], CLICKS[clicks]
         self.tells, self.shows, self.every, self.steps = tells, clicks, every, 0
         self.buffer = np.zeros(K, np.int64 if clicks == "integers" else np.int8)
@@ -57,7 +61,13 @@ class Shop(gym.Env):
             "regret": {"regret": optimum - expected},
             "half": {"expected_reward": expected},
         }[self.tells]
-        return self._observe(), float(self.buffer.sum()), False, False, info if self.steps % self.every == 0 else {}
+        return (
+            self._observe(),
+            float(self.buffer.sum()),
+            False,
+            False,
+            info if self.steps % self.every == 0 else {},
+        )
 
 
 class Shelf(Shop):
@@ -85,7 +95,9 @@ def test_any_spaces_of_lists_and_clicks_are_played_alike(lists, clicks):
 
 @pytest.mark.parametrize("tells", ["regret", "rewards"])
 def test_regret_is_what_info_tells(tells):
-    result = clickgym.run(clickgym.agents.Fixed(N_ITEMS, K, ranking=[0, 1]), Shop(tells), 100, seed=0)
+    result = clickgym.run(
+        clickgym.agents.Fixed(N_ITEMS, K, ranking=[0, 1]), Shop(tells), 100, seed=0
+    )
     np.testing.assert_allclose(result.regret, 0.4 * result.steps)
     assert result.to_frame()["regret"].null_count() == 0
 
@@ -121,7 +133,9 @@ def test_regret_that_is_told_sometimes_is_unknown_from_the_start_with_one_warnin
     assert np.isnan(result.regret).all()
 
 
-@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("Oracle", "Fixed", "BCMPTS")])
+@pytest.mark.parametrize(
+    "name", [name for name in AGENTS if name not in ("Oracle", "Fixed", "BCMPTS")]
+)
 def test_agents_are_made_by_name_and_play(name):
     told = {"examination": [1.0, 0.5]} if "examination" in AGENTS[name].told else {}
     env = Shop("rewards")
@@ -130,7 +144,9 @@ def test_agents_are_made_by_name_and_play(name):
 
 
 def test_what_a_paper_assumes_known_cannot_be_asked_of_a_guest():
-    with pytest.raises(ValueError, match="PBMUCB must be told examination, which Shop is no ClickEnv to ask for"):
+    with pytest.raises(
+        ValueError, match="PBMUCB must be told examination, which Shop is no ClickEnv to ask for"
+    ):
         clickgym.make_agent("PBMUCB", Shop(), seed=0)
     with pytest.raises(ValueError, match="ranks by features"):
         clickgym.make_agent("C2UCB", Shop(), seed=0)
@@ -160,7 +176,9 @@ def test_episodes_that_end_are_reset_and_the_totals_go_on():
 
 
 def test_why_a_guest_is_not_compiled():
-    with pytest.raises(ValueError, match="engine='compiled' cannot serve this pair: Shop is no ClickEnv"):
+    with pytest.raises(
+        ValueError, match="engine='compiled' cannot serve this pair: Shop is no ClickEnv"
+    ):
         clickgym.run(agent(), Shop(), 10, engine="compiled")
     with pytest.raises(ValueError, match="Shop"):
         clickgym.run(clickgym.make_agent("PPO", gym.make("PBMRank-v0")), Shop(), 10)
@@ -177,7 +195,10 @@ def with_spaces(lists=None, clicks=None):
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        (with_spaces(lists=Discrete(3)), r"ranked lists: .*MultiDiscrete\(\[n_items\] \* n_positions\)"),
+        (
+            with_spaces(lists=Discrete(3)),
+            r"ranked lists: .*MultiDiscrete\(\[n_items\] \* n_positions\)",
+        ),
         (with_spaces(lists=MultiDiscrete([4, 3])), "actions are ranked lists"),
         (with_spaces(lists=MultiDiscrete([2, 2, 2])), "lists of 3 distinct items out of 2"),
         (with_spaces(clicks=Box(0, 1, (K,))), r"expected the clicks on the list: MultiBinary\(2\)"),
@@ -202,7 +223,10 @@ def test_an_agent_of_other_sizes_is_refused():
 
 def test_metrics_of_the_model_are_refused_and_those_of_clicks_measured():
     for name in ("ndcg", "violations", "optimal_lists"):
-        with pytest.raises(ValueError, match=f"the metric '{name}' needs the click model.*any_click can be measured"):
+        with pytest.raises(
+            ValueError,
+            match=f"the metric '{name}' needs the click model.*any_click can be measured",
+        ):
             clickgym.run(agent(), Shop(), 10, metrics=[name])
     result = clickgym.run(agent(), Shop(), 200, seed=0, metrics=["any_click"])
     assert 0 < result.metrics["any_click"][-1] <= 200
@@ -216,13 +240,17 @@ def test_record_regret_measures_a_guest():
             env.step(np.array([0, 1]))
         assert env.meter.steps.tolist() == [5, 10]
         assert env.meter.clicks[-1] == env.meter.reward[-1]
-        assert env.meter.regret.tolist() == pytest.approx([2.0, 4.0] if known else [math.nan] * 2, nan_ok=True)
+        assert env.meter.regret.tolist() == pytest.approx(
+            [2.0, 4.0] if known else [math.nan] * 2, nan_ok=True
+        )
     with pytest.raises(ValueError, match="expected the clicks on the list"):
         clickgym.RecordRegret(with_spaces(clicks=Box(0, 1, (K,))))
 
 
 def test_what_a_guest_showed_is_recorded():
-    log = clickgym_logs.record(clickgym.agents.Random(N_ITEMS, K, seed=0), Shop(clicks="mapping"), 30, seed=0)
+    log = clickgym_logs.record(
+        clickgym.agents.Random(N_ITEMS, K, seed=0), Shop(clicks="mapping"), 30, seed=0
+    )
     assert log.items.shape == log.clicks.shape == (30, K)
     assert log.clicks.sum() > 0
     assert log.item_labels == ("0", "1", "2", "3")
@@ -238,14 +266,18 @@ def swept(tmp_path_factory):
 
     def make(*envs: str):
         out = tmp_path_factory.mktemp("sweep")
-        return out, clickgym.sweep(envs, ["Random", "TopRank"], 400, 3, out=out, n_jobs=1, engine="python").frame
+        return out, clickgym.sweep(
+            envs, ["Random", "TopRank"], 400, 3, out=out, n_jobs=1, engine="python"
+        ).frame
 
     return {"mixed": make("GuestShop-v0", "GuestShelf-v0"), "unknown": make("GuestShop-v0")}
 
 
 def test_the_table_of_a_sweep_has_no_regret_where_it_is_unknown(swept):
     _, table = swept["mixed"]
-    assert table.filter(env="GuestShop-v0")["regret"].null_count() == len(table.filter(env="GuestShop-v0"))
+    assert table.filter(env="GuestShop-v0")["regret"].null_count() == len(
+        table.filter(env="GuestShop-v0")
+    )
     assert table.filter(env="GuestShelf-v0")["regret"].null_count() == 0
 
 
@@ -282,7 +314,10 @@ def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
     assert (folder / "regret.png").exists()
     assert "<!-- cumulative reward -->" in svg
     assert ("<!-- cumulative regret (reward) -->" in svg) == (which == "mixed")
-    heading = {"mixed": "Regret or total reward after 400 sessions", "unknown": "Total reward after 400 sessions"}[which]
+    heading = {
+        "mixed": "Regret or total reward after 400 sessions",
+        "unknown": "Total reward after 400 sessions",
+    }[which]
     assert heading in said["console"]
 
 
@@ -293,6 +328,8 @@ def test_progress_tells_reward_where_regret_is_unknown(tmp_path):
 
     console = Console(record=True, width=200)
     with Progress(console) as progress:
-        clickgym.sweep(["GuestShop-v0"], ["Random"], 50, 2, out=tmp_path / "x", n_jobs=1, callback=progress)
+        clickgym.sweep(
+            ["GuestShop-v0"], ["Random"], 50, 2, out=tmp_path / "x", n_jobs=1, callback=progress
+        )
     assert "reward 0." in console.export_text()
     assert "regret" not in console.export_text()

@@ -1,4 +1,6 @@
-"""Labels that are typed: one grammar for the command line, for files and in Python; seeds, tables and folders hang on them."""
+"""Labels that are typed: one grammar for the command line, for files and in Python; seeds, tables
+and folders hang on them.
+"""
 
 import functools
 import html
@@ -57,8 +59,18 @@ def here(played, monkeypatch):
         ("mine=TopRank", "mine", "TopRank", {}),
         ("mine=my:Agent", "mine", "my:Agent", {}),
         ("mine=my:Agent:alpha=0.1", "mine", "my:Agent", {"alpha": 0.1}),
-        ("mine, tuned (2)=my:Agent:alpha=0.1,beta=[1,2]", "mine, tuned (2)", "my:Agent", {"alpha": 0.1, "beta": [1, 2]}),
-        ("easy=PBMRank-v0:instance=uniform:seed=3", "easy", "PBMRank-v0", {"instance": "uniform:seed=3"}),
+        (
+            "mine, tuned (2)=my:Agent:alpha=0.1,beta=[1,2]",
+            "mine, tuned (2)",
+            "my:Agent",
+            {"alpha": 0.1, "beta": [1, 2]},
+        ),
+        (
+            "easy=PBMRank-v0:instance=uniform:seed=3",
+            "easy",
+            "PBMRank-v0",
+            {"instance": "uniform:seed=3"},
+        ),
         ("ε=EpsilonGreedy:epsilon=0.1", "ε", "EpsilonGreedy", {"epsilon": 0.1}),
     ],
 )
@@ -114,7 +126,9 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
         lambda: clickgym.run("TopRank", "mine=PBMRank-v0", 10),
         lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
     ):
-        with pytest.raises(ValueError, match="labels are only for the agents and environments of a sweep"):
+        with pytest.raises(
+            ValueError, match="labels are only for the agents and environments of a sweep"
+        ):
             call()
 
 
@@ -125,17 +139,26 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
 def test_seeds_hang_on_the_label_as_in_python(here):
     from_python = clickgym.sweep(
         {"easy users": ("PBMRank-v0", {"instance": "uniform:seed=3"}), "CMRank-v0": "CMRank-v0"},
-        {"mine": ("own_random:Mine", {"boldness": 2.0}), "b c": "TopRank", "told": "Oracle", "Random": "Random"},
+        {
+            "mine": ("own_random:Mine", {"boldness": 2.0}),
+            "b c": "TopRank",
+            "told": "Oracle",
+            "Random": "Random",
+        },
         50,
         2,
     )
     table = clickgym.Results("out").frame
     assert_frame_equal(from_python.frame, table)
-    unlabelled = clickgym.sweep(["CMRank-v0"], ["own_random:Mine:boldness=2.0", "Random"], 50, 2, n_jobs=1).frame
+    unlabelled = clickgym.sweep(
+        ["CMRank-v0"], ["own_random:Mine:boldness=2.0", "Random"], 50, 2, n_jobs=1
+    ).frame
     rows = table.filter(env="CMRank-v0")
     assert unlabelled.filter(agent="Random").equals(rows.filter(agent="Random"))
     other = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
-    assert not other.equals(rows.filter(agent="mine").drop("agent"))  # another label has other seeds
+    assert not other.equals(
+        rows.filter(agent="mine").drop("agent")
+    )  # another label has other seeds
 
 
 def test_the_configuration_says_what_labels_stand_for(here):
@@ -145,16 +168,33 @@ def test_the_configuration_says_what_labels_stand_for(here):
         "envs": {"easy users": ENVS[0].partition("=")[2]},
         "agents": {"mine": "own_random:Mine:boldness=2.0", "b c": "TopRank", "told": "Oracle"},
     }
-    assert [spec_of(part, "agents", label) for label in ("mine", "Random")] == ["own_random:Mine:boldness=2.0", "Random"]
+    assert [spec_of(part, "agents", label) for label in ("mine", "Random")] == [
+        "own_random:Mine:boldness=2.0",
+        "Random",
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
     shutil.copytree("out", "grown")
-    words = ["run", ENVS[1], "--horizon", "50", "--runs", "3", "--jobs", "1", "--out", "grown", "--agents"]
+    words = [
+        "run",
+        ENVS[1],
+        "--horizon",
+        "50",
+        "--runs",
+        "3",
+        "--jobs",
+        "1",
+        "--out",
+        "grown",
+        "--agents",
+    ]
     assert "another configuration (mine: " in refused([*words, "mine=own_random:Mine:boldness=3.0"])
     (here / "own_random.py").write_text(OWN + "# edited\n")
-    assert "another configuration (source of mine: " in refused([*words, "mine=own_random:Mine:boldness=2.0"])
+    assert "another configuration (source of mine: " in refused(
+        [*words, "mine=own_random:Mine:boldness=2.0"]
+    )
     (here / "own_random.py").write_text(OWN)
     assert main([*words, "mine=own_random:Mine:boldness=2.0"]) == 0
     assert clickgym.Results("grown").frame.filter(agent="mine", run=2).height > 0
@@ -170,14 +210,21 @@ def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, prin
     assert re.search(r"^easy users +b c +", out, flags=re.MULTILINE)
     assert "no lower bound" not in out
     page = html.unescape(re.sub("<.*?>", "", Path("out/report.html").read_text(encoding="utf-8")))
-    assert f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random" in page
+    assert (
+        f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random"
+        in page
+    )
     assert "from Python" not in page
     assert main(["report", "out", "--agents", "told", "b c", "--environments", "easy users"]) == 0
     assert "CMRank-v0" not in capsys.readouterr().out
 
 
 def test_labels_of_1_0_that_cannot_be_typed_stay(tmp_path):
-    agents = {"a/b": "Random", "x=1": CascadeTS, "partial": functools.partial(CascadeTS, feedback="first_click")}
+    agents = {
+        "a/b": "Random",
+        "x=1": CascadeTS,
+        "partial": functools.partial(CascadeTS, feedback="first_click"),
+    }
     results = clickgym.sweep(["PBMRank-v0"], agents, 20, 1, out=tmp_path / "out")
     assert results.config["labels"]["agents"] == {"partial": "CascadeTS:feedback=first_click"}
     assert "(from Python: a/b, x=1)" in " ".join(results.plot()._supxlabel.get_text().split())

@@ -49,7 +49,9 @@ def quick(name: str, **arguments: Any) -> Learner:
 # ------------------------------------------------------------------------------------------------------ each of them
 
 
-@pytest.mark.parametrize("name", [*SEEDED, *slow(*(name for name in LEARNERS if name not in SEEDED))])
+@pytest.mark.parametrize(
+    "name", [*SEEDED, *slow(*(name for name in LEARNERS if name not in SEEDED))]
+)
 def test_same_seed_same_regret(name: str) -> None:
     def measured(agent_seed: Any, env_seed: int) -> tuple[list[float], list[float]]:
         np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
@@ -67,8 +69,12 @@ def test_the_episodes_of_an_id_change_nothing() -> None:
     """One stream of more sessions than an episode has."""
     results = []
     for limit in ({}, {"max_episode_steps": -1}):
-        env = gym.make("PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7, 0.4], **limit)
-        results.append(clickgym.run(quick("A2C", n_envs=1, n_steps=275, seed=0), env, 1100, seed=0).regret[-1])
+        env = gym.make(
+            "PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7, 0.4], **limit
+        )
+        results.append(
+            clickgym.run(quick("A2C", n_envs=1, n_steps=275, seed=0), env, 1100, seed=0).regret[-1]
+        )
     assert results[0] == results[1]
 
 
@@ -76,31 +82,41 @@ def test_the_episodes_of_an_id_change_nothing() -> None:
 def test_exactly_the_horizon_is_counted(name: str) -> None:
     reported: list[int] = []
     agent = quick(name, seed=0)
-    result = clickgym.run(agent, ClickEnv(SMALL), 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append)
+    result = clickgym.run(
+        agent, ClickEnv(SMALL), 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append
+    )
     assert result.steps.tolist() == [1, 64, 65, 101]
     assert reported == [8] * 12 + [5]
     assert result.reward[-1] == result.clicks[-1]
     assert (np.diff(result.regret) >= 0).all()
 
 
-@pytest.mark.parametrize(("n_items", "n_positions", "horizon"), [(4, 3, 65), (7, 7, 1), (8, 7, 129), (2, 2, 130), (3, 1, 5)])
+@pytest.mark.parametrize(
+    ("n_items", "n_positions", "horizon"),
+    [(4, 3, 65), (7, 7, 1), (8, 7, 129), (2, 2, 130), (3, 1, 5)],
+)
 @pytest.mark.parametrize("name", ["DQN", "MaskablePPO", "stable_baselines3:DQN"])
 def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
     name: str, n_items: int, n_positions: int, horizon: int
 ) -> None:
     """The library plays a rollout of so many choices at a time, whatever K is."""
-    env = ClickEnv(PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions)))
+    env = ClickEnv(
+        PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions))
+    )
     reported: list[int] = []
     agent = clickgym.make_agent(name, env, seed=0)
-    result = clickgym.run(agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append)
+    result = clickgym.run(
+        agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append
+    )
     assert result.steps.tolist() == list(range(1, horizon + 1))
     assert sum(reported) == horizon
 
 
 @pytest.mark.parametrize("way", sorted({learner.actions for learner in LEARNERS.values()}))
 def test_actions_cover_every_list(way: Any) -> None:
-    """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by chance with probability below
-    24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200."""
+    """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by
+    chance with probability below 24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200.
+    """
     from clickgym.runner.learners.play import WRAPPERS
 
     envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
@@ -118,16 +134,29 @@ def test_actions_cover_every_list(way: Any) -> None:
 @pytest.mark.slow
 @by_name
 def test_learns_a_trivial_problem(name: str) -> None:
-    """One item of three is always clicked, the others never. Rule: over the last 2000 of 12,000 sessions the regret is below a
-    quarter of what random lists have, 2/3 a session (exploration that never ends is allowed for)."""
-    agent = LEARNERS[name](3, 1, seed=0, **({"n_steps": 4, "batch_size": 128} if name == "MaskablePPO" else {}))
-    result = clickgym.run(agent, ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])), 12_000, seed=0, checkpoints=[10_000])
+    """One item of three is always clicked, the others never. Rule: over the last 2000 of 12,000
+    sessions the regret is below a quarter of what random lists have, 2/3 a session (exploration
+    that never ends is allowed for).
+    """
+    agent = LEARNERS[name](
+        3, 1, seed=0, **({"n_steps": 4, "batch_size": 128} if name == "MaskablePPO" else {})
+    )
+    result = clickgym.run(
+        agent,
+        ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])),
+        12_000,
+        seed=0,
+        checkpoints=[10_000],
+    )
     assert (result.regret[-1] - result.regret[-2]) / 2000 < 0.25 * 2 / 3
 
 
 @by_name
 def test_hyperparameters_that_do_not_exist_are_refused(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'"):
+    with pytest.raises(
+        TypeError,
+        match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'",
+    ):
         LEARNERS[name](4, 3, learing_rate=0.1)
 
 
@@ -149,9 +178,14 @@ def test_masks_of_each_stream_reach_the_library() -> None:
     envs.reset()
     envs.step(np.array([1, 3]))
     assert envs.has_attr("action_masks")
-    assert [mask.tolist() for mask in envs.env_method("action_masks")] == [[True, False, True, True], [True, True, True, False]]
+    assert [mask.tolist() for mask in envs.env_method("action_masks")] == [
+        [True, False, True, True],
+        [True, True, True, False],
+    ]
     assert envs.env_method("action_masks", indices=[1])[0].tolist() == [True, True, True, False]
-    observations, rewards, dones, _ = envs.step(np.array([1, 3]))  # forbidden: the next that is left is taken
+    observations, rewards, dones, _ = envs.step(
+        np.array([1, 3])
+    )  # forbidden: the next that is left is taken
     assert observations[:, :4].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
     assert observations[:, 4:7].tolist() == [[1, 1, 0]] * 2
     assert not rewards.any()
@@ -161,13 +195,17 @@ def test_masks_of_each_stream_reach_the_library() -> None:
     assert not observations[:, :7].any()  # of the next list
     assert infos[0]["terminal_observation"][:7].tolist() == [1, 1, 1, 0, 1, 1, 1]
     assert infos[1]["TimeLimit.truncated"] is False
-    assert infos[1]["regret"] == pytest.approx(SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1]))
+    assert infos[1]["regret"] == pytest.approx(
+        SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1])
+    )
 
 
 # -------------------------------------------------------------------------------------------------- in sweeps, and cost
 
 
-@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])  # two workers load torch for 10 s
+@pytest.mark.parametrize(
+    "n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)]
+)  # two workers load torch for 10 s
 def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -> None:
     class Costs(Callback):
         def __init__(self) -> None:
@@ -178,11 +216,18 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1, callback=costs).frame
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 60, 2, out=tmp_path / "b", n_jobs=n_jobs).frame
+    first = clickgym.sweep(
+        ["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1, callback=costs
+    ).frame
+    again = clickgym.sweep(
+        ["PBMRank-v0"], agents[::-1], 60, 2, out=tmp_path / "b", n_jobs=n_jobs
+    ).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
-    assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
+    assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [
+        (agents[0], 2, 1),
+        (agents[1], 2, 1),
+    ]
     assert all(0 < seconds < 60 for _, seconds, _, _ in costs.told)
 
 
@@ -208,15 +253,25 @@ class Sleeper(Learner):
 
 
 def test_the_cost_is_that_of_later_sessions() -> None:
-    """1000 steps of 5 ms take 5 s at least; the upper bound allows for a machine that others use."""
+    """1000 steps of 5 ms take 5 s at least; the upper bound allows for a machine that others
+    use.
+    """
     from clickgym.runner.learners.play import expected_seconds
 
-    assert 5 <= expected_seconds(pair_of(Sleeper(), place_of(ClickEnv(SMALL))), 8000, seconds=0.3) < 100
-    assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"  # any loop can be measured
+    assert (
+        5
+        <= expected_seconds(pair_of(Sleeper(), place_of(ClickEnv(SMALL))), 8000, seconds=0.3)
+        < 100
+    )
+    assert (
+        clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"
+    )  # any loop can be measured
 
 
 def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
-    """Every 40 steps an update of 100 ms: 2.5 ms a step, of which the first 0.01 s have seen nothing."""
+    """Every 40 steps an update of 100 ms: 2.5 ms a step, of which the first 0.01 s have seen
+    nothing.
+    """
     from clickgym.runner.learners.play import expected_seconds
 
     class Gatherer(Sleeper):
@@ -230,7 +285,11 @@ def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
                     return
                 time.sleep(0.1 if step % 40 == 0 else 0)
 
-    assert 2.5 <= expected_seconds(pair_of(Gatherer(), place_of(ClickEnv(SMALL))), 8000, seconds=0.01) < 50
+    assert (
+        2.5
+        <= expected_seconds(pair_of(Gatherer(), place_of(ClickEnv(SMALL))), 8000, seconds=0.01)
+        < 50
+    )
 
 
 def test_a_learner_that_ends_early_has_no_result() -> None:
@@ -243,8 +302,21 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_command_line_tells_the_cost_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", "PBMRank-v0", "--agents", "A2C:n_envs=8", "--horizon", "200", "--runs", "2", "--jobs", "1"]
+def test_the_command_line_tells_the_cost_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "run",
+        "PBMRank-v0",
+        "--agents",
+        "A2C:n_envs=8",
+        "--horizon",
+        "200",
+        "--runs",
+        "2",
+        "--jobs",
+        "1",
+    ]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     lines = capsys.readouterr().err.splitlines()
     wait = r"(less than 1|about \d+) s"
@@ -252,7 +324,9 @@ def test_the_command_line_tells_the_cost_first(tmp_path: Path, capsys: pytest.Ca
     assert lines[1].startswith("PBMRank-v0  A2C:n_envs=8  regret")
 
 
-def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_to_the_folder_of_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     clickgym.run(quick("PPO", seed=0), ClickEnv(SMALL), 100, seed=0)
     clickgym.run(quick("DQN", seed=0), ClickEnv(SMALL), 100, seed=0)
@@ -319,14 +393,21 @@ class Deaf(PPO):
 def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
-    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1).frame
+    table = clickgym.sweep(
+        ["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1
+    ).frame
     assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0
-    deaf = clickgym.make_agent("own_ppo:Deaf", gym.make("PBMRank-v0"), seed=0, n_steps=8, batch_size=8)
+    deaf = clickgym.make_agent(
+        "own_ppo:Deaf", gym.make("PBMRank-v0"), seed=0, n_steps=8, batch_size=8
+    )
     assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
     assert deaf.model.num_timesteps == 14 * 8  # one step more than the 13 it takes
-    with pytest.raises(ValueError, match="NoList takes none of the action spaces in which ranked lists can be written"):
+    with pytest.raises(
+        ValueError,
+        match="NoList takes none of the action spaces in which ranked lists can be written",
+    ):
         clickgym.make_agent("own_ppo:NoList", gym.make("PBMRank-v0"))
     with pytest.raises(ValueError, match="nor an algorithm in the style of stable-baselines3"):
         clickgym.make_agent("own_ppo:NoAlgorithm", gym.make("PBMRank-v0"))
@@ -336,11 +417,15 @@ def test_adopting_twice_gives_the_same_class() -> None:
     import stable_baselines3
 
     assert adopt(stable_baselines3.PPO) is adopt(stable_baselines3.PPO)
-    with pytest.raises(TypeError, match="PPO: unknown hyper-parameter 'n_step'; did you mean 'n_steps'"):
+    with pytest.raises(
+        TypeError, match="PPO: unknown hyper-parameter 'n_step'; did you mean 'n_steps'"
+    ):
         adopt(stable_baselines3.PPO)(4, 3, n_step=3)
 
 
 def test_what_a_learner_cannot_face_is_said_before_a_sweep_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="PPO learns on parallel streams"):
-        clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out")
+        clickgym.sweep(
+            ["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()

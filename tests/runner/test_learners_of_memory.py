@@ -21,7 +21,9 @@ ENV = "CascadeMDPRank-v0"
 
 
 def streams(n=6, **arguments):
-    return gym.make_vec(ENV, n, autoreset_mode="SameStep", instance="clickbait:mean_sessions=3", **arguments)
+    return gym.make_vec(
+        ENV, n, autoreset_mode="SameStep", instance="clickbait:mean_sessions=3", **arguments
+    )
 
 
 def test_the_state_is_seen_one_hot_beside_the_clicks():
@@ -38,7 +40,9 @@ def test_the_state_is_seen_one_hot_beside_the_clicks():
         flat, _, _, _, others = envs.step(lists)
         for b in np.flatnonzero(ended):
             ends += 1
-            np.testing.assert_array_equal(others["final_obs"][b][:4], infos["final_obs"][b]["clicks"])
+            np.testing.assert_array_equal(
+                others["final_obs"][b][:4], infos["final_obs"][b]["clicks"]
+            )
             assert others["final_obs"][b][4:].argmax() == infos["final_obs"][b]["state"]
     assert ends > 20
 
@@ -60,7 +64,9 @@ def test_item_by_item_an_episode_may_be_the_life_of_a_user():
         assert not observations["placed"].any()
         for b in np.flatnonzero(over):
             assert infos["final_obs"][b]["placed"].argmax(axis=1).tolist() == [3, 1, 0, 2]
-    with pytest.raises(ValueError, match="across_lists needs a vector environment with autoreset mode SAME_STEP"):
+    with pytest.raises(
+        ValueError, match="across_lists needs a vector environment with autoreset mode SAME_STEP"
+    ):
         ItemByItemVector(gym.make_vec(ENV, 2), across_lists=True)
 
 

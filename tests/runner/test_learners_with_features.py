@@ -1,4 +1,6 @@
-"""Generic RL where every session has other candidates: what it observes, what is measured, and what it learns."""
+"""Generic RL where every session has other candidates: what it observes, what is measured, and what
+it learns.
+"""
 
 import gymnasium as gym
 import numpy as np
@@ -18,13 +20,17 @@ from clickgym.runner.learners.in_turn import InTurn
 ITEMS = np.random.default_rng(1).random((12, 3)) / 2
 USERS = LinearModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), [0.9, 0.2, 0.4], ITEMS)
 WORTH = LinearModel(PositionBasedModel(np.zeros(2), [1.0]), [1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
-"""One candidate is always clicked, the other never, and only features tell which; random lists lose half a click a session."""
+"""One candidate is always clicked, the other never, and only features tell which; random lists lose
+half a click a session.
+"""
 
 
 def quick(name, **arguments):
     settings = LEARNERS[name].defaults
     small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4}
-    return LEARNERS[name](5, 2, **{key: value for key, value in small.items() if key in settings} | arguments)
+    return LEARNERS[name](
+        5, 2, **{key: value for key, value in small.items() if key in settings} | arguments
+    )
 
 
 class Replay(Agent):
@@ -46,10 +52,18 @@ def streams(n, horizon, users=USERS, metrics=(), apart=False):
     return InTurn(env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics), apart=apart)
 
 
-@pytest.mark.parametrize("name", ["A2C", "SAC", "DQN", *slow("PPO", "TD3", "MaskablePPO", "RecurrentPPO")])
+@pytest.mark.parametrize(
+    "name", ["A2C", "SAC", "DQN", *slow("PPO", "TD3", "MaskablePPO", "RecurrentPPO")]
+)
 def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
     def measured(seed):
-        return clickgym.run(quick(name, seed=seed), ContextualClickEnv(USERS), 203, seed=1, checkpoints=[1, 100, 203])
+        return clickgym.run(
+            quick(name, seed=seed),
+            ContextualClickEnv(USERS),
+            203,
+            seed=1,
+            checkpoints=[1, 100, 203],
+        )
 
     result = measured(0)
     assert result.steps.tolist() == [1, 100, 203]
@@ -59,7 +73,9 @@ def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
     assert measured(0).regret.tolist() == result.regret.tolist() != measured(2).regret.tolist()
 
 
-@pytest.mark.parametrize("env_id", ["ContextualPBMRank-v0", *slow(*(set(CONTEXTUAL) - {"ContextualPBMRank-v0"}))])
+@pytest.mark.parametrize(
+    "env_id", ["ContextualPBMRank-v0", *slow(*(set(CONTEXTUAL) - {"ContextualPBMRank-v0"}))]
+)
 def test_every_contextual_id_and_reward_is_played(env_id):
     played = []
     for reward in gym.make(env_id, reward="clicks").unwrapped.model.rewards:
@@ -85,7 +101,9 @@ def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks
             assert parts.keys() == {"features"}
             lists = np.tile([0, 1], (n, 1))
             for b in range(n):
-                np.testing.assert_array_equal(seen[b], observation["features"].ravel().astype(np.float32))
+                np.testing.assert_array_equal(
+                    seen[b], observation["features"].ravel().astype(np.float32)
+                )
                 np.testing.assert_array_equal(parts["features"][b], observation["features"])
                 observation, *_ = env.step(lists[b])
             seen, parts = envs.step(lists)[0], apart.step(lists)[0]
@@ -103,12 +121,18 @@ def test_the_same_lists_have_the_regret_and_the_metrics_that_any_agent_has(n):
         envs.step(lists[t : t + n])
     for values in ("regret", "reward", "clicks"):
         np.testing.assert_array_equal(getattr(envs.meter, values), getattr(expected, values))
-    np.testing.assert_array_equal(envs.meter.metrics, np.stack([expected.metrics[name] for name in names], axis=1))
+    np.testing.assert_array_equal(
+        envs.meter.metrics, np.stack([expected.metrics[name] for name in names], axis=1)
+    )
 
 
-@pytest.mark.parametrize("spec", ["A2C", "DQN", *slow("PPO:learning_rate=0.001", "SAC", "MaskablePPO")])
+@pytest.mark.parametrize(
+    "spec", ["A2C", "DQN", *slow("PPO:learning_rate=0.001", "SAC", "MaskablePPO")]
+)
 def test_it_learns_what_only_features_tell(spec):
-    """Rule: over the last 1000 of 6000 sessions the regret is below a quarter of random lists', half a click a session."""
+    """Rule: over the last 1000 of 6000 sessions the regret is below a quarter of random lists',
+    half a click a session.
+    """
     env = ContextualClickEnv(WORTH)
     agent = clickgym.make_agent(spec, env, seed=0)
     result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
@@ -142,7 +166,9 @@ def test_a_frozen_policy_ranks_as_the_learner_that_it_was(name):
         observation, state, begins = envs.reset()[0], None, np.ones(1, bool)
         while len(lists) < 12:
             masks = {"action_masks": envs.env.action_masks()} if name == "MaskablePPO" else {}
-            action, state = agent.model.predict(observation, state, begins, deterministic=True, **masks)
+            action, state = agent.model.predict(
+                observation, state, begins, deterministic=True, **masks
+            )
             observation, _, ended, _, _ = envs.step(action)
             begins = ended
         np.testing.assert_array_equal(shown, lists)
@@ -153,13 +179,17 @@ def test_a_policy_trained_on_other_observations_is_refused_by_their_shape():
     clickgym.run(agent, ContextualClickEnv(USERS), 16, seed=0)
     more = LinearModel(USERS.base, [0.9, 0.2], ITEMS[:, :2])
     frozen = FrozenPolicy(5, 2, model=agent.model, actions="scores")
-    with pytest.raises(clickgym.AgentError, match=r"trained to observe Box\(.*\(15,\).*an array of shape \(10,\)"):
+    with pytest.raises(
+        clickgym.AgentError, match=r"trained to observe Box\(.*\(15,\).*an array of shape \(10,\)"
+    ):
         clickgym.run(frozen, ContextualClickEnv(more), 5, seed=0)
 
 
 def test_sweeps_tune_and_estimates_of_time_know_features(tmp_path):
     agents = ["A2C:n_envs=8", "SAC:n_envs=8,learning_starts=16", "LinearTS"]
-    table = clickgym.sweep(["ContextualPBMRank-v0"], agents, 40, 2, out=tmp_path / "sweep", n_jobs=1).frame
+    table = clickgym.sweep(
+        ["ContextualPBMRank-v0"], agents, 40, 2, out=tmp_path / "sweep", n_jobs=1
+    ).frame
     assert sorted(table["agent"].unique()) == sorted(agents)
     last = table.filter(step=40)
     assert (last["regret"] > 0).all()
@@ -170,7 +200,14 @@ def test_sweeps_tune_and_estimates_of_time_know_features(tmp_path):
 def test_tune_searches_where_candidates_change():
     pytest.importorskip("optuna")
     found = clickgym.tune(
-        "A2C", ["ContextualPBMRank-v0"], 2, horizon=50, runs=1, search_space={"n_envs": (8, 16)}, n_jobs=1, progress=False
+        "A2C",
+        ["ContextualPBMRank-v0"],
+        2,
+        horizon=50,
+        runs=1,
+        search_space={"n_envs": (8, 16)},
+        n_jobs=1,
+        progress=False,
     )
     assert found.agent.partition(":")[0] == "A2C"
 

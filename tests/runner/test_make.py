@@ -1,4 +1,6 @@
-"""What can be passed as agent and environment, and what it is called: one label for a name and for the object behind it."""
+"""What can be passed as agent and environment, and what it is called: one label for a name and for
+the object behind it.
+"""
 
 import functools
 import importlib
@@ -72,7 +74,9 @@ def a_function(gap=0.1):
 
 @pytest.fixture(scope="module", autouse=True)
 def imported(tmp_path_factory):
-    """A module of agents, models and environments: imported once, for the short name of its model is that of one class."""
+    """A module of agents, models and environments: imported once, for the short name of its model
+    is that of one class.
+    """
     folder = tmp_path_factory.mktemp("module")
     (folder / "label_mine.py").write_text(MINE)
     with restored(), pytest.MonkeyPatch.context() as patch:
@@ -91,14 +95,18 @@ def mine(tmp_path, monkeypatch, imported):
 
 
 def sweep(envs, agents, out, **arguments):
-    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments).frame
+    return clickgym.sweep(
+        envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments
+    ).frame
 
 
 # --------------------------------------------------------------------------------------------------------------- one label
 
 
 def test_the_label_of_an_object_is_the_name_by_which_it_could_be_passed(mine):
-    nested = functools.partial(functools.partial(CascadeKLUCB, feedback="last_click"), feedback="first_click")
+    nested = functools.partial(
+        functools.partial(CascadeKLUCB, feedback="last_click"), feedback="first_click"
+    )
     wanted = {
         "BatchRank": BatchRank,
         "CascadeKLUCB:feedback=first_click": nested,
@@ -115,7 +123,9 @@ def test_the_label_of_an_object_is_the_name_by_which_it_could_be_passed(mine):
             "PBMRank-v0", attraction=[0.5, 0.4], examination=[1.0]
         ).spec,
     }
-    assert {label: own_label(thing) for label, thing in wanted.items()} == {label: label for label in wanted}
+    assert {label: own_label(thing) for label, thing in wanted.items()} == {
+        label: label for label in wanted
+    }
     assert agent_class("label_mine:Outer.Inner") is mine.Outer.Inner
 
 
@@ -125,28 +135,46 @@ def test_what_has_no_name_that_stays_the_same_has_no_label(mine):
 
     wrapped = clickgym.RecordRegret(gym.make("PBMRank-v0"))
     things = [
-        lambda: gym.make("PBMRank-v0"), Local, functools.partial(Local), MODEL, wrapped.spec,
-        functools.partial(Fixed, ranking=np.array([1, 0])), functools.partial(BatchRank, delta="a,b=c"),
-        gym.make("PBMRank-v0", max_episode_steps=3).spec, ("PBMRank-v0", {"instance": load_instance("yandex-9")}),
-    ]  # fmt: skip
+        lambda: gym.make("PBMRank-v0"),
+        Local,
+        functools.partial(Local),
+        MODEL,
+        wrapped.spec,
+        functools.partial(Fixed, ranking=np.array([1, 0])),
+        functools.partial(BatchRank, delta="a,b=c"),
+        gym.make("PBMRank-v0", max_episode_steps=3).spec,
+        ("PBMRank-v0", {"instance": load_instance("yandex-9")}),
+    ]
     assert [own_label(thing) for thing in things] == [None] * len(things)
 
 
 def test_classes_of_stable_baselines3_are_called_as_its_documentation_calls_them():
     sb3 = pytest.importorskip("stable_baselines3")
-    assert own_label(sb3.DDPG) == own_label(agent_class("stable_baselines3:DDPG")) == "stable_baselines3:DDPG"
+    assert (
+        own_label(sb3.DDPG)
+        == own_label(agent_class("stable_baselines3:DDPG"))
+        == "stable_baselines3:DDPG"
+    )
     assert type(clickgym.make_agent(sb3.DDPG, gym.make("PBMRank-v0"))).__name__ == "DDPG"
 
 
-@pytest.mark.parametrize("n_jobs", [1, *slow(2)])  # what reaches workers is tested in `test_sweep.py`, which has some
+@pytest.mark.parametrize(
+    "n_jobs", [1, *slow(2)]
+)  # what reaches workers is tested in `test_sweep.py`, which has some
 def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_path, n_jobs):
     names = ["PBMRank-v0:reward=any_click", "label_mine:easy"]
     agents = ["TopRank", "CascadeKLUCB:feedback=first_click", "label_mine:TopRank:shift=2"]
     objects = [gym.make("PBMRank-v0", reward="any_click").spec, mine.easy]
-    classes = [TopRank, functools.partial(CascadeKLUCB, feedback="first_click"), functools.partial(mine.TopRank, shift=2)]
+    classes = [
+        TopRank,
+        functools.partial(CascadeKLUCB, feedback="first_click"),
+        functools.partial(mine.TopRank, shift=2),
+    ]
     by_name, by_object = sweep(names, agents, "a"), sweep(objects, classes, "b", n_jobs=n_jobs)
     assert_frame_equal(by_object, by_name)
-    assert {file.name for file in (tmp_path / "a/cells").iterdir()} == {file.name for file in (tmp_path / "b/cells").iterdir()}
+    assert {file.name for file in (tmp_path / "a/cells").iterdir()} == {
+        file.name for file in (tmp_path / "b/cells").iterdir()
+    }
     one, other = (read_results(folder)[2] for folder in ("a", "b"))
     assert one | {"made": ""} == other | {"made": ""}
     assert_frame_equal(sweep(objects, classes, "a"), by_name)
@@ -157,12 +185,20 @@ def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_p
 def test_a_label_of_a_mapping_stands_for_what_it_is_given(tmp_path, n_jobs):
     factory = functools.partial(a_function, gap=0.2)
     named = "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]"
-    fixed, made = functools.partial(Fixed, ranking=np.array([1])), lambda **sizes: TopRank(horizon=200, **sizes)
-    envs, agents = {"model": MODEL.with_positions(1), "function": lambda: factory(), "named": named}, {"made": made}
+    fixed, made = (
+        functools.partial(Fixed, ranking=np.array([1])),
+        lambda **sizes: TopRank(horizon=200, **sizes),
+    )
+    envs, agents = (
+        {"model": MODEL.with_positions(1), "function": lambda: factory(), "named": named},
+        {"made": made},
+    )
     table = sweep(envs, agents | {"fixed": fixed}, tmp_path / "a", n_jobs=n_jobs)
     assert table["env"].unique(maintain_order=True).to_list() == ["model", "function", "named"]
     assert table["agent"].unique(maintain_order=True).to_list() == ["made", "fixed"]
-    assert table.filter(env="function", agent="fixed", step=200)["regret"].to_list() == pytest.approx([200 * 0.2] * 2)
+    assert table.filter(env="function", agent="fixed", step=200)[
+        "regret"
+    ].to_list() == pytest.approx([200 * 0.2] * 2)
 
 
 def test_a_label_of_a_mapping_cannot_be_the_name_of_something_else(tmp_path):
@@ -216,12 +252,21 @@ if __name__ == "__main__":
 def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp_path, with_source):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if with_source else ["-c", SCRIPT]
-    for _ in range(2):  # the second goes on with finished folders, so the same source is known by the same letters
-        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    for _ in range(
+        2
+    ):  # the second goes on with finished folders, so the same source is known by the same letters
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=240
+        )
         assert done.returncode == 0, done.stderr
     one, two, three = (read_results(tmp_path / out) for out in ("one", "two", "three"))
     assert_frame_equal(one[0], two[0])
-    assert one[2]["agents"] == ["__main__:TopRank", "__main__:TopRank:shift=2", "__main__:Outer.Inner", "Random"]
+    assert one[2]["agents"] == [
+        "__main__:TopRank",
+        "__main__:TopRank:shift=2",
+        "__main__:Outer.Inner",
+        "Random",
+    ]
     assert three[0]["env"].unique(maintain_order=True).to_list() == ["mine", "made"]
     assert (three[1]["engine"] == "python").all()
 
@@ -231,10 +276,18 @@ def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp
     (tmp_path / "fresh_mine.py").write_text(MINE)
     parameters = "attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
     words = f"run fresh_mine:MineRank-v0:{parameters} fresh_mine:easy:gap=0.3 --agents Random fresh_mine:TopRank"
-    command = [sys.executable, "-m", "clickgym", *f"{words} --horizon 50 --runs 2 --jobs 1 --out out".split()]
+    command = [
+        sys.executable,
+        "-m",
+        "clickgym",
+        *f"{words} --horizon 50 --runs 2 --jobs 1 --out out".split(),
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert read_results(tmp_path / "out")[2]["envs"] == [f"fresh_mine:MineRank-v0:{parameters}", "fresh_mine:easy:gap=0.3"]
+    assert read_results(tmp_path / "out")[2]["envs"] == [
+        f"fresh_mine:MineRank-v0:{parameters}",
+        "fresh_mine:easy:gap=0.3",
+    ]
     monkeypatch.chdir(tmp_path)
     assert main(["report", "out"]) == 0
     assert "fresh_mine" not in sys.modules, "a report needs no module"
@@ -260,7 +313,9 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
     assert sizes_of(Guest())[:2] == (4, 2)
     agent = clickgym.make_agent("Random", Guest(), seed=0)
     assert (agent.n_items, agent.n_positions) == (4, 2)
-    with pytest.raises(ValueError, match=r"Oracle must be told ranking, which .*Guest.*: give ranking="):
+    with pytest.raises(
+        ValueError, match=r"Oracle must be told ranking, which .*Guest.*: give ranking="
+    ):
         clickgym.make_agent("Oracle", Guest())
     with pytest.raises(ValueError, match="C2UCB ranks by features"):
         clickgym.make_agent("C2UCB", Guest())
@@ -273,31 +328,119 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
 
 
 REFUSED = [
-    (lambda: sweep(["PBMRank-v0"], TopRank, "new"), TypeError, "expected a list of agents, got <class"),
-    (lambda: sweep(MODEL, ["Random"], "new"), TypeError, "expected a list of environments, got PositionBasedModel"),
-    (lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"), ValueError, "has no stable name"),
-    (lambda: sweep(["PBMRank-v0"], {"mine": TopRank(10, 5, horizon=9)}, "new"), TypeError, "pass the class, TopRank, or with"),
-    (lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"), ValueError, r'name it in a mapping \{"my agent": ...\}'),
-    (lambda: sweep([MODEL], ["Random"], "new"), ValueError, r'in a mapping \{"my environment": ...\} instead of the list'),
-    (lambda: sweep({"a": ClickEnv(MODEL)}, ["Random"], "new"), TypeError, "a sweep makes a new environment for each run"),
-    (lambda: sweep({"a": load_instance("yandex-9")}, ["Random"], "new"), TypeError, "an instance needs an id as well"),
-    (lambda: sweep([PositionBasedModel], ["Random"], "new"), TypeError, "PositionBasedModel is a class; pass a model"),
-    (lambda: sweep({"a": MODEL}, ["Random"], "new", instances=["yandex-9"]), ValueError, "has users of its own"),
-    (lambda: sweep({"a": lambda: 3}, ["Random"], "new"), TypeError, "returned 3; expected an environment"),
-    (lambda: sweep(["PBMRank-v0"], {"a": lambda **_: 3}, "new"), TypeError, "returned 3; expected an agent"),
-    (lambda: sweep(["PBMRank-v0"], [functools.partial(TopRank, 10)], "new"), ValueError, "arguments of a partial by keyword"),
-    (lambda: sweep(["PBMRank-v0"], [TopRank, "TopRank"], "new"), ValueError, "agent 'TopRank' is named twice"),
-    (lambda: sweep(["PBMRank-v0"], ["TopRank:horizon=5"], "new"), ValueError, "horizon is set by --horizon"),
+    (
+        lambda: sweep(["PBMRank-v0"], TopRank, "new"),
+        TypeError,
+        "expected a list of agents, got <class",
+    ),
+    (
+        lambda: sweep(MODEL, ["Random"], "new"),
+        TypeError,
+        "expected a list of environments, got PositionBasedModel",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"),
+        ValueError,
+        "has no stable name",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], {"mine": TopRank(10, 5, horizon=9)}, "new"),
+        TypeError,
+        "pass the class, TopRank, or with",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"),
+        ValueError,
+        r'name it in a mapping \{"my agent": ...\}',
+    ),
+    (
+        lambda: sweep([MODEL], ["Random"], "new"),
+        ValueError,
+        r'in a mapping \{"my environment": ...\} instead of the list',
+    ),
+    (
+        lambda: sweep({"a": ClickEnv(MODEL)}, ["Random"], "new"),
+        TypeError,
+        "a sweep makes a new environment for each run",
+    ),
+    (
+        lambda: sweep({"a": load_instance("yandex-9")}, ["Random"], "new"),
+        TypeError,
+        "an instance needs an id as well",
+    ),
+    (
+        lambda: sweep([PositionBasedModel], ["Random"], "new"),
+        TypeError,
+        "PositionBasedModel is a class; pass a model",
+    ),
+    (
+        lambda: sweep({"a": MODEL}, ["Random"], "new", instances=["yandex-9"]),
+        ValueError,
+        "has users of its own",
+    ),
+    (
+        lambda: sweep({"a": lambda: 3}, ["Random"], "new"),
+        TypeError,
+        "returned 3; expected an environment",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], {"a": lambda **_: 3}, "new"),
+        TypeError,
+        "returned 3; expected an agent",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], [functools.partial(TopRank, 10)], "new"),
+        ValueError,
+        "arguments of a partial by keyword",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], [TopRank, "TopRank"], "new"),
+        ValueError,
+        "agent 'TopRank' is named twice",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0"], ["TopRank:horizon=5"], "new"),
+        ValueError,
+        "horizon is set by --horizon",
+    ),
     (lambda: sweep(["PBMRank-v0"], ["Random:seed=5"], "new"), ValueError, "seed is set by --seed"),
-    (lambda: sweep(["PBMRank-v0"], ["Random:n_items=5"], "new"), ValueError, "n_items is set by the environment"),
-    (lambda: sweep(["PBMRank-v0:cutoff=1,cutoff=2"], ["Random"], "new"), ValueError, "cutoff is given twice"),
-    (lambda: sweep(["PBMRank-v0:instance=yandex-9"], ["Random"], "new", instances=["yandex-99"]), ValueError, "of its own"),
-    (lambda: sweep(["CartPol-v1"], ["Random"], "new"), ValueError, "did you mean 'CartPole-v1'.*is named module:Id-v0"),
-    (lambda: sweep(["no_module:My-v0"], ["Random"], "new"), ValueError, "there is no module 'no_module'"),
-    (lambda: sweep(["json:My-v0"], ["Random"], "new"), ValueError, "the module 'json' registers no id 'My-v0'"),
+    (
+        lambda: sweep(["PBMRank-v0"], ["Random:n_items=5"], "new"),
+        ValueError,
+        "n_items is set by the environment",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0:cutoff=1,cutoff=2"], ["Random"], "new"),
+        ValueError,
+        "cutoff is given twice",
+    ),
+    (
+        lambda: sweep(["PBMRank-v0:instance=yandex-9"], ["Random"], "new", instances=["yandex-99"]),
+        ValueError,
+        "of its own",
+    ),
+    (
+        lambda: sweep(["CartPol-v1"], ["Random"], "new"),
+        ValueError,
+        "did you mean 'CartPole-v1'.*is named module:Id-v0",
+    ),
+    (
+        lambda: sweep(["no_module:My-v0"], ["Random"], "new"),
+        ValueError,
+        "there is no module 'no_module'",
+    ),
+    (
+        lambda: sweep(["json:My-v0"], ["Random"], "new"),
+        ValueError,
+        "the module 'json' registers no id 'My-v0'",
+    ),
     (lambda: sweep(["PBMRank-v0"], ["../x:Y"], "new"), ValueError, "'../x' is no name of a module"),
-    (lambda: sweep(["PBMRank-v0"], ["json:dumps.nothing"], "new"), ValueError, "has no 'dumps.nothing'"),
-]  # fmt: skip
+    (
+        lambda: sweep(["PBMRank-v0"], ["json:dumps.nothing"], "new"),
+        ValueError,
+        "has no 'dumps.nothing'",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=range(len(REFUSED)))
@@ -308,7 +451,9 @@ def test_what_cannot_be_is_refused_with_what_can(call, error, message, tmp_path,
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(("name", "learning"), [("DDPG", '"stable_baselines3:DDPG"'), ("TD3", "clickgym.agents.TD3")])
+@pytest.mark.parametrize(
+    ("name", "learning"), [("DDPG", '"stable_baselines3:DDPG"'), ("TD3", "clickgym.agents.TD3")]
+)
 def test_an_algorithm_that_is_there_already_is_refused_with_what_to_do(name, learning):
     sb3 = pytest.importorskip("stable_baselines3")
     model = getattr(sb3, name)("MlpPolicy", clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
@@ -324,7 +469,10 @@ def test_what_predicts_is_refused_with_what_to_do():
         def predict(self, observation):
             return [0] * 5
 
-    with pytest.raises(TypeError, match=r"a trained policy, with a method predict, plays as clickgym\.agents\.FrozenPolicy\("):
+    with pytest.raises(
+        TypeError,
+        match=r"a trained policy, with a method predict, plays as clickgym\.agents\.FrozenPolicy\(",
+    ):
         clickgym.run(Trained(), "PBMRank-v0", 10)
     frozen = clickgym.agents.FrozenPolicy(10, 5, model=Trained())
     assert clickgym.run(frozen, "PBMRank-v0", 10, seed=0).engine == "python"
@@ -335,18 +483,33 @@ def test_what_predicts_is_refused_with_what_to_do():
 
 @pytest.mark.usefixtures("undrawn")
 def test_reports_speak_of_every_label(mine, tmp_path, printed):
-    sweep({"users": MODEL, "PBMRank-v0": "PBMRank-v0"}, {"a b": mine.TopRank, "Random": "Random"}, tmp_path / "out")
+    sweep(
+        {"users": MODEL, "PBMRank-v0": "PBMRank-v0"},
+        {"a b": mine.TopRank, "Random": "Random"},
+        tmp_path / "out",
+    )
     assert "a b" in printed(["report", str(tmp_path / "out"), "--html"])
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users)")
-    assert [unit_of({}, env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
-        "reward", "reward", "clicks", "reward",
-    ]  # fmt: skip
+    assert [
+        unit_of({}, env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")
+    ] == [
+        "reward",
+        "reward",
+        "clicks",
+        "reward",
+    ]
     assert not is_told_optimum({}, "a b")
 
 
 def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):
-    config = {"envs": ["MineRank-v0", "label_mine:MineRank-v0"], "agents": ["__main__:A", "m:A"], "instances": ["custom"]}
+    config = {
+        "envs": ["MineRank-v0", "label_mine:MineRank-v0"],
+        "agents": ["__main__:A", "m:A"],
+        "instances": ["custom"],
+    }
     text = command_of(config | {"horizon": 10, "runs": 1, "seed": 0})
-    assert text.startswith("clickgym run MineRank-v0 label_mine:MineRank-v0 --agents __main__:A m:A --horizon")
+    assert text.startswith(
+        "clickgym run MineRank-v0 label_mine:MineRank-v0 --agents __main__:A m:A --horizon"
+    )
     assert text.endswith("--out results/again (from Python: MineRank-v0, __main__:A)")

@@ -1,4 +1,6 @@
-"""Metrics against plain Python over recorded lists, on both engines, and what happens where one is not asked for or unknown."""
+"""Metrics against plain Python over recorded lists, on both engines, and what happens where one is
+not asked for or unknown.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ ALL = [name for name in METRICS if name != "users"]
 
 
 def changing() -> PiecewiseStationaryModel:
-    """Equal attractions in the second epoch, so that a tie is not a wrong pair; none at all in the third."""
+    """Equal attractions in the second epoch, so that a tie is not a wrong pair; none at all in the
+    third.
+    """
     examination = [0.9, 0.4, 0.6]
     return PiecewiseStationaryModel(
         [
@@ -53,7 +57,9 @@ class Recorder(gym.Wrapper):
 
     def step(self, action: Any) -> Any:
         result = self.env.step(action)
-        self.sessions.append((np.asarray(action).tolist(), result[0].tolist(), result[4]["expected_reward"]))
+        self.sessions.append(
+            (np.asarray(action).tolist(), result[0].tolist(), result[4]["expected_reward"])
+        )
         return result
 
 
@@ -64,10 +70,16 @@ def with_initial(model: ClickModel, **arguments: Any) -> ClickEnv:
 
 
 def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
-    return sum(attraction[ranking[j]] > attraction[ranking[i]] for i in range(len(ranking)) for j in range(i + 1, len(ranking)))
+    return sum(
+        attraction[ranking[j]] > attraction[ranking[i]]
+        for i in range(len(ranking))
+        for j in range(i + 1, len(ranking))
+    )
 
 
-def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], expected: float, n: int) -> float:
+def plain(
+    name: str, model: ClickModel, ranking: list[int], clicks: list[int], expected: float, n: int
+) -> float:
     """One session's value from the definition, by the stationary model of its epoch."""
     attraction = model.attraction
     if name == "any_click":
@@ -80,9 +92,13 @@ def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], e
         ]
         return gains[0] / gains[1] if gains[1] > 0 else 0.0
     if name == "violations":
-        return float(wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2)
+        return float(
+            wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2
+        )
     assert name == "optimal_lists"
-    return float(math.isclose(expected, model.expected_reward(model.optimal_ranking()), abs_tol=1e-12))
+    return float(
+        math.isclose(expected, model.expected_reward(model.optimal_ranking()), abs_tol=1e-12)
+    )
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
@@ -90,18 +106,36 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
     model = PROBLEMS[kind]
     steps = np.arange(1, HORIZON + 1)
     recorder = Recorder(with_initial(model))
-    python = clickgym.run(make("Random", model), recorder, HORIZON, seed=3, checkpoints=steps, engine="python", metrics=ALL)
-    compiled = clickgym.run(make("Random", model), with_initial(model), HORIZON, seed=3, checkpoints=steps, metrics=ALL)
+    python = clickgym.run(
+        make("Random", model),
+        recorder,
+        HORIZON,
+        seed=3,
+        checkpoints=steps,
+        engine="python",
+        metrics=ALL,
+    )
+    compiled = clickgym.run(
+        make("Random", model), with_initial(model), HORIZON, seed=3, checkpoints=steps, metrics=ALL
+    )
     assert (python.engine, compiled.engine) == ("python", "compiled")
     assert list(python.metrics) == list(compiled.metrics) == ALL
     for name in ALL:
-        epochs = [model.epochs[np.searchsorted(model.starts, step, side="right") - 1] for step in range(HORIZON)]
-        values = [
-            plain(name, epoch, *session, model.n_positions) for epoch, session in zip(epochs, recorder.sessions, strict=True)
+        epochs = [
+            model.epochs[np.searchsorted(model.starts, step, side="right") - 1]
+            for step in range(HORIZON)
         ]
-        np.testing.assert_allclose(python.metrics[name], np.cumsum(values), rtol=1e-12, err_msg=name)
+        values = [
+            plain(name, epoch, *session, model.n_positions)
+            for epoch, session in zip(epochs, recorder.sessions, strict=True)
+        ]
+        np.testing.assert_allclose(
+            python.metrics[name], np.cumsum(values), rtol=1e-12, err_msg=name
+        )
         np.testing.assert_array_equal(python.metrics[name], compiled.metrics[name], err_msg=name)
-        assert 0 < python.metrics[name][-1] < HORIZON or (name == "violations" and kind == "changing"), name
+        assert 0 < python.metrics[name][-1] < HORIZON or (
+            name == "violations" and kind == "changing"
+        ), name
 
 
 FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
@@ -113,7 +147,12 @@ FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
         # |V_0| = 1, K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has.
         (FALLING, [1, 0, 2], [[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[2, 1, 0]]),
         (FALLING, [2, 0, 1], [[2, 1, 0]], []),  # |V_0| = 2: 3 is not more than 3.5
-        (FALLING, [1, 2, 0], [[2, 1]], []),  # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
+        (
+            FALLING,
+            [1, 2, 0],
+            [[2, 1]],
+            [],
+        ),  # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
         # K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best have two, more than 1.5.
         (WITH_TIES, range(5), [[2, 3, 4], [4, 3, 2]], [[3, 2, 0]]),
     ],
@@ -128,17 +167,25 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
 
 
 def test_ndcg_by_hand():
-    """Items 1 and 0 of α = .5, .3, .2: (.3 + .5/log2 3) / (.5 + .3/log2 3); beyond the fifth position nothing counts."""
+    """Items 1 and 0 of α = .5, .3, .2: (.3 + .5/log2 3) / (.5 + .3/log2 3); beyond the fifth
+    position nothing counts.
+    """
     env = ClickEnv(CascadeModel([0.5, 0.3, 0.2], n_positions=2))
     result = clickgym.run(Oracle(3, 2, ranking=[1, 0]), env, 100, seed=0, metrics=["ndcg"])
-    assert result.metrics["ndcg"][-1] / 100 == pytest.approx((0.3 + 0.5 / math.log2(3)) / (0.5 + 0.3 / math.log2(3)))
+    assert result.metrics["ndcg"][-1] / 100 == pytest.approx(
+        (0.3 + 0.5 / math.log2(3)) / (0.5 + 0.3 / math.log2(3))
+    )
     env = ClickEnv(CascadeModel(np.linspace(0.9, 0.1, 7), n_positions=7))
-    result = clickgym.run(Oracle(7, 7, ranking=[0, 1, 2, 3, 4, 6, 5]), env, 10, seed=0, metrics=["ndcg"])
+    result = clickgym.run(
+        Oracle(7, 7, ranking=[0, 1, 2, 3, 4, 6, 5]), env, 10, seed=0, metrics=["ndcg"]
+    )
     assert result.metrics["ndcg"][-1] == pytest.approx(10, rel=1e-12)
 
 
 def test_a_list_as_good_as_the_optimum_is_optimal():
-    """Every order of the two best items is optimal in a cascade; with a cutoff only the first position matters."""
+    """Every order of the two best items is optimal in a cascade; with a cutoff only the first
+    position matters.
+    """
     model = CascadeModel([0.5, 0.3, 0.2], n_positions=2)
     for arguments, ranking, expected in [
         ({}, [1, 0], 20),
@@ -148,20 +195,24 @@ def test_a_list_as_good_as_the_optimum_is_optimal():
         ({"reference": [2, 1]}, [1, 2], 20),
     ]:
         env = ClickEnv(model, **arguments)
-        result = clickgym.run(Oracle(3, 2, ranking=ranking), env, 20, seed=0, metrics=["optimal_lists"])
+        result = clickgym.run(
+            Oracle(3, 2, ranking=ranking), env, 20, seed=0, metrics=["optimal_lists"]
+        )
         assert result.metrics["optimal_lists"][-1] == expected
 
 
 def optimal_lists(model, ranking, engine):
     agent = Oracle(model.n_items, model.n_positions, ranking=ranking)
-    return clickgym.run(agent, ClickEnv(model), 10, seed=0, engine=engine, metrics=["optimal_lists"]).metrics["optimal_lists"][
-        -1
-    ]
+    return clickgym.run(
+        agent, ClickEnv(model), 10, seed=0, engine=engine, metrics=["optimal_lists"]
+    ).metrics["optimal_lists"][-1]
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_the_order_of_summation_does_not_make_a_list_suboptimal(engine):
-    """Where all positions are examined alike any order is optimal, but the sums differ in the last digit."""
+    """Where all positions are examined alike any order is optimal, but the sums differ in the last
+    digit.
+    """
     model = PositionBasedModel([0.8, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0])
     ranking = [0, 1, 3, 2]
     assert model.expected_reward(ranking) < model.expected_reward(model.optimal_ranking())
@@ -180,7 +231,9 @@ def test_the_order_and_choice_of_metrics_change_nothing_else():
     model = MODELS["DCM"]
     reference = clickgym.run(make("Random", model), with_initial(model), 500, seed=1)
     for names in (["violations", "any_click"], ALL[::-1]):
-        result = clickgym.run(make("Random", model), with_initial(model), 500, seed=1, metrics=names)
+        result = clickgym.run(
+            make("Random", model), with_initial(model), 500, seed=1, metrics=names
+        )
         assert list(result.metrics) == names
         assert result.to_frame().columns[-len(names) :] == names
         for column in ("regret", "reward", "clicks"):
@@ -188,7 +241,9 @@ def test_the_order_and_choice_of_metrics_change_nothing_else():
 
 
 def test_a_metric_that_is_not_asked_for_costs_nothing():
-    """The compiled loop of a run without metrics is the one that measures nothing: no column, no context, the same kernel."""
+    """The compiled loop of a run without metrics is the one that measures nothing: no column, no
+    context, the same kernel.
+    """
     assert Metrics().kernel is nothing
     assert Metrics(["ndcg"]).kernel is Metrics(["ndcg"]).kernel is not nothing
     assert Metrics().contexts(ClickEnv(MODELS["CM"])) == ()
@@ -224,13 +279,22 @@ def test_bad_names_are_refused_before_any_work(names, message, tmp_path):
 
 
 def test_a_sweep_has_a_column_for_each_metric(tmp_path):
-    """In the order asked for, on both engines the same, and part of what a folder of results must agree in."""
+    """In the order asked for, on both engines the same, and part of what a folder of results must
+    agree in.
+    """
 
     def swept(out, metrics, engine="auto"):
-        envs, more = ["PBMRank-v0", "NonStationaryCMRank-v0"], {"checkpoints": [20], "n_jobs": 1, "engine": engine}
-        return clickgym.sweep(envs, ["Random"], 60, 2, out=tmp_path / out, metrics=metrics, **more).frame
+        envs, more = (
+            ["PBMRank-v0", "NonStationaryCMRank-v0"],
+            {"checkpoints": [20], "n_jobs": 1, "engine": engine},
+        )
+        return clickgym.sweep(
+            envs, ["Random"], 60, 2, out=tmp_path / out, metrics=metrics, **more
+        ).frame
 
-    tables = {engine: swept(engine, ["violations", "ndcg"], engine) for engine in ("auto", "python")}
+    tables = {
+        engine: swept(engine, ["violations", "ndcg"], engine) for engine in ("auto", "python")
+    }
     for engine, table in tables.items():
         assert table.columns == [*COLUMNS, "violations", "ndcg"]
         assert polars.read_parquet(tmp_path / engine / "results.parquet").equals(table)
@@ -239,29 +303,56 @@ def test_a_sweep_has_a_column_for_each_metric(tmp_path):
     with pytest.raises(ValueError, match="another configuration"):
         swept("auto", ["ndcg"])
     with pytest.raises(ValueError, match="needs an initial list"):
-        clickgym.sweep(["CMRank-v0"], ["Random"], 10, 1, out=tmp_path / "no", instances=["uniform"], metrics=["violations"])
+        clickgym.sweep(
+            ["CMRank-v0"],
+            ["Random"],
+            10,
+            1,
+            out=tmp_path / "no",
+            instances=["uniform"],
+            metrics=["violations"],
+        )
     assert not (tmp_path / "no").exists()
 
 
 def test_metrics_go_on_across_episodes_of_a_time_limit():
-    """A wrapper that ends episodes makes the Python engine serve; the changes of users start anew with each episode."""
+    """A wrapper that ends episodes makes the Python engine serve; the changes of users start anew
+    with each episode.
+    """
     model = changing()
     env = gym.wrappers.TimeLimit(with_initial(model), 60)
-    result = clickgym.run(Random(5, 3, seed=0), env, 120, seed=0, checkpoints=[60], metrics=["optimal_lists", "any_click"])
+    result = clickgym.run(
+        Random(5, 3, seed=0),
+        env,
+        120,
+        seed=0,
+        checkpoints=[60],
+        metrics=["optimal_lists", "any_click"],
+    )
     assert result.engine == "python"
     assert (np.diff(result.metrics["any_click"], prepend=0) > 0).all()
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_window_regret_is_the_regret_per_session_since_the_checkpoint_before(engine):
-    """Random's list has constant regret on average; by hand from the cumulative regret at uneven checkpoints."""
+    """Random's list has constant regret on average; by hand from the cumulative regret at uneven
+    checkpoints.
+    """
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent("Random", env, seed=0)
     result = clickgym.run(
-        agent, env, 100, seed=0, checkpoints=[10, 40], engine=engine, metrics=["ndcg", "window_regret", "any_click"]
+        agent,
+        env,
+        100,
+        seed=0,
+        checkpoints=[10, 40],
+        engine=engine,
+        metrics=["ndcg", "window_regret", "any_click"],
     )
     a, b, c = result.regret
-    np.testing.assert_allclose(result.metrics["window_regret"], [a / 10, (b - a) / 30, (c - b) / 60], rtol=1e-12)
+    np.testing.assert_allclose(
+        result.metrics["window_regret"], [a / 10, (b - a) / 30, (c - b) / 60], rtol=1e-12
+    )
     assert list(result.metrics) == ["ndcg", "window_regret", "any_click"]
     assert result.metrics["any_click"][-1] <= 100
 
@@ -276,7 +367,9 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
 
     plain, env = (gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3") for _ in range(2))
     env, measured = Resets(env), {"checkpoints": [100, 499, 500], "metrics": ["users"]}
-    python, compiled = (clickgym.run("CascadeVI", each, 500, seed=1, **measured) for each in (env, plain))
+    python, compiled = (
+        clickgym.run("CascadeVI", each, 500, seed=1, **measured) for each in (env, plain)
+    )
     assert python.engine == "python"
     np.testing.assert_array_equal(python.metrics["users"], compiled.metrics["users"])
     assert env.count - 1 <= python.metrics["users"][-1] <= env.count
@@ -285,7 +378,9 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
-@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if not metric.contextual])
+@pytest.mark.parametrize(
+    "name", [name for name, metric in METRICS.items() if not metric.contextual]
+)
 def test_what_needs_the_same_users_is_refused_where_they_have_a_memory(name, engine, tmp_path):
     """V* is another in each state: the first one told nothing of the lists after it."""
     env = gym.make("CascadeMDPRank-v0")
@@ -294,5 +389,13 @@ def test_what_needs_the_same_users_is_refused_where_they_have_a_memory(name, eng
         clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
     assert env.unwrapped._steps == 0
     with pytest.raises(ValueError, match=message):
-        clickgym.sweep(["CascadeMDPRank-v0"], ["TopRank"], 10, 1, out=tmp_path / "out", engine=engine, metrics=[name])
+        clickgym.sweep(
+            ["CascadeMDPRank-v0"],
+            ["TopRank"],
+            10,
+            1,
+            out=tmp_path / "out",
+            engine=engine,
+            metrics=[name],
+        )
     assert not (tmp_path / "out").exists()

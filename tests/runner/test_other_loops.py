@@ -1,4 +1,6 @@
-"""Loops of other people: stable-baselines3's evaluation and logs, and the mistakes that end in a line naming a wrapper."""
+"""Loops of other people: stable-baselines3's evaluation and logs, and the mistakes that end in a
+line naming a wrapper.
+"""
 
 from functools import partial
 
@@ -46,8 +48,12 @@ def test_the_evaluation_of_stable_baselines3_returns(env_id):
 
 def test_the_callback_of_stable_baselines3_evaluates(tmp_path):
     evaluation = Monitor(LehmerAction(SMALL()))
-    callback = EvalCallback(evaluation, n_eval_episodes=1, eval_freq=64, log_path=str(tmp_path), verbose=0)
-    PPO("MlpPolicy", LehmerAction(SMALL()), n_steps=64, seed=0, device="cpu").learn(64, callback=callback)
+    callback = EvalCallback(
+        evaluation, n_eval_episodes=1, eval_freq=64, log_path=str(tmp_path), verbose=0
+    )
+    PPO("MlpPolicy", LehmerAction(SMALL()), n_steps=64, seed=0, device="cpu").learn(
+        64, callback=callback
+    )
     assert np.load(tmp_path / "evaluations.npz")["ep_lengths"].tolist() == [[1000]]
 
 
@@ -55,9 +61,15 @@ SHORT = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "device": "cpu"}
 ALGORITHMS = {
     "PPO": lambda env: PPO("MlpPolicy", LehmerAction(env), **SHORT),
     "A2C": lambda env: A2C("MlpPolicy", LehmerAction(env), n_steps=32, device="cpu"),
-    "DQN": lambda env: DQN("MlpPolicy", EnumeratedAction(env), learning_starts=80, train_freq=32, device="cpu"),
-    "SAC": lambda env: SAC("MlpPolicy", ScoresAction(env), learning_starts=80, train_freq=32, device="cpu"),
-    "MaskablePPO": lambda env: MaskablePPO("MultiInputPolicy", ItemByItem(env, across_lists=True), **SHORT),
+    "DQN": lambda env: DQN(
+        "MlpPolicy", EnumeratedAction(env), learning_starts=80, train_freq=32, device="cpu"
+    ),
+    "SAC": lambda env: SAC(
+        "MlpPolicy", ScoresAction(env), learning_starts=80, train_freq=32, device="cpu"
+    ),
+    "MaskablePPO": lambda env: MaskablePPO(
+        "MultiInputPolicy", ItemByItem(env, across_lists=True), **SHORT
+    ),
     "RecurrentPPO": lambda env: RecurrentPPO(
         "MlpLstmPolicy", LehmerAction(env), policy_kwargs={"lstm_hidden_size": 8}, **SHORT
     ),
@@ -85,9 +97,18 @@ def test_the_log_of_stable_baselines3_has_returns(name):
         (lambda env: DQN("MlpPolicy", env), r"EnumeratedAction\(env\)"),
         (lambda env: SAC("MlpPolicy", env), r"ScoresAction\(env\)"),
         (lambda env: TD3("MlpPolicy", env), r"ScoresAction\(env\)"),
-        (lambda env: A2C("MlpPolicy", env, device="cpu").learn(200), r"clickgym.envs.LehmerAction\(env\)"),
-        (lambda env: MaskablePPO("MlpPolicy", env, device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
-        (lambda env: MaskablePPO("MlpPolicy", LehmerAction(env), device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
+        (
+            lambda env: A2C("MlpPolicy", env, device="cpu").learn(200),
+            r"clickgym.envs.LehmerAction\(env\)",
+        ),
+        (
+            lambda env: MaskablePPO("MlpPolicy", env, device="cpu").learn(100),
+            r"clickgym.envs.ItemByItem\(env\)",
+        ),
+        (
+            lambda env: MaskablePPO("MlpPolicy", LehmerAction(env), device="cpu").learn(100),
+            r"clickgym.envs.ItemByItem\(env\)",
+        ),
     ],
     ids=["DQN", "SAC", "TD3", "A2C", "MaskablePPO", "MaskablePPO of codes"],
 )
@@ -99,7 +120,10 @@ def test_an_algorithm_that_cannot_choose_lists_ends_in_a_line_that_names_the_wra
 
 @pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction])
 def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions(wrapper):
-    for env in wrapper(FrameStackObservation(SMALL(), 3)), FrameStackObservation(wrapper(SMALL()), 3):
+    for env in (
+        wrapper(FrameStackObservation(SMALL(), 3)),
+        FrameStackObservation(wrapper(SMALL()), 3),
+    ):
         env.reset(seed=0)
         observation, *_ = env.step(env.action_space.sample())
         assert observation.shape == (3, 2)
@@ -108,10 +132,16 @@ def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions(wrapper):
 def test_rendering_without_a_mode_says_where_to_give_one():
     env = SMALL()
     env.reset(seed=0)
-    with pytest.warns(UserWarning, match=r"gym.make\(..., render_mode='rgb_array'\) \(there is: human, ansi, rgb_array\)"):
+    with pytest.warns(
+        UserWarning,
+        match=r"gym.make\(..., render_mode='rgb_array'\) \(there is: human, ansi, rgb_array\)",
+    ):
         assert env.render() is None
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
-    with pytest.warns(UserWarning, match=r"gym.make_vec\(..., render_mode='rgb_array'\) \(there is: ansi, rgb_array\)"):
+    with pytest.warns(
+        UserWarning,
+        match=r"gym.make_vec\(..., render_mode='rgb_array'\) \(there is: ansi, rgb_array\)",
+    ):
         assert envs.render() is None
 
 
@@ -119,4 +149,7 @@ def test_rendering_without_a_mode_says_where_to_give_one():
 def test_the_space_of_lists_names_the_wrappers_where_it_is_printed(env_id):
     space = gym.make(env_id).action_space
     assert str(space).startswith(repr(space))
-    assert all(f"{wrapper}(env)" in str(space) for wrapper in ("EnumeratedAction", "ScoresAction", "LehmerAction"))
+    assert all(
+        f"{wrapper}(env)" in str(space)
+        for wrapper in ("EnumeratedAction", "ScoresAction", "LehmerAction")
+    )

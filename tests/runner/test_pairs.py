@@ -9,12 +9,23 @@ from clickgym.runner.summaries import pairwise, summary
 
 def at_step_10(regrets):
     """A table of one step from ``{agent: regrets of runs}``."""
-    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
+    rows = [
+        ("E", agent, run, 10, regret)
+        for agent, runs in regrets.items()
+        for run, regret in enumerate(runs)
+    ]
     return polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
 
 
-@pytest.mark.parametrize("regrets", [{"a": [1.0], "b": [900.0, 901.0, 905.0]}, {"a": [1.0, 2.0, 2.5], "b": [900.0]},
-                                     {"a": [1.0, 1.0, 1.0], "b": [900.0]}, {"a": [1.0], "b": [900.0, 900.0]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "regrets",
+    [
+        {"a": [1.0], "b": [900.0, 901.0, 905.0]},
+        {"a": [1.0, 2.0, 2.5], "b": [900.0]},
+        {"a": [1.0, 1.0, 1.0], "b": [900.0]},
+        {"a": [1.0], "b": [900.0, 900.0]},
+    ],
+)
 def test_a_single_run_is_compared_with_nothing(regrets):
     (row,) = pairwise(at_step_10(regrets)).iter_rows(named=True)
     assert (row["better"], row["worse"], row["p"], row["differ"]) == ("a", "b", None, None)
@@ -40,7 +51,11 @@ def test_the_last_step_decides_and_no_earlier_one():
     table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
     for each in (table, table.sort("step", descending=True)):
         (row,) = pairwise(each).iter_rows(named=True)
-        assert (row["better"], row["worse"], row["difference"]) == ("a", "b", pytest.approx(160 / 3 - 2))
+        assert (row["better"], row["worse"], row["difference"]) == (
+            "a",
+            "b",
+            pytest.approx(160 / 3 - 2),
+        )
 
 
 def test_a_chance_of_the_level_itself_is_no_difference(monkeypatch):
@@ -53,9 +68,18 @@ def test_a_chance_of_the_level_itself_is_no_difference(monkeypatch):
 
 def test_a_summary_is_of_the_last_step_and_by_session():
     rows = [("E", "a", run, step, step / 2, 3.0 * step) for run in range(2) for step in (5, 10)]
-    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret", "reward"], orient="row")
+    table = polars.DataFrame(
+        rows, ["env", "agent", "run", "step", "regret", "reward"], orient="row"
+    )
     timings = polars.DataFrame(
-        [("E", "a", run, "compiled", 1e-8) for run in range(2)], ["env", "agent", "run", "engine", "seconds"], orient="row"
+        [("E", "a", run, "compiled", 1e-8) for run in range(2)],
+        ["env", "agent", "run", "engine", "seconds"],
+        orient="row",
     )
     (row,) = summary(table, timings).iter_rows(named=True)
-    assert (row["regret"], row["reward"], row["runs"], row["ns_per_session"]) == (5.0, 3.0, 2, pytest.approx(1.0))
+    assert (row["regret"], row["reward"], row["runs"], row["ns_per_session"]) == (
+        5.0,
+        3.0,
+        2,
+        pytest.approx(1.0),
+    )

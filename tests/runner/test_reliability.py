@@ -1,4 +1,6 @@
-"""Damage, full and read-only disks, interrupts and absurd sizes: refused in one line, and what is finished is kept."""
+"""Damage, full and read-only disks, interrupts and absurd sizes: refused in one line, and what is
+finished is kept.
+"""
 
 import json
 import os
@@ -71,7 +73,10 @@ def test_a_flipped_bit_is_refused_or_harmless(flips, name, number):
     assert name == "tables, sweep over them" or any(result == "refused" for result, _ in found)
 
 
-@pytest.mark.parametrize("name", ["instance (.json)", "features (.json)", "log (.csv)", "log (.parquet)", "ratings (.csv)"])
+@pytest.mark.parametrize(
+    "name",
+    ["instance (.json)", "features (.json)", "log (.csv)", "log (.parquet)", "ratings (.csv)"],
+)
 def test_what_people_edit_is_refused_in_one_line_or_read(flips, name):
     found = list(flipped(flips[name], 15, seed=1))
     assert not [each for each in found if each[0] == "broken"]
@@ -83,7 +88,10 @@ def test_an_edited_configuration_is_read_without_its_checksum(tmp_path):
     content = json.loads(file.read_text())
     content["parts"][0]["made"] = "yesterday"
     file.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"config.json is damaged or was edited: .* or remove the line of the check"):
+    with pytest.raises(
+        ValueError,
+        match=r"config.json is damaged or was edited: .* or remove the line of the check",
+    ):
         read_results(tmp_path / "out")
     del content["checksum"]
     file.write_text(json.dumps(content))
@@ -118,7 +126,12 @@ def test_a_folder_with_nothing_but_leftovers_is_gone_on_with(tmp_path, dead):
     (out / f"cells.clickgym-{HOST}-{dead}.partial").mkdir()
     (out / "cells" / f"a.parquet.clickgym-{HOST}-{dead}.partial").write_text("PAR1")
     assert_frame_equal(sweep(out), sweep(None))
-    assert {path.name for path in out.iterdir()} == {"cells", "config.json", "results.parquet", "timings.parquet"}
+    assert {path.name for path in out.iterdir()} == {
+        "cells",
+        "config.json",
+        "results.parquet",
+        "timings.parquet",
+    }
     assert len(list((out / "cells").iterdir())) == 6
 
 
@@ -164,21 +177,39 @@ def test_every_command_and_function_that_cannot_write_says_so_in_one_line(here):
     """A limit to the size of files refuses as a full disk does, and needs no privileges."""
     sweep("a", ["Random"], runs=1)
     sweep("b", ["Random"], runs=1)
-    ratings = [f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 40)]
+    ratings = [
+        f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 40)
+    ]
     Path("ratings.csv").write_text("\n".join(["userId,movieId,rating", *ratings, ""]))
     before = set(here.rglob("*"))
     words = "\n".join(words for words, _ in WRITERS)
-    done = subprocess.run([sys.executable, "-c", LIMITED], input=words, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], input=words, capture_output=True, text=True, check=True
+    )
     lines = done.stderr.splitlines()
     for words, file in WRITERS:
         line, code, *lines = lines
-        kept = "; 0 of 2 runs are finished and kept in out, and the same command resumes it" if words == RUN else ""
+        kept = (
+            "; 0 of 2 runs are finished and kept in out, and the same command resumes it"
+            if words == RUN
+            else ""
+        )
         assert re.fullmatch(f"clickgym: {file} {REFUSED}{kept}", line), line
         assert code == "code 1"
-    assert [line.partition(" ")[0] for line in lines] == ["agent.npz", "instance.json", "log.csv", "log.csv.gz", "log.parquet"]
+    assert [line.partition(" ")[0] for line in lines] == [
+        "agent.npz",
+        "instance.json",
+        "log.csv",
+        "log.csv.gz",
+        "log.parquet",
+    ]
     for line in lines:
         assert re.fullmatch(rf"\S+ {REFUSED}", line), line
-    new = {file.relative_to(here).as_posix() for file in set(here.rglob("*")) - before if file.is_file()}
+    new = {
+        file.relative_to(here).as_posix()
+        for file in set(here.rglob("*")) - before
+        if file.is_file()
+    }
     assert new == {"out/config.json", "both/config.json", "b/summary.csv"}
 
 
@@ -190,7 +221,11 @@ def small_disk(tmp_path):
 
     def mount(*options):
         already = os.path.ismount(place)
-        how = ["-o", ",".join(("remount", *options))] if already else ["-t", "tmpfs", "-o", ",".join(options), "tmpfs"]
+        how = (
+            ["-o", ",".join(("remount", *options))]
+            if already
+            else ["-t", "tmpfs", "-o", ",".join(options), "tmpfs"]
+        )
         try:
             done = subprocess.run(["mount", *how, place], capture_output=True, check=False)
         except FileNotFoundError:
@@ -212,8 +247,9 @@ def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(smal
     err = capsys.readouterr().err
     assert re.fullmatch(
         r"clickgym: .*cells/\w+.parquet cannot be written: the disk is full: .*B are needed, .*B are free; "
-        r"\d+ of 40 runs are finished and kept in .*, and the same command resumes it\n", err[err.index("clickgym: ") :]
-    )  # fmt: skip
+        r"\d+ of 40 runs are finished and kept in .*, and the same command resumes it\n",
+        err[err.index("clickgym: ") :],
+    )
     kept = len(list((out / "cells").glob("*.parquet")))
     assert 0 < kept < 40
     assert not list(out.rglob("*.partial"))
@@ -234,20 +270,28 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
         with pytest.raises(FileError, match=r"cannot be written: the file system is read-only$"):
             call()
     assert main(["report", str(out), "--html"]) == 2
-    assert capsys.readouterr().err.endswith("summary.csv cannot be written: the file system is read-only\n")
+    assert capsys.readouterr().err.endswith(
+        "summary.csv cannot be written: the file system is read-only\n"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ interrupts
 
 
-@pytest.mark.parametrize("start", [[sys.executable, "-m", "clickgym"], [Path(sys.executable).with_name("clickgym")]])
+@pytest.mark.parametrize(
+    "start", [[sys.executable, "-m", "clickgym"], [Path(sys.executable).with_name("clickgym")]]
+)
 @pytest.mark.parametrize("late", [0.0, 0.3])
 def test_ctrl_c_while_the_command_is_loaded_is_silent(start, late):
     if not Path(start[0]).exists() or not Path("/proc/self/maps").exists():
         pytest.skip("the command is not installed, or there is no /proc")
     # Not by the clock, which says little on a busy machine: once the package has begun to load NumPy.
     process = subprocess.Popen(
-        [*start, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*start, "list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     while b"numpy" not in Path(f"/proc/{process.pid}/maps").read_bytes():
         time.sleep(0.005)
@@ -277,8 +321,14 @@ class Victim(Agent):
 @pytest.mark.slow
 def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
     Path("victim.py").write_text(KILLED)
-    words = RUN.replace("Random", "Random victim:Victim").replace("runs 2 --jobs 1", "runs 4 --jobs 2").split()
-    first = subprocess.run([sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False)
+    words = (
+        RUN.replace("Random", "Random victim:Victim")
+        .replace("runs 2 --jobs 1", "runs 4 --jobs 2")
+        .split()
+    )
+    first = subprocess.run(
+        [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
+    )
     assert first.returncode == 1
     told = (
         "clickgym: a worker process was killed, perhaps because memory ran out; 4 of 8 runs are finished and kept in out, and "
@@ -286,7 +336,9 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
     )
     assert first.stderr.splitlines()[1:] == [f"{told}same command resumes it"]
     Path("spared").touch()
-    again = subprocess.run([sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False)
+    again = subprocess.run(
+        [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
+    )
     assert again.returncode == 0
     assert "4 of 8 runs were finished before" in again.stderr
 
@@ -303,11 +355,17 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
         ("--runs 99999999999", "99,999,999,999 trials are 9,999,999,999,900 sessions"),
         ("--runs 1000001", "1,000,001 trials are 100,000,100 sessions"),
         ("--horizon 1e15 --runs 2", "2 trials are 2,000,000,000,000,000 sessions"),
-        ("--horizon 1e18", "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000"),
-        ("--horizon 1000000000000000000000", "horizon is 1000000000000000000000; expected an integer of at least 1, at most"),
+        (
+            "--horizon 1e18",
+            "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000",
+        ),
+        (
+            "--horizon 1000000000000000000000",
+            "horizon is 1000000000000000000000; expected an integer of at least 1, at most",
+        ),
         ("--jobs 1000000000", "n_jobs is 1000000000; expected a number of workers up to 1,000"),
     ],
-)  # fmt: skip
+)
 def test_absurd_sizes_are_refused_at_once_with_what_they_would_take(here, capsys, words, message):
     began = time.monotonic()
     assert main([*RUN.split(), *words.split()]) == 2
@@ -339,6 +397,8 @@ def test_a_full_disk_behind_standard_output_is_told(words, capsys, monkeypatch):
         monkeypatch.setattr(sys, "stdout", full)
         assert main([words]) == 1
         monkeypatch.undo()
-        assert capsys.readouterr().err == "clickgym: the output cannot be written: the disk is full\n"
+        assert (
+            capsys.readouterr().err == "clickgym: the output cannot be written: the disk is full\n"
+        )
         with pytest.raises(OSError, match="No space left"):
             full.close()

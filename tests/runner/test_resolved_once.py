@@ -1,4 +1,6 @@
-"""What is passed as an agent or an environment is resolved once, and each question about it is asked in one place."""
+"""What is passed as an agent or an environment is resolved once, and each question about it is
+asked in one place.
+"""
 
 import ast
 from functools import cache
@@ -14,9 +16,17 @@ from clickgym.runner.make import Player, place_of, player_of
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src/clickgym", "envs", "agents", "lab/src")
 OLD = {
-    "agent_maker", "env_maker", "is_required", "told_of", "choose_engine", "why_not_compiled", "playable", "check_axes",
-    "_check_sizes", "instance_of",
-}  # fmt: skip
+    "agent_maker",
+    "env_maker",
+    "is_required",
+    "told_of",
+    "choose_engine",
+    "why_not_compiled",
+    "playable",
+    "check_axes",
+    "_check_sizes",
+    "instance_of",
+}
 """Functions that asked an agent, or an environment, again what it is."""
 INTERFACES = {"Agent", "CompiledAgent", "ContextualAgent", "Learner", "StateAgent"}
 ASKED = {
@@ -56,12 +66,18 @@ def asks(tree, question):
     """Whether a file asks a question."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     if question == "an interface":
-        checks = [call for call in calls if getattr(call.func, "id", "") in ("isinstance", "issubclass")]
+        checks = [
+            call for call in calls if getattr(call.func, "id", "") in ("isinstance", "issubclass")
+        ]
         of_things = [call for call in checks if not {"kind", "kind_of"} & set(names(call.args[0]))]
         return any(INTERFACES & set(names(call.args[1])) for call in of_things)
     if question == "render_mode":
-        return any(isinstance(node, ast.Attribute) and node.attr == question for node in ast.walk(tree))
-    return any(question in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")) for call in calls)
+        return any(
+            isinstance(node, ast.Attribute) and node.attr == question for node in ast.walk(tree)
+        )
+    return any(
+        question in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")) for call in calls
+    )
 
 
 def test_nobody_asks_the_old_questions():
@@ -106,7 +122,12 @@ def test_a_run_makes_one_agent_in_one_environment(agent, counted):
 
 def test_a_sweep_resolves_once_and_makes_once_for_each_run(counted):
     clickgym.sweep(["PBMRank-v0"], ["TopRank"], 10, 3, n_jobs=1)
-    assert counted == {"made": 4, "environments": 4, "engines": 4, "resolved": 1}  # one of each to see that they fit
+    assert counted == {
+        "made": 4,
+        "environments": 4,
+        "engines": 4,
+        "resolved": 1,
+    }  # one of each to see that they fit
 
 
 def test_a_place_has_one_environment_and_another_instance_another():

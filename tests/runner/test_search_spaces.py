@@ -12,7 +12,11 @@ from clickgym.agents.linear import confidence
 from clickgym.runner.labels import parse_spec
 from clickgym.runner.make import make_agent, player_of
 
-SEARCHED = {name: agent for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items() if agent.search_space}
+SEARCHED = {
+    name: agent
+    for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items()
+    if agent.search_space
+}
 
 # What a default of None stands for, as docstrings have it; of an agent with a horizon T, in an environment with L = 10.
 FROM_THE_HORIZON = {
@@ -23,8 +27,14 @@ FROM_THE_HORIZON = {
 
 
 def meant(agent, key, T):
-    """What a default of None stands for; the state has it under the same name, or the table above says it."""
-    return FROM_THE_HORIZON[key](agent, T) if key in FROM_THE_HORIZON else np.ravel(getattr(agent.state, key))[0].item()
+    """What a default of None stands for; the state has it under the same name, or the table above
+    says it.
+    """
+    return (
+        FROM_THE_HORIZON[key](agent, T)
+        if key in FROM_THE_HORIZON
+        else np.ravel(getattr(agent.state, key))[0].item()
+    )
 
 
 def env_of(name):
@@ -35,7 +45,9 @@ def env_of(name):
 
 @pytest.mark.parametrize("name", SEARCHED)
 def test_a_range_contains_the_default(name):
-    """That the constructor takes its bounds, and knows its names, `check_agent` sees, by which all agents are checked."""
+    """That the constructor takes its bounds, and knows its names, `check_agent` sees, by which all
+    agents are checked.
+    """
     values, env = player_of(SEARCHED[name]).defaults, env_of(name)
     for horizon in (10_000, 1_000_000):
         agent = make_agent(name, env, horizon=horizon, seed=0)
@@ -50,7 +62,11 @@ def test_a_class_of_a_library_says_what_may_be_searched_of_it():
     stable_baselines3 = pytest.importorskip("stable_baselines3")
     player = player_of("stable_baselines3:DDPG")
     assert player.maker.adopted is stable_baselines3.DDPG
-    assert all(player.defaults[key] in values for key, values in player.search_space.items() if key != "n_envs")
+    assert all(
+        player.defaults[key] in values
+        for key, values in player.search_space.items()
+        if key != "n_envs"
+    )
 
 
 class Mine(Agent):
@@ -90,11 +106,17 @@ def test_the_search_space_of_an_own_agent_is_checked():
             Misspelt,
             r"- search space: Misspelt cannot be searched with alpa = 0.1: .*unknown hyper-parameter 'alpa'; did",
         ),
-        (Bare, r"- search space: the search space of Bare has 3.0 for alpha; expected a Range, or a list of values$"),
+        (
+            Bare,
+            r"- search space: the search space of Bare has 3.0 for alpha; expected a Range, or a list of values$",
+        ),
     ):
         with pytest.raises(AssertionError, match=fault):
             clickgym.check_agent(agent)
 
 
 def test_nested_arguments_are_read_whole():
-    assert parse_spec('A:b={"c":{"d":1},"e":2},f="x,y]"') == ("A", {"b": {"c": {"d": 1}, "e": 2}, "f": "x,y]"})
+    assert parse_spec('A:b={"c":{"d":1},"e":2},f="x,y]"') == (
+        "A",
+        {"b": {"c": {"d": 1}, "e": 2}, "f": "x,y]"},
+    )

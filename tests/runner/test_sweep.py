@@ -1,4 +1,6 @@
-"""Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and what is in the folder."""
+"""Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and
+what is in the folder.
+"""
 
 import functools
 import json
@@ -47,7 +49,9 @@ class Rotate(Agent):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a module ``rotating`` that holds an agent ``Rotate``: one, so that the tests share worker processes."""
+    """A folder with a module ``rotating`` that holds an agent ``Rotate``: one, so that the tests
+    share worker processes.
+    """
     folder = tmp_path_factory.mktemp("own")
     (folder / "rotating.py").write_text(ROTATE)
     yield folder
@@ -70,14 +74,18 @@ def ordered(table):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The table of an undisturbed sweep in one thread."""
-    return clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1).frame
+    return clickgym.sweep(
+        ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1
+    ).frame
 
 
 # ------------------------------------------------------------------------------------------- what must not change numbers
 
 
 def test_order_and_workers_change_nothing(reference, tmp_path):
-    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=3).frame
+    table = clickgym.sweep(
+        ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=3
+    ).frame
     assert_frame_equal(ordered(table), ordered(reference))
 
 
@@ -93,10 +101,19 @@ def test_another_seed_gives_other_numbers(reference, tmp_path):
 
 
 def test_seeds_come_from_names():
-    cells = [Trial(env, "i", agent, run) for env in ("a", "b") for agent in ("c", "d") for run in range(3)]
+    cells = [
+        Trial(env, "i", agent, run)
+        for env in ("a", "b")
+        for agent in ("c", "d")
+        for run in range(3)
+    ]
     seeds = [seed for cell in cells for seed in cell.seeds(0)]
     assert len(set(seeds)) == len(seeds)
-    assert Trial("a", "i", "c", 0).seeds(0) == Trial("a", "i", "c", 0).seeds(0) != Trial("a", "i", "c", 0).seeds(1)
+    assert (
+        Trial("a", "i", "c", 0).seeds(0)
+        == Trial("a", "i", "c", 0).seeds(0)
+        != Trial("a", "i", "c", 0).seeds(1)
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- resuming
@@ -105,16 +122,22 @@ def test_seeds_come_from_names():
 def test_a_killed_sweep_goes_on_with_what_is_finished(tmp_path, own_agent):
     words = f"['PBMRank-v0'], ['Random', '{own_agent}', '{own_agent}:nap=0.003'], 200, 2, seed=5, n_jobs=1"
     code = f"import clickgym, sys; clickgym.sweep({words}, out=sys.argv[1])"
-    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "killed"], start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "killed"], start_new_session=True
+    )
     while len(list((tmp_path / "killed" / "cells").glob("*.parquet"))) < 4:
         assert process.poll() is None
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    finished = {file: file.stat().st_mtime_ns for file in (tmp_path / "killed" / "cells").glob("*.parquet")}
+    finished = {
+        file: file.stat().st_mtime_ns for file in (tmp_path / "killed" / "cells").glob("*.parquet")
+    }
     assert len(finished) < 6
     undisturbed, resumed = (
-        eval(f"clickgym.sweep({words}, out=out)", {"clickgym": clickgym, "out": tmp_path / name}).frame
+        eval(
+            f"clickgym.sweep({words}, out=out)", {"clickgym": clickgym, "out": tmp_path / name}
+        ).frame
         for name in ("whole", "killed")
     )
     assert_frame_equal(resumed, undisturbed)
@@ -133,7 +156,8 @@ def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
 
     first, second = Count(), Count()
     tables = [
-        clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback).frame for callback in (first, second)
+        clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback).frame
+        for callback in (first, second)
     ]
     assert (first.trials, first.done, first.fresh) == (8, 0, 8)
     assert (second.trials, second.done, second.fresh) == (8, 8, 0)
@@ -148,10 +172,21 @@ def test_the_name_of_the_folder_is_no_pattern(tmp_path):
 
 
 def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
-    table = clickgym.sweep(["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"]).frame
+    table = clickgym.sweep(
+        ["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"]
+    ).frame
     read, timings, config = read_results(tmp_path / "out")
     assert_frame_equal(read, table)
-    assert table.columns == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert table.columns == [
+        "env",
+        "instance",
+        "agent",
+        "run",
+        "step",
+        "regret",
+        "reward",
+        "clicks",
+    ]
     assert (timings["engine"] == "compiled").all()
     assert (timings["seconds"] > 0).all()
     assert config["agents"] == AGENTS
@@ -166,13 +201,23 @@ def test_a_sweep_too_large_is_refused_with_its_size_before_it_begins(tmp_path, m
     # A row has 68 bytes, and 8 for each further metric.
     words = "^12 trials are 120 sessions and a table of 12 rows, 1.0 kB; expected at most 10 trials and "
     with pytest.raises(ValueError, match=words):
-        clickgym.sweep(ENVS, AGENTS, 10, 3, checkpoints=[10], metrics=["any_click", "ndcg"], out=tmp_path / "out")
+        clickgym.sweep(
+            ENVS,
+            AGENTS,
+            10,
+            3,
+            checkpoints=[10],
+            metrics=["any_click", "ndcg"],
+            out=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])
 def test_what_is_no_number_of_workers_is_refused(n_jobs):
-    with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}; expected a number of workers up to 1,000, or -1"):
+    with pytest.raises(
+        ValueError, match=f"n_jobs is {n_jobs!r}; expected a number of workers up to 1,000, or -1"
+    ):
         check_workers(n_jobs)
 
 
@@ -193,25 +238,41 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
 # ----------------------------------------------------------------------------------------------------------- own agents
 
 
-def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference, tmp_path, own_agent):
-    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=2).frame
+def test_plain_python_agents_run_in_processes_and_change_nothing_else(
+    reference, tmp_path, own_agent
+):
+    table = clickgym.sweep(
+        ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=2
+    ).frame
     assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 1000, 1, seed=5, out=tmp_path / "alone", n_jobs=1).frame
-    same = (polars.col("agent") == own_agent) & (polars.col("env") == "CMRank-v0") & (polars.col("run") == 0)
+    alone = clickgym.sweep(
+        ["CMRank-v0"], [own_agent], 1000, 1, seed=5, out=tmp_path / "alone", n_jobs=1
+    ).frame
+    same = (
+        (polars.col("agent") == own_agent)
+        & (polars.col("env") == "CMRank-v0")
+        & (polars.col("run") == 0)
+    )
     assert_frame_equal(table.filter(same), alone)
     _, timings, _ = read_results(tmp_path / "out")
     assert dict(timings.select("agent", "engine").iter_rows()) == {
-        own_agent: "python", "TopRank": "compiled", "Random": "compiled",
-    }  # fmt: skip
+        own_agent: "python",
+        "TopRank": "compiled",
+        "Random": "compiled",
+    }
 
 
 def test_what_stands_in_the_script_reaches_worker_processes(tmp_path, monkeypatch):
     names = {"__name__": "__main__"}
     exec(MINE.partition("class MineModel")[0], names)
     monkeypatch.setattr(sys.modules["__main__"], "TopRank", names["TopRank"], raising=False)
-    agents, envs = [functools.partial(names["TopRank"], shift=2), "Random"], {"made": lambda: a_function(0.2)}
+    agents, envs = (
+        [functools.partial(names["TopRank"], shift=2), "Random"],
+        {"made": lambda: a_function(0.2)},
+    )
     alone, workers = (
-        clickgym.sweep(envs, agents, 200, 2, out=tmp_path / str(n_jobs), n_jobs=n_jobs).frame for n_jobs in (1, 2)
+        clickgym.sweep(envs, agents, 200, 2, out=tmp_path / str(n_jobs), n_jobs=n_jobs).frame
+        for n_jobs in (1, 2)
     )
     assert_frame_equal(alone, workers)
     config = read_results(tmp_path / "2")[2]
@@ -230,7 +291,15 @@ def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
             self.uncounted += 0 if counted else 2000
 
     callback = Count()
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out=tmp_path / "out", n_jobs=2, callback=callback)
+    clickgym.sweep(
+        ["PBMRank-v0"],
+        ["Random", own_agent],
+        2000,
+        2,
+        out=tmp_path / "out",
+        n_jobs=2,
+        callback=callback,
+    )
     assert callback.counted + callback.uncounted == 2 * 2 * 2000
     assert callback.counted >= 2 * 2000
 
@@ -251,7 +320,9 @@ def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, o
 def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
@@ -265,7 +336,9 @@ def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
 def test_memory_does_not_grow_with_the_horizon(tmp_path):
     def peak(horizon):
         tracemalloc.start()
-        clickgym.sweep(["PBMRank-v0"], ["TopRank"], horizon, 1, out=tmp_path / str(horizon), n_jobs=1)
+        clickgym.sweep(
+            ["PBMRank-v0"], ["TopRank"], horizon, 1, out=tmp_path / str(horizon), n_jobs=1
+        )
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size

@@ -1,4 +1,6 @@
-"""What the commands print in terminals of any width: no name and no number is cut; what is left out is said."""
+"""What the commands print in terminals of any width: no name and no number is cut; what is left out
+is said.
+"""
 
 import io
 import re
@@ -40,7 +42,12 @@ def log_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.csv"
     rng = np.random.default_rng(1)
     items = rng.permuted(np.tile(np.arange(12), (500, 1)), axis=1)[:, :10]
-    write_tidy(ClickLog(items, rng.random(items.shape) < 0.2, [0] * 500, tuple("abcdefghijkl"), ("shoes",)), path)
+    write_tidy(
+        ClickLog(
+            items, rng.random(items.shape) < 0.2, [0] * 500, tuple("abcdefghijkl"), ("shoes",)
+        ),
+        path,
+    )
     return path
 
 
@@ -48,13 +55,32 @@ def log_file(tmp_path_factory):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.text("ab1,", min_size=1, max_size=30), min_size=4, max_size=4), min_size=1), st.integers(1, 150))
+@given(
+    st.lists(
+        st.lists(st.text("ab1,", min_size=1, max_size=30), min_size=4, max_size=4), min_size=1
+    ),
+    st.integers(1, 150),
+)
 def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
     text = io.StringIO()
-    columns = [Column("id"), Column("number", right=True), Column("words", rank=1, words=True), Column("engine", rank=2)]
-    print_table(Console(file=text, force_terminal=True, width=width, no_color=True), columns, rows, groups=True)
+    columns = [
+        Column("id"),
+        Column("number", right=True),
+        Column("words", rank=1, words=True),
+        Column("engine", rank=2),
+    ]
+    print_table(
+        Console(file=text, force_terminal=True, width=width, no_color=True),
+        columns,
+        rows,
+        groups=True,
+    )
     out = text.getvalue()
-    left_out = re.findall(r"engine|words", " ".join(out.split()).rpartition("columns also:")[2]) if "also:" in out else []
+    left_out = (
+        re.findall(r"engine|words", " ".join(out.split()).rpartition("columns also:")[2])
+        if "also:" in out
+        else []
+    )
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             assert cell in out or column.name in left_out
@@ -63,13 +89,20 @@ def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
 def test_the_name_of_a_group_does_not_fill_a_line_that_is_read_by_a_program():
     text = io.StringIO()
     columns = [Column("group"), Column("name")]
-    print_table(Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups="above")
+    print_table(
+        Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups="above"
+    )
     assert max(map(len, text.getvalue().splitlines())) < 10
 
 
 def test_the_word_about_what_is_left_out_is_true():
     rows = [("CascadeKLUCB:feedback=first_click", "4,231 ± 39", "1.0595", "compiled")]
-    columns = [Column("agent"), Column("regret", right=True), Column("reward", rank=1), Column("engine", rank=2)]
+    columns = [
+        Column("agent"),
+        Column("regret", right=True),
+        Column("reward", rank=1),
+        Column("engine", rank=2),
+    ]
 
     def at(width):
         text = io.StringIO()
@@ -81,13 +114,22 @@ def test_the_word_about_what_is_left_out_is_true():
     assert "also: engine" in at(62)
     assert "also: reward, engine" in at(50)
     lines = at(30).splitlines()  # where even what always stays has no room
-    assert lines == ["CascadeKLUCB:feedback=first_click", "  regret: 4,231 ± 39", "  reward: 1.0595", "  engine: compiled"]
+    assert lines == [
+        "CascadeKLUCB:feedback=first_click",
+        "  regret: 4,231 ± 39",
+        "  reward: 1.0595",
+        "  engine: compiled",
+    ]
 
 
 def test_a_sentence_breaks_between_words_only():
     text = io.StringIO()
     say(Console(file=text, width=20), "Results in /a/very/long/path/to/a/folder: regret.png")
-    assert text.getvalue().splitlines() == ["Results in", "/a/very/long/path/to/a/folder:", "regret.png"]
+    assert text.getvalue().splitlines() == [
+        "Results in",
+        "/a/very/long/path/to/a/folder:",
+        "regret.png",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------- the commands
@@ -96,15 +138,34 @@ def test_a_sentence_breaks_between_words_only():
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "words",
-    ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show lagree2016-small", "show yandex-990"],
+    [
+        "report",
+        "fit",
+        "evaluate",
+        "list",
+        "show TopRank",
+        "show PBMRank-v0",
+        "show lagree2016-small",
+        "show yandex-990",
+    ],
 )
 def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # into which `fit` writes
     words = {
         "report": ["report", str(results)],
         "fit": ["fit", str(log_file), "--model", "PBM", "SDBN", "--out", "q.json"],
-        "evaluate": ["evaluate", str(log_file), "-p", "uniform", "--logging", "uniform", "-e", "ips", "item-position"],
-    }.get(words, words.split())  # fmt: skip
+        "evaluate": [
+            "evaluate",
+            str(log_file),
+            "-p",
+            "uniform",
+            "--logging",
+            "uniform",
+            "-e",
+            "ips",
+            "item-position",
+        ],
+    }.get(words, words.split())
     unlimited = printed(words).partition("Results in")[0]
     for width in WIDTHS:
         check(printed(words, width).partition("Results in")[0], unlimited, width)

@@ -1,4 +1,6 @@
-"""`clickgym.tune`: what is searched, that a study resumes, what it promises of its result, and the command."""
+"""`clickgym.tune`: what is searched, that a study resumes, what it promises of its result, and the
+command.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from clickgym.agents import Range
 from clickgym.runner import tuning as module
 from clickgym.runner.tuning import STUDY, TRIALS, tune
 
-SMALL = {"horizon": 200, "runs": 2, "instances": ["uniform:seed=1", "uniform:seed=2"], "progress": False}
+SMALL = {
+    "horizon": 200,
+    "runs": 2,
+    "instances": ["uniform:seed=1", "uniform:seed=2"],
+    "progress": False,
+}
 SPACE = {"c": Range(0.0, 3.0), "feedback": ("first_click", "last_click")}
 
 
@@ -31,17 +38,24 @@ def test_the_result_is_a_spec_that_runs_and_a_table_of_all_trials():
     assert len(result.trials) == 10
     complete = result.trials.filter(state="COMPLETE")
     best = complete.row(complete["score"].arg_min(), named=True)
-    assert (best["c"], best["feedback"]) == (result.hyperparameters["c"], result.hyperparameters["feedback"])
+    assert (best["c"], best["feedback"]) == (
+        result.hyperparameters["c"],
+        result.hyperparameters["feedback"],
+    )
     assert result.trials["c"].is_between(0.0, 3.0).all()
     assert 0 < result.score < 1
     assert 0 < result.default_score < 1
 
 
 def test_the_score_is_a_geometric_mean_of_ratios_to_random_lists():
-    frame = polars.DataFrame({
-        "env": ["A"] * 6 + ["B"] * 3, "instance": ["x"] * 9, "agent": ["Random", "one", "two"] * 3,
-        "regret": [10.0, 4.0, 0.0, 30.0, 12.0, 0.0, 5.0, 5.0, 5.0],
-    })  # fmt: skip
+    frame = polars.DataFrame(
+        {
+            "env": ["A"] * 6 + ["B"] * 3,
+            "instance": ["x"] * 9,
+            "agent": ["Random", "one", "two"] * 3,
+            "regret": [10.0, 4.0, 0.0, 30.0, 12.0, 0.0, 5.0, 5.0, 5.0],
+        }
+    )
     scores = module._scores(frame)
     assert scores["one"] == pytest.approx(np.sqrt(0.4 * 1.0))
     assert scores["two"] == pytest.approx(np.sqrt(1e-9))
@@ -66,7 +80,12 @@ def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
     assert resumed.trials.equals(whole.trials)
     assert (resumed.agent, resumed.score) == (whole.agent, whole.score)
     assert polars.read_csv(tmp_path / TRIALS).height == 20
-    assert len(optuna.load_study(study_name="clickgym", storage=f"sqlite:///{tmp_path / STUDY}").trials) > 20
+    assert (
+        len(
+            optuna.load_study(study_name="clickgym", storage=f"sqlite:///{tmp_path / STUDY}").trials
+        )
+        > 20
+    )
     assert tuned(24, out=tmp_path).trials.head(20).equals(resumed.trials)
 
 
@@ -95,7 +114,10 @@ def test_whole_numbers_and_logarithms_are_searched_as_such():
     ("given", "message"),
     [
         ({"agent": "Random", "search_space": None}, "Random has nothing to tune"),
-        ({"agent": "CascadeKLUCB:c=1,feedback=last_click", "search_space": None}, "CascadeKLUCB has nothing to tune"),
+        (
+            {"agent": "CascadeKLUCB:c=1,feedback=last_click", "search_space": None},
+            "CascadeKLUCB has nothing to tune",
+        ),
         ({"trials": 0}, "trials is 0; expected a positive integer"),
         ({"search_space": {"c": 3}}, "the search space of CascadeKLUCB has 3 for c"),
         ({"search_space": {"d": Range(0, 1)}}, "unknown hyper-parameter 'd'"),
@@ -114,7 +136,18 @@ def test_without_optuna_a_line_says_so(monkeypatch):
 
 
 def test_the_command_prints_the_best_and_resumes(tmp_path, printed):
-    arguments = ["tune", "EpsilonGreedy", "--environments", "PBMRank-v0", "--horizon", "100", "--runs", "1", "--trials", "8"]
+    arguments = [
+        "tune",
+        "EpsilonGreedy",
+        "--environments",
+        "PBMRank-v0",
+        "--horizon",
+        "100",
+        "--runs",
+        "1",
+        "--trials",
+        "8",
+    ]
     for _ in range(2):
         document = json.loads(printed([*arguments, "--out", str(tmp_path), "--json"]))
         assert document["agent"].startswith("EpsilonGreedy:epsilon=")

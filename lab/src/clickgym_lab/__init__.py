@@ -1,1 +1,3 @@
-"""Studies, the scorecard, shipped results and makers of pages: code that uses the package, and that no other folder imports."""
+"""Studies, the scorecard, shipped results and makers of pages: code that uses the package, and that
+no other folder imports.
+"""

@@ -20,7 +20,9 @@ class Log(NamedTuple):
     clicks: NDArray[np.int8]  # (n, K)
 
 
-def log_of_production(users: Any, production: ArrayLike, n: int, seed: Any, exchanged: float = EXCHANGED) -> Log:
+def log_of_production(
+    users: Any, production: ArrayLike, n: int, seed: Any, exchanged: float = EXCHANGED
+) -> Log:
     """Make a log of the production ranking.
 
     Args:
@@ -28,7 +30,8 @@ def log_of_production(users: Any, production: ArrayLike, n: int, seed: Any, exch
         production: all items in the order of production.
         n: how many sessions.
         seed: of the exchanges and of the clicks.
-        exchanged: in what share of the sessions two items, drawn at random among all, have exchanged their places.
+        exchanged: in what share of the sessions two items, drawn at random among all, have
+            exchanged their places.
     """
     rng = np.random.default_rng(seed)
     lists = np.tile(production, (n, 1))
@@ -44,7 +47,13 @@ def log_of_lists(users: Any, lists: NDArray[np.int64], rng: np.random.Generator)
     """Make a log of the beginnings of ``(n, L)`` orders of all items."""
     n, n_positions = len(lists), users.n_positions
     rankings = np.ascontiguousarray(lists[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
+    clicks, examined, earned = (
+        np.empty(rankings.shape, np.int8),
+        np.empty(rankings.shape, np.int8),
+        np.empty((3, n)),
+    )
     uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
+    sessions(users)(
+        users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned
+    )
     return Log(rankings, clicks)

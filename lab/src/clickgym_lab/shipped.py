@@ -1,7 +1,9 @@
-"""Compact result files that ship with the package, with the version, the commit and the command that made them.
+"""Compact result files that ship with the package, with the version, the commit and the command
+that made them.
 
-A file holds the curves of one or several sweeps in one table: the mean over the instances of each run at every step, and of
-each instance what it had reached at some fractions of the horizon. What made them stands in the metadata of the file.
+A file holds the curves of one or several sweeps in one table: the mean over the instances of each
+run at every step, and of each instance what it had reached at some fractions of the horizon. What
+made them stands in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ class Shipped:
         setting: which of several sweeps of the same part it is, by the queries that it played.
         part: its name.
         table: as `compact` makes it.
-        made: what made it: ``clickgym`` (its version), ``commit``, ``command``, ``made`` (the time), ``seed``, ``horizon``,
-            ``runs``, ``envs``, ``agents``, ``queries`` and ``instances``.
+        made: what made it: ``clickgym`` (its version), ``commit``, ``command``, ``made`` (the
+            time), ``seed``, ``horizon``, ``runs``, ``envs``, ``agents``, ``queries`` and
+            ``instances``.
     """
 
     setting: str
@@ -61,8 +64,8 @@ def compact(
         fractions: of the horizon, at which the values of each instance are kept.
 
     Returns:
-        Rows without an instance, the means over the instances; then rows of each instance, at the first steps from these
-        fractions on, or at all steps.
+        Rows without an instance, the means over the instances; then rows of each instance, at the
+        first steps from these fractions on, or at all steps.
 
     Example:
         >>> rows = [("E", i, "A", 0, step, float(step)) for i in "xy" for step in (50, 99, 100)]
@@ -72,7 +75,10 @@ def compact(
     pairs = ["env", "agent", "run", "step"]
     means = table.group_by(pairs, maintain_order=True).agg(polars.col(*columns).mean())
     steps = table["step"].unique().sort()
-    kept = [next(step for step in steps if step >= round(fraction * steps[-1])) for fraction in fractions]
+    kept = [
+        next(step for step in steps if step >= round(fraction * steps[-1]))
+        for fraction in fractions
+    ]
     late = table if each else table.filter(polars.col("step").is_in(kept))
     names = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
     both = polars.concat([means, late.select(*KEYS, *names)], how="diagonal_relaxed")
@@ -107,12 +113,17 @@ def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
         results: of different settings and parts.
     """
     results = list(results)
-    places = [{"setting": polars.lit(each.setting), "part": polars.lit(each.part)} for each in results]
+    places = [
+        {"setting": polars.lit(each.setting), "part": polars.lit(each.part)} for each in results
+    ]
     table = polars.concat(
-        [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
+        [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)],
+        how="diagonal",
     )
     origins = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
-    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(origins)}))
+    write_whole(
+        path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(origins)})
+    )
 
 
 def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
@@ -123,7 +134,9 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
         ValueError: it holds something else, or is damaged.
     """
     path = Path(path)
-    with reading(path, "holds no results to be passed on, or is damaged", "restore it from a backup"):
+    with reading(
+        path, "holds no results to be passed on, or is damaged", "restore it from a backup"
+    ):
         check_file(path)
         metadata = polars.read_parquet_metadata(path)
         if metadata["clickgym_format"] != FORMAT:
@@ -133,8 +146,15 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
         results, table = [], polars.read_parquet(path, memory_map=False)
         for origin in json.loads(metadata[MADE]):
             setting, part = origin.pop("setting"), origin.pop("part")
-            own = table.filter((polars.col("setting") == setting) & (polars.col("part") == part)).drop("setting", "part")
+            own = table.filter(
+                (polars.col("setting") == setting) & (polars.col("part") == part)
+            ).drop("setting", "part")
             results.append(
-                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), origin)
+                Shipped(
+                    setting,
+                    part,
+                    own.select(name for name in own.columns if not own[name].is_null().all()),
+                    origin,
+                )
             )
     return results

@@ -1,4 +1,5 @@
-"""Click logs: readers and writers, estimation of click models, off-policy evaluation, and the decision between lists.
+"""Click logs: readers and writers, estimation of click models, off-policy evaluation, and the
+decision between lists.
 
 Example:
     >>> from clickgym_logs import ClickLog, CMEstimator

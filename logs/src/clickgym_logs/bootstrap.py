@@ -1,4 +1,6 @@
-"""Bootstrap over sessions: estimates from sessions drawn with replacement, and percentile intervals of them."""
+"""Bootstrap over sessions: estimates from sessions drawn with replacement, and percentile intervals
+of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Resampling(NamedTuple):
     def estimates(self, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """``n`` plain and self-normalised estimates.
 
-        Sessions that contribute the same are drawn together: how often each kind comes up in N draws is multinomial.
+        Sessions that contribute the same are drawn together: how often each kind comes up in N
+            draws is multinomial.
         """
         rng = np.random.default_rng(self.seed)
         columns = values.shape[1]
@@ -52,17 +55,21 @@ class Resampling(NamedTuple):
     def interval(self, estimates: Floats, n_sessions: int) -> tuple[float, float]:
         """The percentile interval of the estimates; NaN for a single session.
 
-        A resampling without positive weights has no self-normalised estimate (NaN), and does not count.
+        A resampling without positive weights has no self-normalised estimate (NaN), and does not
+        count.
         """
         numbers = estimates[~np.isnan(estimates)]
         if n_sessions < 2 or not len(numbers):
             return np.nan, np.nan
-        low, high = np.percentile(numbers, [50.0 * (1.0 - self.level), 50.0 * (1.0 + self.level)]).tolist()
+        low, high = np.percentile(
+            numbers, [50.0 * (1.0 - self.level), 50.0 * (1.0 + self.level)]
+        ).tolist()
         return low, high
 
 
 def in_units(values: Floats) -> tuple[Floats, Floats]:
-    """The numbers of each column in units of a power of two near its largest, so that squares stay in range; and these units.
+    """The numbers of each column in units of a power of two near its largest, so that squares stay
+    in range; and these units.
 
     To divide by a power of two rounds nothing.
     """

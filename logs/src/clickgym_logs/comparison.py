@@ -11,14 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_between, check_choice, check_count, check_kind, check_labels, check_seed, unknown
+from clickgym.core.checks import (
+    check_between,
+    check_choice,
+    check_count,
+    check_kind,
+    check_labels,
+    check_seed,
+    unknown,
+)
 from clickgym.core.files import read_arrays, reading
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
 from clickgym.envs.users import REWARDS
 
 from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
 from .log import ClickLog
-from .policies import FixedPolicy, ItemPositionPolicy, PlackettLucePolicy, UniformPolicy, empirical_policies, sessions_by_query
+from .policies import (
+    FixedPolicy,
+    ItemPositionPolicy,
+    PlackettLucePolicy,
+    UniformPolicy,
+    empirical_policies,
+    sessions_by_query,
+)
 
 
 @dataclass(frozen=True)
@@ -28,8 +43,10 @@ class Comparison:
     Attributes:
         log: the sessions.
         policies: the evaluated policies, by their specs.
-        by_policy: the estimates of each policy, in the order of the estimators; refused estimates are left out.
-        refused: the reason why there is no estimate, by policy and estimator; empty unless another estimate exists.
+        by_policy: the estimates of each policy, in the order of the estimators; refused estimates
+        are left out.
+        refused: the reason why there is no estimate, by policy and estimator; empty unless another
+            estimate exists.
     """
 
     log: ClickLog
@@ -83,7 +100,8 @@ def compare(
         log: a log that another policy made.
         policies: one or several specs, as in `read_policy`.
         estimators: names of `ESTIMATORS`.
-        logging: the policy that made the log, as a spec; None takes the probabilities that the log recorded.
+        logging: the policy that made the log, as a spec; None takes the probabilities that the log
+        recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
 
     Raises:
@@ -103,9 +121,12 @@ def compare(
     targets = {spec: read_policy(spec, log, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, log)
     settings: dict[str, Any] = {
-        "reward": reward, "cutoff": cutoff, "bootstrap": check_count("bootstrap", bootstrap),
-        "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
-    }  # fmt: skip
+        "reward": reward,
+        "cutoff": cutoff,
+        "bootstrap": check_count("bootstrap", bootstrap),
+        "level": check_between("level", level, 0.0, 1.0),
+        "seed": check_seed(seed),
+    }
     by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
     refused = {}
     for spec, name in product(targets, estimators):
@@ -134,15 +155,18 @@ def of_query(log: ClickLog, query: str | None) -> ClickLog:
     return log[log.queries == log.query_labels.index(query)]
 
 
-def read_policy(spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
+def read_policy(
+    spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None
+) -> Policies:
     """The policy of a spec, or one policy for each query.
 
     Args:
-        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),
-            ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with ``action_dist`` (items × positions) or
-            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...); or
-            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query under
-            that click model (which need not be named where there is but one).
+        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as
+            logged), ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with
+            ``action_dist`` (items × positions) or ``scores`` (items; a Plackett-Luce policy), and
+            optionally the labels in ``items`` (by default 0, 1, ...); or what ``clickgym fit``
+            wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query
+            under that click model (which need not be named where there is but one).
         log: the log whose items the policy ranks.
         reward, cutoff: for which a list of a click model is best.
 
@@ -157,7 +181,9 @@ def read_policy(spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | 
         return empirical_policies(log)
     if spec == "uniform":
         return _uniform(log)
-    path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
+    path, _, model = (
+        (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
+    )
     if not spec.startswith("fixed:") and (path.endswith(".json") or Path(path).is_dir()):
         return _best_lists(Path(path), model, log, reward, cutoff)
     return _of_one_query(spec, log)
@@ -165,7 +191,9 @@ def read_policy(spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | 
 
 def _of_one_query(spec: str, log: ClickLog) -> Policies:
     if len(np.unique(log.queries)) > 1:
-        raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
+        raise ValueError(
+            f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query"
+        )
     if spec.startswith("fixed:"):
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     return _from_arrays(spec, log)
@@ -186,35 +214,59 @@ def _from_arrays(spec: str, log: ClickLog) -> Policies:
         )
     if not Path(spec).exists():
         raise ValueError(f"cannot read the policy {spec}: there is no such file")
-    with reading(spec, "cannot be read as a policy", "expected what np.savez writes; restore it from a backup"):
+    with reading(
+        spec,
+        "cannot be read as a policy",
+        "expected what np.savez writes; restore it from a backup",
+    ):
         arrays = read_arrays(spec)
     name = next((name for name in ("action_dist", "scores") if name in arrays), None)
     if name is None:
-        raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(arrays) or 'nothing'}")
+        raise ValueError(
+            f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(arrays) or 'nothing'}"
+        )
     values = arrays[name]
     labels = arrays.get("items", np.arange(len(np.atleast_1d(values))))
     try:
         items = _numbers(list(map(str, labels.ravel().tolist())), log)
-        return PlackettLucePolicy(values, log.n_positions, items) if name == "scores" else ItemPositionPolicy(values, items)
+        return (
+            PlackettLucePolicy(values, log.n_positions, items)
+            if name == "scores"
+            else ItemPositionPolicy(values, items)
+        )
     except ValueError as error:
         raise ValueError(f"{spec}: {error}") from None
 
 
 def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int | None) -> Policies:
-    """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
+    """For each query of the instance file, or of those in the folder, the best list under a click
+    model of the file.
+    """
     policies: dict[str, FixedPolicy] = {}
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         instance = load_instance(file)
         query, items = instance.estimation.get("query"), instance.estimation.get("items")
-        if not isinstance(query, str) or not isinstance(items, list) or len(items) != instance.n_items:
-            raise ValueError(f"{file} has no query and no labels of items; expected a file that clickgym fit wrote")
+        if (
+            not isinstance(query, str)
+            or not isinstance(items, list)
+            or len(items) != instance.n_items
+        ):
+            raise ValueError(
+                f"{file} has no query and no labels of items; expected a file that clickgym fit wrote"
+            )
         if query in policies:
-            raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
-        best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(reward, cutoff)
+            raise ValueError(
+                f"{file} is a second file of the query {query!r} in {path}; expected one for each query"
+            )
+        best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(
+            reward, cutoff
+        )
         policies[query] = FixedPolicy(_numbers(items, log)[best])
     for query, _ in sessions_by_query(log):
         if query not in policies:
-            raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
+            raise ValueError(
+                f"{path} has no list for the query {query!r} of the log; choose a query with --query"
+            )
     return policies
 
 
@@ -222,10 +274,14 @@ def _kind(instance: Instance, model: str, file: Path, path: Path) -> str:
     """The click model of an instance that has this name, or that it has alone."""
     kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
     if not kinds:
-        raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
+        raise ValueError(
+            f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}"
+        )
     matches = [kind for kind in kinds if model.upper() in ("", kind)]
     if len(matches) != 1:
-        raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
+        raise ValueError(
+            f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}"
+        )
     return matches[0]
 
 

@@ -1,22 +1,26 @@
 """Contextual instances from ratings, as in He et al. 2020.
 
-The candidates of a user are the items that the user rated, because nothing is known about other items. A user with fewer than L
-ratings is left out. If there are more, each session shows L of them, drawn at random.
+The candidates of a user are the items that the user rated, because nothing is known about other
+items. A user with fewer than L ratings is left out. If there are more, each session shows L of
+them, drawn at random.
 
-*Attraction* of a rating y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest rating of the data. This is the gain
-of the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a floor for clicks on what is irrelevant. Or,
-``linear``, the least-squares fit θ* of these attractions to the features, so that what the agents assume holds exactly; should
-a fitted attraction leave [0, 1], all are moved and scaled until they fit.
+*Attraction* of a rating y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest rating of
+the data. This is the gain of the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a
+floor for clicks on what is irrelevant. Or, ``linear``, the least-squares fit θ* of these
+attractions to the features, so that what the agents assume holds exactly; should a fitted
+attraction leave [0, 1], all are moved and scaled until they fit.
 
-*Features* begin with a constant, for attractions are not 0 on average, and have a norm of at most 1:
-``x = [1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the matrix of attractions, 0 where nothing
-was rated (section 6.3 of the paper, which has neither the constant nor the lengths 1. Without them the lengths differ by
-factors of hundreds, and of what was rated little next to nothing is learned). They are cut after six decimals, which keeps
-instance files small.
+*Features* begin with a constant, for attractions are not 0 on average, and have a norm of at most
+1:
+``x = [1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the matrix of
+attractions, 0 where nothing was rated (section 6.3 of the paper, which has neither the constant nor
+the lengths 1. Without them the lengths differ by factors of hundreds, and of what was rated little
+next to nothing is learned). They are cut after six decimals, which keeps instance files small.
 
-``interactions`` adds *products* of features behind these, and one number scales all so that the largest norm is 1:
-``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i) by each V_b(j). Products are
-not written to the file: environments compute them in every session.
+``interactions`` adds *products* of features behind these, and one number scales all so that the
+largest norm is 1:
+``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i)
+by each V_b(j). Products are not written to the file: environments compute them in every session.
 """
 
 from __future__ import annotations
@@ -49,8 +53,20 @@ from clickgym.core.checks import (
     probability,
 )
 from clickgym.core.formats import one_line
-from clickgym.envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
-from clickgym.envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
+from clickgym.envs import (
+    DEFAULT_INSTANCE,
+    ClickModel,
+    Instance,
+    LabelledModel,
+    LinearModel,
+    load_instance,
+)
+from clickgym.envs.contextual.interactions import (
+    INTERACTIONS,
+    interaction_pairs,
+    largest_norm,
+    with_products,
+)
 
 from .distinct import grouped
 from .features import TruncatedSVD
@@ -68,7 +84,8 @@ class Ratings:
 
     Args:
         users: ``(E,)`` the user of each rating, as an index into ``user_labels``.
-        items: ``(E,)`` the item, as an index into ``item_labels``; a user rates an item at most once.
+        items: ``(E,)`` the item, as an index into ``item_labels``; a user rates an item at most
+        once.
         stars: ``(E,)`` numbers from 0, the more the better.
         user_labels, item_labels: what the indices stand for.
 
@@ -89,8 +106,12 @@ class Ratings:
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
-        n_users, n_items = (len(checked(name, check_labels)) for name in ("user_labels", "item_labels"))
-        shape = checked("users", integers, ("ratings",), 0, n_users, dtype=np.int32, whole=True).shape
+        n_users, n_items = (
+            len(checked(name, check_labels)) for name in ("user_labels", "item_labels")
+        )
+        shape = checked(
+            "users", integers, ("ratings",), 0, n_users, dtype=np.int32, whole=True
+        ).shape
         checked("items", integers, shape, 0, n_items, dtype=np.int32, whole=True)
         checked("stars", numbers, shape, 0.0, expected="a finite number from 0", copy=False)
         pairs = self.users.astype(np.int64) * n_items + self.items
@@ -98,7 +119,9 @@ class Ratings:
             raise ValueError("a user rates an item twice")
 
     def __repr__(self) -> str:
-        return as_call(self, n_ratings=len(self), n_users=len(self.user_labels), n_items=len(self.item_labels))
+        return as_call(
+            self, n_ratings=len(self), n_users=len(self.user_labels), n_items=len(self.item_labels)
+        )
 
     def __len__(self) -> int:
         return len(self.users)
@@ -108,8 +131,8 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
     """Read a table of ratings in the format of MovieLens.
 
     Args:
-        path: CSV file, gzipped if its name ends with ``.gz``, or Parquet, with the columns ``userId``, ``movieId`` and
-            ``rating`` (a number from 0); others are not read.
+        path: CSV file, gzipped if its name ends with ``.gz``, or Parquet, with the columns
+            ``userId``, ``movieId`` and ``rating`` (a number from 0); others are not read.
 
     Raises:
         ValueError: naming the file and what is wrong.
@@ -118,13 +141,21 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
     """
     path = check_path("path", path)
     try:
-        table = pl.scan_parquet(path) if path.suffix == ".parquet" else pl.scan_csv(path, infer_schema=False)
-        rows = table.select(pl.col("userId", "movieId").cast(pl.String), pl.col("rating").cast(pl.Float64)).collect()
+        table = (
+            pl.scan_parquet(path)
+            if path.suffix == ".parquet"
+            else pl.scan_csv(path, infer_schema=False)
+        )
+        rows = table.select(
+            pl.col("userId", "movieId").cast(pl.String), pl.col("rating").cast(pl.Float64)
+        ).collect()
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{path}: {one_line(str(error))}") from None
     for name in rows.columns:
         if rows[name].null_count():
-            raise ValueError(f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column {name!r}")
+            raise ValueError(
+                f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column {name!r}"
+            )
     users, user_labels = coded(rows["userId"])
     items, item_labels = coded(rows["movieId"])
     try:
@@ -172,21 +203,25 @@ def contextual_instance(
 
     Args:
         ratings: as `read_ratings` returns them.
-        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM.
+        models: click models of the instance ``examination`` in which only attraction belongs to
+        items: UBM, PBM, CM, DCM.
         n_items: L, the number of candidates in each session.
         n_positions: K.
-        linear: replace the attraction of the ratings by the linear function of the features that fits it best.
+        linear: replace the attraction of the ratings by the linear function of the features that
+        fits it best.
         floor: attraction of the rating 0.
-        dimension: of the singular value decomposition; there are twice as many features and a constant.
-        interactions: ``"none"``, or which products of features are further features, ``"products"`` or ``"outer"``.
+        dimension: of the singular value decomposition; there are twice as many features and a
+        constant.
+        interactions: ``"none"``, or which products of features are further features, ``"products"``
+        or ``"outer"``.
         most_rated: keep only so many items, those with the most ratings; None keeps all.
         examination: the instance whose users' examination is taken: a name or a file.
         seed: of the decomposition.
         name, origin: of the instance.
 
     Returns:
-        The instance; its ``estimation`` says how many users were left out, and how much of the variance of the
-        attraction the best linear function explains.
+        The instance; its ``estimation`` says how many users were left out, and how much of the
+        variance of the attraction the best linear function explains.
 
     Raises:
         ValueError: naming what does not fit together.
@@ -213,16 +248,24 @@ def contextual_instance(
     users, items = _features(ratings, dimension, floor, seed)
     raters, groups = _groups(ratings.users, n_items)
     places = _places(ratings)
-    shared: dict[str, Any] = {"items": items, "users": users[raters], "candidates": [places[group] for group in groups]}
+    shared: dict[str, Any] = {
+        "items": items,
+        "users": users[raters],
+        "candidates": [places[group] for group in groups],
+    }
     pairs = _pairs(interactions, shared)
     shared = _scaled(shared, pairs)
-    contents, explained, words = _users(bases, linear, label_attraction(ratings.stars, floor), groups, shared, pairs)
+    contents, explained, words = _users(
+        bases, linear, label_attraction(ratings.stars, floor), groups, shared, pairs
+    )
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
         {model.kind: model for model in contents},
         n_positions,
-        description=(f"{len(groups):,} users, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"),
+        description=(
+            f"{len(groups):,} users, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
+        ),
         origin="; ".join(filter(None, (origin, f"examination: {source.origin}"))),
         estimation={
             "left_out": len(np.unique(ratings.users)) - len(groups),
@@ -243,7 +286,9 @@ def _of_most_rated(ratings: Ratings, most_rated: int | None) -> Ratings:
     check_count("most_rated", most_rated)
     counts = np.bincount(ratings.items, minlength=len(ratings.item_labels))
     kept = np.isin(ratings.items, np.argsort(-counts, kind="stable")[:most_rated])
-    return replace(ratings, users=ratings.users[kept], items=ratings.items[kept], stars=ratings.stars[kept])
+    return replace(
+        ratings, users=ratings.users[kept], items=ratings.items[kept], stars=ratings.stars[kept]
+    )
 
 
 def _places(ratings: Ratings) -> NDArray[np.int64]:
@@ -252,36 +297,63 @@ def _places(ratings: Ratings) -> NDArray[np.int64]:
 
 
 def _users(
-    bases: Sequence[ClickModel], linear: bool, attraction: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs
+    bases: Sequence[ClickModel],
+    linear: bool,
+    attraction: Floats,
+    groups: Groups,
+    shared: dict[str, Any],
+    pairs: Pairs,
 ) -> tuple[Sequence[LabelledModel | LinearModel], float, str]:
-    """The models, the share of their attraction that a linear function explains, and the description."""
+    """The models, the share of their attraction that a linear function explains, and the
+    description.
+    """
     attractions = [attraction[group] for group in groups]
     theta, explained, fitted = _linear_fit(shared, attractions, pairs)
-    words = "linear in them" if linear else f"from labels, {explained:.0%} of its variance linear in them"
+    words = (
+        "linear in them"
+        if linear
+        else f"from labels, {explained:.0%} of its variance linear in them"
+    )
     if linear and not len(pairs):
         return [LinearModel(base, theta, **shared) for base in bases], explained, words
     if linear:
         attractions = fitted
-    models = [LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs) for base in bases]
+    models = [
+        LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs)
+        for base in bases
+    ]
     return models, explained, words
 
 
-def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
-    """The instance that says how lists are examined, and its click models before items without attraction."""
+def _bases(
+    models: Sequence[str], examination: str, n_items: int, n_positions: int
+) -> tuple[Instance, list[ClickModel]]:
+    """The instance that says how lists are examined, and its click models before items without
+    attraction.
+    """
     models = check_labels("models", models)
     source = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
     offered = [
-        kind for kind, model in source.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
+        kind
+        for kind, model in source.models.items()
+        if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
     ]
     for model in models:
         check_choice("model", model, offered)
     if not models or len(set(models)) < len(models):
-        raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
-    return source, [source.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
+        raise ValueError(
+            f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once"
+        )
+    return source, [
+        source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
+        for model in models
+    ]
 
 
-def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+def _groups(
+    users: NDArray[np.int32], n_items: int
+) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """The users with enough candidates for a session, and the entries of each."""
     raters, groups = grouped(users)
     enough = [len(group) >= n_items for group in groups]
@@ -296,10 +368,13 @@ def _features(ratings: Ratings, dimension: int, floor: float, seed: int) -> tupl
     """The features of users and of items."""
     places = _places(ratings)
     shape = (len(ratings.user_labels), int(places.max()) + 1)
-    matrix = sparse.csr_array((label_attraction(ratings.stars, floor), (ratings.users, places)), shape)
+    matrix = sparse.csr_array(
+        (label_attraction(ratings.stars, floor), (ratings.users, places)), shape
+    )
     svd = TruncatedSVD(dimension, seed=seed).fit(matrix)
     users, items = (
-        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+        for vectors in (svd.users_, svd.items_)
     )
     constant = np.ones((len(users), 1))
     return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
@@ -313,23 +388,36 @@ def _cut(features: Floats) -> Floats:
 def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
     """The pairs of features whose products are added; the first feature is the constant."""
     n_user_features, n_item_features = shared["users"].shape[1], shared["items"].shape[1]
-    return interaction_pairs(interactions, range(1, n_user_features), range(n_user_features, n_user_features + n_item_features))
+    return interaction_pairs(
+        interactions,
+        range(1, n_user_features),
+        range(n_user_features, n_user_features + n_item_features),
+    )
 
 
 def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
-    """Features whose largest norm is 1 with the products; the constant is cut first, so that no product grows by the cut."""
+    """Features whose largest norm is 1 with the products; the constant is cut first, so that no
+    product grows by the cut.
+    """
     if not len(pairs):
         return shared
     users, items, candidates = shared["users"], shared["items"], shared["candidates"]
     constant = users[0, 0]
     scaled = _cut(constant / largest_norm(users, items, pairs, candidates))
-    tables = {"items": _cut(items * (scaled / constant)), "users": _cut(users * (scaled / constant))}
+    tables = {
+        "items": _cut(items * (scaled / constant)),
+        "users": _cut(users * (scaled / constant)),
+    }
     tables["users"][:, 0] = scaled
     return shared | tables
 
 
-def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs) -> tuple[Floats, float, list[Floats]]:
-    """θ* with attractions in [0, 1], the share of the variance explained before it is moved there, and these attractions."""
+def _linear_fit(
+    shared: dict[str, Any], attractions: list[Floats], pairs: Pairs
+) -> tuple[Floats, float, list[Floats]]:
+    """θ* with attractions in [0, 1], the share of the variance explained before it is moved there,
+    and these attractions.
+    """
     sizes = list(map(len, shared["candidates"]))
     of_items = shared["items"][np.concatenate(shared["candidates"])]
     x = with_products(np.hstack([np.repeat(shared["users"], sizes, axis=0), of_items]), pairs)

@@ -1,8 +1,10 @@
-"""Compiled passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators count.
+"""Compiled passes over the sessions of a log: numbering its (query, item) pairs, and what the
+estimators count.
 
-Where a list ends before the last position, its items are followed by -1, and so are the numbers of its pairs: nothing is
-counted there. The sessions are taken in the order of their queries. A pair belongs to one query, so whatever is summed by
-pair can be summed for several ranges of queries at once, with no lock and in the same order for any number of workers.
+Where a list ends before the last position, its items are followed by -1, and so are the numbers of
+its pairs: nothing is counted there. The sessions are taken in the order of their queries. A pair
+belongs to one query, so whatever is summed by pair can be summed for several ranges of queries at
+once, with no lock and in the same order for any number of workers.
 """
 
 from __future__ import annotations
@@ -30,12 +32,15 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
         n_items: items are numbered below this.
 
     Returns:
-        ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items + item`` of each pair,
-        ascending; ``(N, K)`` int32 the number of the pair at each position, -1 where there is none, sessions in that order.
+        ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items +
+        item`` of each pair, ascending; ``(N, K)`` int32 the number of the pair at each position, -1
+        where there is none, sessions in that order.
     """
     order = np.argsort(queries, kind="stable")
     codes = np.empty(0, np.int64)
-    codes = np.empty(find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes), np.int64)
+    codes = np.empty(
+        find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes), np.int64
+    )
     find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes)
     codes.sort()
     numbers = np.empty(items.shape, np.int32)
@@ -45,7 +50,9 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
 
 @kernel
 def list_length(row):  # type: ignore[no-untyped-def]
-    """How many positions of a list there are, of its items or the numbers of its pairs; at least one."""
+    """How many positions of a list there are, of its items or the numbers of its pairs; at least
+    one.
+    """
     n = len(row)
     while n > 1 and row[n - 1] < 0:
         n -= 1
@@ -54,8 +61,9 @@ def list_length(row):  # type: ignore[no-untyped-def]
 
 @entry
 def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
-    """The first session whose list has an item twice, and the item; -1 for the item where there is none at a position that
-    has one below it or a click, or at the first; twice -1 where all is well.
+    """The first session whose list has an item twice, and the item; -1 for the item where there is
+    none at a position that has one below it or a click, or at the first; twice -1 where all is
+    well.
     """
     for session in range(len(items)):
         n = list_length(items[session])
@@ -74,7 +82,9 @@ def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
 
 @entry
 def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyped-def]
-    """Write the code of each pair where there is room for it, and return how many pairs there are."""
+    """Write the code of each pair where there is room for it, and return how many pairs there
+    are.
+    """
     n_pairs = 0
     for session in order:
         for k in range(items.shape[1]):
@@ -112,11 +122,13 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
 
 
 @entry
-def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at):  # type: ignore[no-untyped-def]
+def count_examined(
+    pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
+):  # type: ignore[no-untyped-def]
     """Count what the models that scan from the top take for certain.
 
-    Examined is what stands down to the first click, or to the last one; everything, if there is no click. Clicks below that
-    do not count. The last clicks are counted by pair and by position.
+    Examined is what stands down to the first click, or to the last one; everything, if there is no
+    click. Clicks below that do not count. The last clicks are counted by pair and by position.
     """
     for session in range(len(pairs)):
         end = -1
@@ -135,9 +147,12 @@ def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, 
 
 
 @entry
-def count_certain(pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group):  # type: ignore[no-untyped-def]
-    """What exact EM need not count again: displays and clicks of each pair, the skips above a last click (or on the first
-    position), and of each group all clicks and those that were not the last. A group is a pair, or a position.
+def count_certain(
+    pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group
+):  # type: ignore[no-untyped-def]
+    """What exact EM need not count again: displays and clicks of each pair, the skips above a last
+    click (or on the first position), and of each group all clicks and those that were not the last.
+    A group is a pair, or a position.
     """
     for session in range(len(pairs)):
         certain = max(last[session], 0)
@@ -155,16 +170,18 @@ def count_certain(pairs, clicks, last, by_pair, displays, clicked, skipped, pass
 
 
 def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]:
-    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on, and all items below.
+    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
+    and all items below.
 
     Args:
         pairs: ``(N, K)``, sorted by query; its memory is used again for the result.
         last: ``(N,)`` as from `last_clicks`.
-        first: the first session of each block of whole queries, and N; a block is the work of one thread.
+        first: the first session of each block of whole queries, and N; a block is the work of one
+            thread.
 
     Returns:
-        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order, and ``(M,)`` how many
-        sessions there are of each.
+        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order,
+        and ``(M,)`` how many sessions there are of each.
     """
     weights = np.empty(len(pairs), np.int32)
 
@@ -182,12 +199,15 @@ def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]
 def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-untyped-def]
     """Count the sessions of each kind at the first of them; the others count nothing.
 
-    ``slots``, -1 everywhere, a power of two and more than twice the number of sessions, is a hash table of the first ones.
+    ``slots``, -1 everywhere, a power of two and more than twice the number of sessions, is a hash
+    table of the first ones.
     """
     n_positions, mask = pairs.shape[1], len(slots) - 1
     for session in range(start, stop):
         certain = max(last[session], 0)
-        begin = certain if last[session] >= 0 else 1  # without a click all is known of the first position
+        begin = (
+            certain if last[session] >= 0 else 1
+        )  # without a click all is known of the first position
         code = last[session] + 1
         for k in range(begin, n_positions):
             code = (code ^ pairs[session, k]) * 0x1E3779B97F4A7C15
@@ -221,17 +241,21 @@ def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
     return n_counted
 
 
-def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> tuple[Long, Ints, Ints, Ints]:
-    """Displays and clicks of each pair in each context, without the contexts in which it never stood.
+def count_cells(
+    pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
+) -> tuple[Long, Ints, Ints, Ints]:
+    """Displays and clicks of each pair in each context, without the contexts in which it never
+    stood.
 
     Args:
         pairs, clicks: ``(N, K)``.
         n_pairs: P.
-        after_click: the context is the position k and the last click above it, numbered ``k * K + last`` with ``last`` as in
-            `UserBrowsingModel`; else it is the position alone.
+        after_click: the context is the position k and the last click above it, numbered ``k * K +
+            last`` with ``last`` as in `UserBrowsingModel`; else it is the position alone.
 
     Returns:
-        ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and the displays without click.
+        ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and
+        the displays without click.
     """
     n_contexts = pairs.shape[1] ** 2 if after_click else pairs.shape[1]
     first_event = np.zeros(n_pairs + 1, np.int64)
@@ -273,7 +297,9 @@ def collect_events(pairs, clicks, after_click, position, events):  # type: ignor
 
 @entry
 def merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
-    """Count equal events of each pair. Where there is no room for the cells yet, only find where those of a pair begin."""
+    """Count equal events of each pair. Where there is no room for the cells yet, only find where
+    those of a pair begin.
+    """
     cell = 0
     for pair in range(len(first_event) - 1):
         n_met = 0
@@ -286,7 +312,11 @@ def merge_events(events, first_event, counts, contexts, first_cell, context, cli
         for i in range(n_met):
             here = contexts[i]
             if len(context):
-                context[cell], skipped[cell], clicked[cell] = here, counts[2 * here], counts[2 * here + 1]
+                context[cell], skipped[cell], clicked[cell] = (
+                    here,
+                    counts[2 * here],
+                    counts[2 * here + 1],
+                )
             counts[2 * here] = counts[2 * here + 1] = 0
             cell += 1
         first_cell[pair + 1] = cell

@@ -1,7 +1,8 @@
 """From a click log to the list to show for a query.
 
-What was *measured* decides: a logged list is better if it earned significantly more than the production list in the same blocks
-of time (see `measured`). A click model only proposes a list, with the length of the A/B test that would settle it.
+What was *measured* decides: a logged list is better if it earned significantly more than the
+production list in the same blocks of time (see `measured`). A click model only proposes a list,
+with the length of the A/B test that would settle it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import Literal
 
 import numpy as np
 
-from clickgym.core.checks import check_between, check_choice, check_count, check_kind, check_path, check_seed
+from clickgym.core.checks import (
+    check_between,
+    check_choice,
+    check_count,
+    check_kind,
+    check_path,
+    check_seed,
+)
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 from clickgym.envs import ClickModel
@@ -34,7 +42,9 @@ from .measured import STEADY, DistinctLists, Measured, Refused, measure, of_quer
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended."""
 POWER = 0.8
-"""The probability with which an A/B test of the advised length proves the gain that it is made for."""
+"""The probability with which an A/B test of the advised length proves the gain that it is made
+for.
+"""
 HELD_OUT = 0.3
 LEAST_ITEMS = 10
 """Items among which a click model proposes a list, at least."""
@@ -51,7 +61,8 @@ class Proposal:
         model: its short name, that of the model that predicts held-out sessions best.
         labels: of the list's items, from the top.
         gain: what the model expects of it beyond the production list.
-        sessions: of the A/B test, both halves together, that proves such a gain with a probability of 80 %.
+        sessions: of the A/B test, both halves together, that proves such a gain with a probability
+            of 80 %.
     """
 
     model: str
@@ -70,7 +81,8 @@ class Decision:
         reward, cutoff: what a list earns.
         level: the largest p-value with which a list counts as better.
         timed: whether the log has times; else the order of its sessions is taken for that of time.
-        production: labels of the production list: of the longest lists the one that most sessions show.
+        production: labels of the production list: of the longest lists the one that most sessions
+        show.
         measured: the logged lists that were compared with it, the most certain gain first.
         refused: the logged lists that could not, because the lists changed with time.
         proposal: of a click model; None where none expects more than of the production list.
@@ -90,7 +102,10 @@ class Decision:
     @property
     def best(self) -> Measured | None:
         """The list that is proved better."""
-        return next((each for each in self.measured if each.p_value <= self.level and each.doubt <= STEADY), None)
+        return next(
+            (each for each in self.measured if each.p_value <= self.level and each.doubt <= STEADY),
+            None,
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -108,8 +123,12 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The smallest gain that this log would have proved with a probability of 80 %; NaN where it compares nothing."""
-        z = NormalDist().inv_cdf(1 - self.level / max(len(self.measured), 1)) + NormalDist().inv_cdf(POWER)
+        """The smallest gain that this log would have proved with a probability of 80 %; NaN where
+        it compares nothing.
+        """
+        z = NormalDist().inv_cdf(
+            1 - self.level / max(len(self.measured), 1)
+        ) + NormalDist().inv_cdf(POWER)
         return min((z * each.standard_error for each in self.measured), default=math.nan)
 
     @property
@@ -139,9 +158,11 @@ def decide(
     """Decide from a click log which list to show for a query.
 
     Args:
-        log: sessions of any queries. A session that it has several times counts once (`ClickLog.repeated`).
+        log: sessions of any queries. A session that it has several times counts once
+        (`ClickLog.repeated`).
         query: the label of the query; None takes the most frequent one.
-        reward, cutoff: what a list earns, ``"clicks"`` or ``"any_click"``, perhaps of its first positions only.
+        reward, cutoff: what a list earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
+        positions only.
         level: the highest probability of recommending a list that is no better; below 0.5.
         seed: of the sessions that are held out to choose a click model.
 
@@ -173,16 +194,26 @@ def decide(
     measured, refused = measure(lists, production, level)
     labels = lists.labels(production)
     return Decision(
-        query, len(own), reward, cutoff, level, log.times is not None, labels, measured, refused,
+        query,
+        len(own),
+        reward,
+        cutoff,
+        level,
+        log.times is not None,
+        labels,
+        measured,
+        refused,
         _proposal(own, query, labels, reward, cutoff, float(lists.earned.var()), level, seed),
-    )  # fmt: skip
+    )
 
 
-def decide_all(log: ClickLog, top: int | None = None, *, level: float = LEVEL, **settings: object) -> list[Decision]:
+def decide_all(
+    log: ClickLog, top: int | None = None, *, level: float = LEVEL, **settings: object
+) -> list[Decision]:
     """Decide all queries of a log, or the most frequent ones, the most frequent first.
 
-    The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of the lists that are
-    recommended, at most a share ``level`` is expected to be no better.
+    The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
+    the lists that are recommended, at most a share ``level`` is expected to be no better.
 
     Args:
         log: the sessions.
@@ -193,15 +224,25 @@ def decide_all(log: ClickLog, top: int | None = None, *, level: float = LEVEL, *
     check_kind("log", log, ClickLog, "a ClickLog")
     counts = np.bincount(log.queries, minlength=len(log.query_labels))
     most = len(counts) if top is None else check_count("top", top)
-    queries = [log.query_labels[row] for row in np.argsort(-counts, kind="stable")[:most].tolist() if counts[row]]
+    queries = [
+        log.query_labels[row]
+        for row in np.argsort(-counts, kind="stable")[:most].tolist()
+        if counts[row]
+    ]
     decisions = [decide(log, query, level=level, **settings) for query in queries]  # type: ignore[arg-type]
-    p_values = [min([1.0, *(each.p_value for each in one.measured if each.doubt <= STEADY)]) for one in decisions]
-    ranks = [k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / len(p_values)]
+    p_values = [
+        min([1.0, *(each.p_value for each in one.measured if each.doubt <= STEADY)])
+        for one in decisions
+    ]
+    ranks = [
+        k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / len(p_values)
+    ]
     return [replace(one, level=level * max(ranks, default=1) / len(p_values)) for one in decisions]
 
 
 def experiment(gain: float, variance: float, level: float) -> int:
-    """The sessions of an A/B test, both halves together, that proves a gain at a level with probability `POWER`.
+    """The sessions of an A/B test, both halves together, that proves a gain at a level with
+    probability `POWER`.
 
     Example:
         >>> experiment(0.1, 0.8, 0.005)
@@ -227,7 +268,9 @@ def _proposal(
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = fit_models(log, [*MODEL_ESTIMATORS], [query], n_items=n_items, test_share=HELD_OUT, seed=seed)
+        fitted = fit_models(
+            log, [*MODEL_ESTIMATORS], [query], n_items=n_items, test_share=HELD_OUT, seed=seed
+        )
     scores = {name: estimator.score(fitted.test) for name, estimator in fitted.scored.items()}
     name = max(scores, key=scores.__getitem__)
     instance = query_instance(log, query, {name: fitted.estimators[name]}, n_items)
@@ -237,22 +280,34 @@ def _proposal(
         return None
     best = users.optimal_ranking(reward, cutoff)
     shown = np.array([items.index(label) for label in production])
-    gain = users.expected_reward(best, reward, cutoff) - users.expected_reward(shown, reward, cutoff)
+    gain = users.expected_reward(best, reward, cutoff) - users.expected_reward(
+        shown, reward, cutoff
+    )
     if not gain > 0:
         return None
-    return Proposal(name, tuple(items[item] for item in best[:cutoff]), float(gain), experiment(gain, variance, level))
+    return Proposal(
+        name,
+        tuple(items[item] for item in best[:cutoff]),
+        float(gain),
+        experiment(gain, variance, level),
+    )
 
 
 def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) -> list[Path]:
-    """Write ``decisions.html``, a sentence and a table for each query, and ``decisions.json`` with all figures."""
+    """Write ``decisions.html``, a sentence and a table for each query, and ``decisions.json`` with
+    all figures.
+    """
     folder = check_path("folder", folder)
     make_folder(folder)
     facts = [
-        asdict(each) | {"verdict": each.verdict, "recommended": each.recommended, "sentence": each.sentence}
+        asdict(each)
+        | {"verdict": each.verdict, "recommended": each.recommended, "sentence": each.sentence}
         for each in decisions
     ]
     page, data = folder / "decisions.html", folder / "decisions.json"
-    write_whole(page, PAGE.format(sections="\n".join(map(_section, decisions)), version=version("clickgym")))
+    write_whole(
+        page, PAGE.format(sections="\n".join(map(_section, decisions)), version=version("clickgym"))
+    )
     write_whole(data, json.dumps(finite(facts), indent=1, ensure_ascii=False) + "\n")
     return [page, data]
 
@@ -275,8 +330,16 @@ def _section(decision: Decision) -> str:
         figures = [f"{each.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{each.p_value:.2g}"]
         rows.append([f"{each.sessions:,}", ", ".join(each.labels), *figures])
     for refused in decision.refused:
-        rows.append([f"{refused.sessions:,}", ", ".join(refused.labels), "cannot be compared: the lists changed with time"])
-    cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+        rows.append(
+            [
+                f"{refused.sessions:,}",
+                ", ".join(refused.labels),
+                "cannot be compared: the lists changed with time",
+            ]
+        )
+    cells = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows
+    )
     proposal = ""
     if (proposed := decision.proposal) is not None:
         words = (
@@ -284,7 +347,10 @@ def _section(decision: Decision) -> str:
             f"{proposed.sessions:,} sessions would settle it."
         )
         proposal = f"<p>{html.escape(words)}</p>"
-    heads = "".join(f"<th>{head}</th>" for head in ("sessions", "list", f"gain, {UNITS[decision.reward]}", "interval", "p"))
+    heads = "".join(
+        f"<th>{head}</th>"
+        for head in ("sessions", "list", f"gain, {UNITS[decision.reward]}", "interval", "p")
+    )
     return (
         f"<h2>{html.escape(decision.query)}</h2>\n<p><b>{html.escape(decision.sentence)}</b></p>\n"
         f"<table><tr>{heads}</tr>\n{cells}</table>\n{proposal}"

@@ -1,12 +1,13 @@
-"""Off-policy evaluation: estimate the reward of a ranking policy from a log that another policy made.
+"""Off-policy evaluation: estimate the reward of a ranking policy from a log that another policy
+made.
 
-The value of a policy is its expected reward per list, by default the number of clicks. Every estimator here weighs the
-logged clicks,
+The value of a policy is its expected reward per list, by default the number of clicks. Every
+estimator here weighs the logged clicks,
 
     V = mean over sessions of Σ_k weight(n, k) c(n, k),
 
-and they differ in what the weight compares between the target policy Φ and the logging policy π, hence in what they
-assume about users, and in variance:
+and they differ in what the weight compares between the target policy Φ and the logging policy π,
+hence in what they assume about users, and in variance:
 
 | estimator | weight of a click on the item a_k at position k | unbiased if |
 |---|---|---|
@@ -15,38 +16,46 @@ assume about users, and in variance:
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
 | `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
 
-*Click-model estimators.* In each of these models a click is an examination times an attraction α(a), whatever the
-list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of examinations of item a per list, and clicks
-weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) =
-Σ_{k,k'} γ_{k,k'} Φ(a, k, k')``, which makes this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
+*Click-model estimators.* In each of these models a click is an examination times an attraction
+α(a), whatever the list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of
+examinations of item a per list, and clicks weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM
+``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) = Σ_{k,k'} γ_{k,k'} Φ(a, k, k')``, which makes
+this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
 
-1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the paper's own W says.
-2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does not determine X. With
-   a ``logging`` policy, both are computed from the click model (unbiased if its parameters are right). Without one,
-   X_π is that of the log's own lists.
-3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows): π(a, k, k') is
-   counted in the log, the attraction of an item is its clicks over the sum of its examination weights, and Φ(a, k, k')
-   follows from these attractions. The paper draws the clicks under Φ one position after the other; here their
-   expectation is taken, which has the same mean and no noise. An estimated attraction above 1 counts as 1 in
-   Φ(a, k, k'); the paper cuts its product with the weight off at 1.
+1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the
+   paper's own W says.
+2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does
+   not determine X. With a ``logging`` policy, both are computed from the click model (unbiased if
+   its parameters are right). Without one, X_π is that of the log's own lists.
+3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows):
+   π(a, k, k') is counted in the log, the attraction of an item is its clicks over the sum of its
+   examination weights, and Φ(a, k, k') follows from these attractions. The paper draws the clicks
+   under Φ one position after the other; here their expectation is taken, which has the same mean
+   and no noise. An estimated attraction above 1 counts as 1 in Φ(a, k, k'); the paper cuts its
+   product with the weight off at 1.
 
-*Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
-same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k weight /
-Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+*Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the
+weights for `ips`, the same at each position for `cascade` and `item-position`, and for a click
+model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and
+usually vary less.
 
-*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips` and
-`cascade` count the first click alone (for the others it is not a sum over clicks).
-``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
-under Φ by the model's probability of leaving after a click.
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list
+with a click; `ips` and `cascade` count the first click alone (for the others it is not a sum over
+clicks). ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and
+`dbn` multiply the examinations under Φ by the model's probability of leaving after a click.
 
-*Lists of unequal length.* How many results there are belongs to the session, as the query does: a policy is a law over lists
-given a length, and the propensities of a list, a prefix or an item-position are those among the sessions of its length. Nothing
-below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position below has the weight 1, and
-X counts the positions by the share of the query's sessions that have them.
+*Lists of unequal length.* How many results there are belongs to the session, as the query does: a
+policy is a law over lists given a length, and the propensities of a list, a prefix or an
+item-position are those among the sessions of its length. Nothing
+below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position
+below has the weight 1, and X counts the positions by the share of the query's sessions that have
+them.
 
-*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
-shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
-Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
+*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined
+item) that the target shows and the logging policy never does, or with unknown probability; and a
+log in which no session has a positive weight.
+Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that
+    something was not.
 """
 
 from __future__ import annotations
@@ -59,7 +68,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_between, check_choice, check_count, check_kind, check_seed, short
+from clickgym.core.checks import (
+    check_between,
+    check_choice,
+    check_count,
+    check_kind,
+    check_seed,
+    short,
+)
 from clickgym.envs import ClickModel
 
 from .bootstrap import Resampling, in_units
@@ -72,11 +88,17 @@ from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
 """The names of the estimators."""
 
-SATISFYING = tuple(name for name, estimator in MODEL_BASED.items() if "satisfaction" in estimator.model_class.rewards)
+SATISFYING = tuple(
+    name
+    for name, estimator in MODEL_BASED.items()
+    if "satisfaction" in estimator.model_class.rewards
+)
 CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
 
 LEAST_SESSIONS = 100
-"""An effective sample size below it is worth a caution: the interval of so few is itself uncertain."""
+"""An effective sample size below it is worth a caution: the interval of so few is itself
+uncertain.
+"""
 MOST_OFF = 0.1
 """A mean weight that is farther than this from 1 is worth a caution, also within its interval."""
 ROUNDING = 1e-9
@@ -92,22 +114,26 @@ class Evaluation:
     Attributes:
         estimator: its name.
         value: the estimated expected reward per session.
-        standard_error: of ``value``, from the variance between sessions; NaN for a single session, which has none.
+        standard_error: of ``value``, from the variance between sessions; NaN for a single session,
+        which has none.
         interval: bootstrap confidence interval of ``value``; NaN for a single session.
         self_normalised, self_normalised_interval: the same with self-normalised weights.
-        on_policy: the logged reward per session, which is the value of the logging policy; None for satisfaction, which logs do
-            not contain.
+        on_policy: the logged reward per session, which is the value of the logging policy; None for
+            satisfaction, which logs do not contain.
         on_policy_interval: bootstrap confidence interval of ``on_policy``.
-        difference: ``value`` minus ``on_policy``, or minus the value of the other policy by the same estimator. None if there
-            is neither.
-        difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole, with both sides of the
-            difference, so that what they share cancels.
-        probability_better: the share of these resamplings in which the difference is positive (0 counts half).
+        difference: ``value`` minus ``on_policy``, or minus the value of the other policy by the
+            same estimator. None if there is neither.
+        difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole,
+            with both sides of the difference, so that what they share cancels.
+        probability_better: the share of these resamplings in which the difference is positive (0
+        counts half).
         n_sessions: N.
-        effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
-            where weights are normalised by position).
-        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy would show.
-        mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a single session.
+        effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
+            (at the worst position, where weights are normalised by position).
+        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
+        would show.
+        mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a
+        single session.
         max_weight: the largest weight of a session.
     """
 
@@ -132,8 +158,8 @@ class Evaluation:
     def cautions(self) -> tuple[str, ...]:
         """Reasons to distrust the estimate, one sentence each.
 
-        There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1. There is another if the
-        effective sample size is below 100 sessions.
+        There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1.
+        There is another if the effective sample size is below 100 sessions.
         """
         sentences = []
         low, high = self.mean_weight_interval
@@ -169,22 +195,25 @@ def evaluate(
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
-        against: the policy that the target is to be compared with, in the same form; None compares with what was logged.
-        bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their uncertainty is not in the
-            intervals.
+        against: the policy that the target is to be compared with, in the same form; None compares
+        with what was logged.
+        bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their
+            uncertainty is not in the intervals.
         level: confidence level of the percentile intervals.
         seed: of the bootstrap.
 
     Returns:
-        The estimate, plain and self-normalised, with intervals, the difference that the target makes, and diagnostics.
+        The estimate, plain and self-normalised, with intervals, the difference that the target
+        makes, and diagnostics.
 
     Raises:
         ValueError: as `contributions`; on a bad number; if no session has a positive weight.
 
-    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking policies with click models*,
-    KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar, Mehrotra, Carterette, *Counterfactual evaluation of slate
-    recommendations with sequential reward interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user
-    browsing bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM).
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking
+    policies with click models*, KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar,
+    Mehrotra, Carterette, *Counterfactual evaluation of slate recommendations with sequential reward
+    interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing
+    bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM).
 
     Example:
         >>> from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy
@@ -196,7 +225,12 @@ def evaluate(
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
     resampling = Resampling(bootstrap, level, check_seed(seed))
-    settings: dict[str, Any] = {"logging": logging, "model": model, "reward": reward, "cutoff": cutoff}
+    settings: dict[str, Any] = {
+        "logging": logging,
+        "model": model,
+        "reward": reward,
+        "cutoff": cutoff,
+    }
     values, weights = contributions(log, target, estimator, **settings)
     logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
     base = logged if against is None else contributions(log, against, estimator, **settings)[0]
@@ -212,7 +246,9 @@ def evaluate(
         self_normalised=float((values.sum(axis=0) / weights.sum(axis=0)).sum()),
         self_normalised_interval=resampling.interval(normalised, len(log)),
         on_policy=logged_reward(log, reward, cutoff),
-        on_policy_interval=None if logged is None else resampling.interval(resampling.means(logged), len(log)),
+        on_policy_interval=None
+        if logged is None
+        else resampling.interval(resampling.means(logged), len(log)),
         n_sessions=len(log),
         **_difference(None if base is None else per_session - base.sum(axis=1), resampling),
         **diagnostics,
@@ -236,11 +272,18 @@ def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
-        raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
+        raise ValueError(
+            f"no session of the log shows what the target policy would{where}: there is nothing to estimate from"
+        )
     small, unit = in_units(weights)
     least, n = int(sums.argmin()), len(weights)
     mean = float(sums[least] / n)
-    half = NormalDist().inv_cdf((1 + level) / 2) * float(small[:, least].std() / np.sqrt(n) * unit[least]) if n > 1 else np.nan
+    half = (
+        NormalDist().inv_cdf((1 + level) / 2)
+        * float(small[:, least].std() / np.sqrt(n) * unit[least])
+        if n > 1
+        else np.nan
+    )
     return {
         "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
         "mean_weight": mean,
@@ -265,21 +308,25 @@ def contributions(
         log: the logged sessions.
         target: the policy to evaluate, over the log's item indices; or one for each query label.
         estimator: one of `ESTIMATORS`.
-        logging: the policy that made the log, in the same form. None: `ips` and `item-position` use the propensities that
-            the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
-        model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
-            or None to fit one to this log.
-        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
-            satisfied); see the module's docstring for which estimators can tell.
+        logging: the policy that made the log, in the same form. None: `ips` and `item-position` use
+            the propensities that the log recorded, the click-model estimators the log's own lists
+            (`empirical_policies`), and `cascade` refuses.
+        model: the click model of a click-model estimator: a `ClickModel` over the log's item
+            indices, a fitted `Estimator`, or None to fit one to this log.
+        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or
+            ``"satisfaction"`` (1 if the user left satisfied); see the module's docstring for which
+            estimators can tell.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position. The
-        estimate is the mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) /
-        weights.sum(0)``; the expectation of every weight is 1.
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised
+        at each position. The estimate is the mean over sessions of the values' sum, the
+        self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the expectation of every
+        weight is 1.
 
     Raises:
-        ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
+        ValueError: on what does not fit together, and where a weight would be infinite, naming the
+            session or the item.
     """
     check_kind("log", log, ClickLog, "a ClickLog")
     check_estimator(estimator, reward)
@@ -292,7 +339,10 @@ def contributions(
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
-    parts = [(each.rows, *weigh(each)) for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)]
+    parts = [
+        (each.rows, *weigh(each))
+        for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)
+    ]
     values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
     for rows, *of_rows in parts:
         values[rows], weights[rows] = of_rows
@@ -302,16 +352,24 @@ def contributions(
 def _by_length(
     log: ClickLog, target: Policies, logging: Policies | None, earned: NDArray[Any], apart: bool
 ) -> Iterator[QuerySessions]:
-    """The sessions of each query by the lengths of their lists, with the laws of these; or not ``apart``, all together: for a
-    click model an item's attraction is the same in lists of every length."""
+    """The sessions of each query by the lengths of their lists, with the laws of these; or not
+    ``apart``, all together: for a click model an item's attraction is the same in lists of every
+    length.
+    """
     for query, rows in sessions_by_query(log):
-        laws = policy_of("target", target, query, log), None if logging is None else policy_of("logging", logging, query, log)
+        laws = (
+            policy_of("target", target, query, log),
+            None if logging is None else policy_of("logging", logging, query, log),
+        )
         if not apart:
             yield QuerySessions(log, query, rows, *laws, earned[rows])
             continue
         lengths = log.lengths[rows]
         for length in np.unique(lengths).tolist():
-            part, of_length = rows[lengths == length], (laws[0].of_length(length), laws[1] and laws[1].of_length(length))
+            part, of_length = (
+                rows[lengths == length],
+                (laws[0].of_length(length), laws[1] and laws[1].of_length(length)),
+            )
             yield QuerySessions(log, query, part, *of_length, earned[part])
 
 
@@ -321,7 +379,9 @@ def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
         raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
 
 
-def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> Weigh:
+def _weigher(
+    log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool
+) -> Weigh:
     if estimator in MODEL_BASED:
         return ModelWeights(log, estimator, model, reward, counted)
     return WEIGHTS[estimator]
@@ -332,16 +392,22 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
     check_choice("estimator", estimator, ESTIMATORS)
     check_choice("reward", reward, CAN_ESTIMATE)
     if estimator not in CAN_ESTIMATE[reward]:
-        raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
+        raise ValueError(
+            f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can"
+        )
 
 
 def logged_reward(log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
     """The logged reward per session; None for satisfaction, which logs do not contain."""
-    return None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
+    return (
+        None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
+    )
 
 
 def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
-    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first of its list."""
+    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first
+    of its list.
+    """
     counted = log.clicks[:, :cutoff]
     return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
@@ -354,7 +420,9 @@ def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Polic
         policies = policies[query]
     check_kind(name, policies, Policy, "a policy, or one for each query label")
     if policies.n_positions != log.n_positions:
-        raise ValueError(f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}")
+        raise ValueError(
+            f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}"
+        )
     if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):
         raise ValueError(
             f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those of the log are numbered 0 to "

@@ -21,21 +21,23 @@ class TruncatedSVD:
 
     Args:
         n_components: how many.
-        n_iterations: of the power iteration, which sharpens the range where singular values decay slowly.
+        n_iterations: of the power iteration, which sharpens the range where singular values decay
+        slowly.
         seed: of the random projection.
 
     Attributes:
         users_: ``(M, n_components)`` U, a row for each row of the matrix (a user).
         singular_values_: ``(n_components,)`` s, decreasing.
-        items_: ``(N, n_components)`` V, a row for each column (an item). The entry of largest absolute value in each of its
-            columns is positive.
+        items_: ``(N, n_components)`` V, a row for each column (an item). The entry of largest
+            absolute value in each of its columns is positive.
 
     Raises:
         ValueError: naming what was expected.
 
-    Source: Halko, Martinsson, Tropp, *Finding structure with randomness: probabilistic algorithms for constructing approximate
-    matrix decompositions*, SIAM Review 2011, algorithms 4.4 and 5.1; for features in He, An, Li, Chen, Guo, Li, Wang,
-    *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.3.
+    Source: Halko, Martinsson, Tropp, *Finding structure with randomness: probabilistic algorithms
+    for constructing approximate matrix decompositions*, SIAM Review 2011, algorithms 4.4 and 5.1;
+    for features in He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for
+    large-scale online mobile recommendation*, RecSys 2020, section 6.3.
 
     Example:
         >>> matrix = np.outer([1.0, 2.0], [3.0, 0.0, 4.0])
@@ -65,13 +67,17 @@ class TruncatedSVD:
         rng = np.random.default_rng(self.seed)
         width = min(self.n_components + OVERSAMPLING, *cells.shape)
         basis = np.linalg.qr(cells @ rng.standard_normal((cells.shape[1], width)))[0]
-        for _ in range(self.n_iterations):  # orthonormal in between, lest all columns turn into the first singular vector
+        for _ in range(
+            self.n_iterations
+        ):  # orthonormal in between, lest all columns turn into the first singular vector
             basis = np.linalg.qr(cells @ np.linalg.qr(cells.T @ basis)[0])[0]
         rotation, values, right = np.linalg.svd((cells.T @ basis).T, full_matrices=False)
         values = values[: self.n_components]
         if values[-1] <= values[0] * 1e-10:
             rank = int((values > values[0] * 1e-10).sum())
-            raise ValueError(f"the matrix has the rank {rank}; expected at least n_components = {self.n_components}")
+            raise ValueError(
+                f"the matrix has the rank {rank}; expected at least n_components = {self.n_components}"
+            )
         items = right[: self.n_components].T
         signs = np.sign(items[np.abs(items).argmax(axis=0), np.arange(self.n_components)])
         self.users_: Floats = (basis @ rotation)[:, : self.n_components] * signs
@@ -80,7 +86,9 @@ class TruncatedSVD:
         return self
 
     def transform(self, matrix: Matrix) -> Floats:
-        """The coordinates ``M V / s`` of rows over the same columns, ``(rows, n_components)``: U for the rows of the fit."""
+        """The coordinates ``M V / s`` of rows over the same columns, ``(rows, n_components)``: U
+        for the rows of the fit.
+        """
         return _matrix(matrix) @ self.items_ / self.singular_values_
 
 
@@ -90,7 +98,9 @@ def _matrix(values: Matrix) -> Any:
         return numbers("matrix", values, ("rows", "columns"), copy=False)
     matrix: Any = sparse.csr_array(values, dtype=np.float64)
     if 0 in matrix.shape:
-        raise ValueError(f"matrix has shape {matrix.shape}; expected two dimensions, none of them empty")
+        raise ValueError(
+            f"matrix has shape {matrix.shape}; expected two dimensions, none of them empty"
+        )
     if not np.isfinite(matrix.data).all():
         raise ValueError("matrix has entries that are not finite numbers")
     return matrix

@@ -1,4 +1,6 @@
-"""From a click log to instances: choice of estimators, held-out sessions, and one query as a ranking problem."""
+"""From a click log to instances: choice of estimators, held-out sessions, and one query as a
+ranking problem.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,15 @@ class Fitted:
     """Click models fitted to a log.
 
     Attributes:
-        train, test: the sessions that the models to be scored were fitted to, and those held out for their scores; all
-            sessions and none, if none are held out.
+        train, test: the sessions that the models to be scored were fitted to, and those held out
+            for their scores; all sessions and none, if none are held out.
         scored: the estimators fitted to ``train``, by the short names of their models.
         estimators: those fitted to the whole log.
-        instances: what the latter say of each query, by its label. With a ``bootstrap`` ``estimation["standard_errors"]`` has
-            the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
-        variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
-            position.
+        instances: what the latter say of each query, by its label. With a ``bootstrap``
+            ``estimation["standard_errors"]`` has the standard error of each parameter by model and
+            name, None where clicks do not tell it (see `fit_models`).
+        variety: by query how many lists the log shows, and the share of displays in which an item
+            is at its most frequent position.
     """
 
     train: ClickLog
@@ -87,24 +90,27 @@ def fit_models(
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
-    The instances contain parameters estimated from all sessions. The scores come from estimators that were fitted without the
-    held-out sessions. EM on all sessions starts from the result without the held-out sessions. Up to ``tol`` it ends where EM
-    from 0.5 would, in far fewer steps.
+    The instances contain parameters estimated from all sessions. The scores come from estimators
+    that were fitted without the held-out sessions. EM on all sessions starts from the result
+    without the held-out sessions. Up to ``tol`` it ends where EM from 0.5 would, in far fewer
+    steps.
 
     Args:
         log: the sessions.
-        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
-            ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
+        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a
+            ``model_class``; or ``["all"]``. Where two estimate one click model, as SDBN and DBN, an
+            instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L.
         test_share: the share of sessions that are held out; 0 for none.
         iterations, tol: of the EM algorithms.
-        per_query: estimate examination probabilities for each query separately, which PBM and UBM support; else all queries
-            share them.
+        per_query: estimate examination probabilities for each query separately, which PBM and UBM
+            support; else all queries share them.
         seed: of the split and of the bootstrap.
-        bootstrap: refits to resampled sessions, from which the instances have standard errors; 0 for none. Clicks do not tell
-            what no session has shown, leaving after the last position (DCM), and the common factor of attraction and
-            examination (PBM, UBM): there the errors hold for the examination at position 1 as it is in the instance.
+        bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
+            for none. Clicks do not tell what no session has shown, leaving after the last position
+            (DCM), and the common factor of attraction and examination (PBM, UBM): there the errors
+            hold for the examination at position 1 as it is in the instance.
         origin: where the instances say that they come from.
         on_step: is called with one line for each finished step.
 
@@ -138,15 +144,29 @@ def fit_models(
     names = _one_of_each(scored, test if len(test) else train, on_step)
     best = {name: estimators[name] for name in names}
     method = _method_of(len(log), per_query, best, models)
-    instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
+    instances = {
+        label: query_instance(log, label, best, n_items, origin=origin, estimation=method)
+        for label in labels
+    }
     if bootstrap:
         start = time.perf_counter()
         instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
-        on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
-    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
+        on_step(
+            f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s"
+        )
+    return Fitted(
+        train,
+        test,
+        scored,
+        estimators,
+        instances,
+        {label: _variety(log, label) for label in labels},
+    )
 
 
-def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
+def _hold_out(
+    log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]
+) -> tuple[ClickLog, ClickLog]:
     """The sessions to learn from, and those held out: none, if the share is 0."""
     if not share:
         return log, log[:0]
@@ -176,7 +196,9 @@ def _fit_each(
 
 
 def _variety(log: ClickLog, query: str) -> tuple[int, float]:
-    """How many lists the log shows for a query, and the share of displays in which an item is at its most frequent position."""
+    """How many lists the log shows for a query, and the share of displays in which an item is at
+    its most frequent position.
+    """
     lists, _, counts = sorted_distinct(log.items[log.queries == log.query_labels.index(query)])
     displays = np.zeros((lists.max() + 1, log.n_positions))
     rows, positions = np.nonzero(lists >= 0)
@@ -184,12 +206,16 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
-def _method_of(n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
+def _method_of(
+    n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]
+) -> dict[str, Any]:
     """How all parameters are estimated, as instances tell it."""
     return {
         "sessions_of_all_queries": n_sessions,
         "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
+        "position_parameters": "of each query by itself"
+        if per_query
+        else "shared by all queries of the log",
         "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
     }
 
@@ -202,7 +228,9 @@ def _with_standard_errors(
     n: int,
     seed: int,
 ) -> dict[str, Instance]:
-    """The instances of queries with the standard errors of their parameters, by click model and parameter, from n refits."""
+    """The instances of queries with the standard errors of their parameters, by click model and
+    parameter, from n refits.
+    """
     errors: dict[str, dict[str, Any]] = defaultdict(dict)
     size = _refit_size(log)
     for name, estimator in estimators.items():
@@ -211,16 +239,25 @@ def _with_standard_errors(
         draws: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for _, drawn in settings.refits(estimator, log, n, seed, size):
             for label, instance in instances.items():
-                (model,) = _models({name: drawn}, label, instance.estimation["items"], unseen=True).values()
+                (model,) = _models(
+                    {name: drawn}, label, instance.estimation["items"], unseen=True
+                ).values()
                 draws[label].append(_parameters(model, models[label]))
         for label, instance in instances.items():
             displays = _displays(log, label, instance.estimation["items"])
-            of_query = {key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) for key in draws[label][0]}
+            of_query = {
+                key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
+                for key in draws[label][0]
+            }
             errors[label][kind] = {
-                key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays) for key, spread in of_query.items()
+                key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays)
+                for key, spread in of_query.items()
             }
     return {
-        label: replace(instance, estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]})
+        label: replace(
+            instance,
+            estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]},
+        )
         for label, instance in instances.items()
     }
 
@@ -240,7 +277,10 @@ def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
     values = {name: np.asarray(getattr(model.parameters, name)) for name in model.shapes}
     if "examination" in values:
         factor = values["examination"].flat[0] / like.parameters.examination.flat[0]
-        values |= {"attraction": values["attraction"] * factor, "examination": values["examination"] / factor}
+        values |= {
+            "attraction": values["attraction"] * factor,
+            "examination": values["examination"] / factor,
+        }
     return values
 
 
@@ -250,7 +290,9 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
     untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
     if name in ("examination", "termination"):
         untold.flat[0 if name == "examination" else -1] = True
-    if name in model.item_parameters():  # no item is known better than from its displays under a Beta(1, 1) prior
+    if (
+        name in model.item_parameters()
+    ):  # no item is known better than from its displays under a Beta(1, 1) prior
         errors = np.maximum(errors, np.sqrt(values * (1 - values) / (displays + 3)))
     told: Any = np.where(untold, None, errors.round(6))
     return told.tolist()
@@ -259,15 +301,21 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
 def _check_fitting(
     models: Any, queries: Any, n_items: Any, iterations: Any, tol: Any, per_query: Any, on_step: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The models to fit, and the labels of queries; models that cannot be fitted so are refused, and other wrong settings."""
+    """The models to fit, and the labels of queries; models that cannot be fitted so are refused,
+    and other wrong settings.
+    """
     models, queries = check_labels("models", models), check_labels("queries", queries)
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
     for name in models:
         check_choice("model", name, MODEL_ESTIMATORS)
         if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
-            offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
-            raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
+            offered = [
+                other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query
+            ]
+            raise ValueError(
+                f"{name} has no examination probabilities per query; {' and '.join(offered)} have"
+            )
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
@@ -275,15 +323,24 @@ def _check_fitting(
     return models, queries
 
 
-def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]) -> list[str]:
-    """Of the estimators of one click model the one that predicts a log better, for an instance has room for one."""
+def _one_of_each(
+    scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]
+) -> list[str]:
+    """Of the estimators of one click model the one that predicts a log better, for an instance has
+    room for one.
+    """
     rivals: dict[type[ClickModel], list[str]] = {}
     for name, estimator in scored.items():
         rivals.setdefault(estimator.model_class, []).append(name)
-    best = [max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0] for names in rivals.values()]
+    best = [
+        max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0]
+        for names in rivals.values()
+    ]
     for names, name in zip(rivals.values(), best, strict=True):
         if len(names) > 1:
-            on_step(f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better")
+            on_step(
+                f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better"
+            )
     return best
 
 
@@ -329,9 +386,10 @@ def query_instance(
 ) -> Instance:
     """Make an instance of one query of a log.
 
-    Its items are the documents that were displayed in most sessions, numbered in the order of their labels. So the numbers say
-    nothing about positions and clicks; ``estimation["items"]`` lists the labels. The initial ranking is the most frequent list,
-    without documents that are not items. Items that this list lacks follow, most displayed first.
+    Its items are the documents that were displayed in most sessions, numbered in the order of their
+    labels. So the numbers say nothing about positions and clicks; ``estimation["items"]`` lists the
+    labels. The initial ranking is the most frequent list, without documents that are not items.
+    Items that this list lacks follow, most displayed first.
 
     Args:
         log: the log that the estimators were fitted to, or a part of it.
@@ -343,28 +401,41 @@ def query_instance(
         estimation: further facts about the estimation.
 
     Raises:
-        ValueError: on a query that the log lacks or that has fewer items than positions, and on two estimators of one model.
+        ValueError: on a query that the log lacks or that has fewer items than positions, and on two
+            estimators of one model.
     """
     check_kind("log", log, ClickLog, "a ClickLog")
     check_text("query", query)
     check_kind("estimation", estimation, Mapping | None, "a mapping")
     _check_estimators(estimators)
     if query not in log.query_labels:
-        frequent = [log.query_labels[index] for index in np.argsort(-np.bincount(log.queries), kind="stable")[:10]]
-        raise ValueError(f"the log has no query {query!r}; its most frequent ones are {', '.join(frequent)}")
+        frequent = [
+            log.query_labels[index]
+            for index in np.argsort(-np.bincount(log.queries), kind="stable")[:10]
+        ]
+        raise ValueError(
+            f"the log has no query {query!r}; its most frequent ones are {', '.join(frequent)}"
+        )
     if check_count("n_items", n_items) < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log[log.queries == log.query_labels.index(query)]
     displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
     displayed = np.flatnonzero(displays).tolist()
     if len(displayed) < log.n_positions:
-        raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
+        raise ValueError(
+            f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions"
+        )
     lists, _, counts = sorted_distinct(sessions.items)
     most_frequent = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     shown = {log.item_labels[item]: int(displays[item]) for item in displayed}
-    instance = make_instance(query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items)
+    instance = make_instance(
+        query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items
+    )
     return replace(
-        instance, name=query if name is None else name, origin=origin, estimation={**instance.estimation, **(estimation or {})}
+        instance,
+        name=query if name is None else name,
+        origin=origin,
+        estimation={**instance.estimation, **(estimation or {})},
     )
 
 
@@ -400,7 +471,9 @@ def make_instance(
 
 
 def _check_estimators(estimators: Any) -> None:
-    check_kind("estimators", estimators, Mapping, "fitted estimators by the short names of their models")
+    check_kind(
+        "estimators", estimators, Mapping, "fitted estimators by the short names of their models"
+    )
     for name, estimator in estimators.items():
         check_kind(f"estimators[{name!r}]", estimator, Estimator, "a fitted estimator")
 
@@ -414,8 +487,12 @@ def _models(
         model = estimator.click_model(query, labels, unseen=unseen)
         if isinstance(model, DependentClickModel) and model.n_positions > 1:
             # No log tells whether a user left after a click at the last position: it repeats the position above.
-            model = DependentClickModel(model.attraction, [*model.termination[:-1], model.termination[-2]])
+            model = DependentClickModel(
+                model.attraction, [*model.termination[:-1], model.termination[-2]]
+            )
         if model.kind in models:
-            raise ValueError(f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds one of each kind")
+            raise ValueError(
+                f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds one of each kind"
+            )
         models[model.kind] = model
     return models

@@ -38,24 +38,26 @@ BLOCKS = 20
 class ClickLog:
     """A click log: the ranked lists of many sessions, and which positions were clicked.
 
-    A click vector says *which* positions were clicked. The log does not keep how often or in which order. If a list has fewer
-    than K items, nothing is examined below its end.
+    A click vector says *which* positions were clicked. The log does not keep how often or in which
+    order. If a list has fewer than K items, nothing is examined below its end.
 
     Args:
-        items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``, at least one; below its
-            end -1.
+        items: ``(N, K)`` integers, the list of each session as distinct indices into
+            ``item_labels``, at least one; below its end -1.
         clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked; or a mask of booleans.
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
-        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by these labels, so a model
-            fitted to one log can be scored on another.
-        off_list_clicks: how many clicks the reader found on items that the session's list does not contain.
-        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this item at this position, and
-            1 below the end of a list; None if unknown.
+        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
+            these labels, so a model fitted to one log can be scored on another.
+        off_list_clicks: how many clicks the reader found on items that the session's list does not
+        contain.
+        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
+            item at this position, and 1 below the end of a list; None if unknown.
         list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
-        context: ``(N, K, d)`` features of the item at each position, including those of the user, as an agent would have seen
-            them; None without features.
-        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
-            1970 (without an offset they are taken for UTC); None if unknown.
+        context: ``(N, K, d)`` features of the item at each position, including those of the user,
+            as an agent would have seen them; None without features.
+        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601,
+            which become seconds since 1970 (without an offset they are taken for UTC); None if
+            unknown.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -81,14 +83,20 @@ class ClickLog:
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
-        n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
+        n_labels = {
+            name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")
+        }
         options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
-        shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options).shape
+        shape = checked(
+            "items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options
+        ).shape
         checked("clicks", _check_clicks, shape)
         checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **options)
         session, item = faulty_list(self.items, self.clicks)
         if item >= 0:
-            raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
+            raise ValueError(
+                f"items[{session}] shows the item {item} twice; expected distinct items in a list"
+            )
         if session >= 0:
             expected = "expected one item or more, then -1 for the rest, without clicks"
             row = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
@@ -108,7 +116,13 @@ class ClickLog:
 
     def __repr__(self) -> str:
         labels = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels)}
-        return as_call(self, n_sessions=len(self), n_positions=self.n_positions, **labels, n_clicks=int(self.clicks.sum()))
+        return as_call(
+            self,
+            n_sessions=len(self),
+            n_positions=self.n_positions,
+            **labels,
+            n_clicks=int(self.clicks.sum()),
+        )
 
     @property
     def n_positions(self) -> int:
@@ -127,7 +141,8 @@ class ClickLog:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all without times, as they stand.
+        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all
+        without times, as they stand.
 
         Example:
             >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=["2026-02-01", "2026-01-01", "2026-02-01"]).order
@@ -139,9 +154,10 @@ class ClickLog:
     def repeated(self) -> NDArray[np.bool_]:
         """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
 
-        Where times are coarse, users who meet the same list at one time would also be alike. So sessions count as repeated only
-        if those that share time, query and list hardly ever differ in their clicks: at least four times as many pairs are alike
-        as chance would make alike, which follows from the pairs that differ and from how often sessions of different times with
+        Where times are coarse, users who meet the same list at one time would also be alike. So
+        sessions count as repeated only if those that share time, query and list hardly ever differ
+        in their clicks: at least four times as many pairs are alike as chance would make alike,
+        which follows from the pairs that differ and from how often sessions of different times with
         the same list have the same clicks. Else, and without times, none is.
 
         Example:
@@ -153,12 +169,22 @@ class ClickLog:
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
         part = copy(self)
-        for name in ("items", "clicks", "queries", "propensities", "list_propensities", "context", "times"):
+        for name in (
+            "items",
+            "clicks",
+            "queries",
+            "propensities",
+            "list_propensities",
+            "context",
+            "times",
+        ):
             values = getattr(self, name)
             if values is not None:
                 object.__setattr__(part, name, values[sessions])  # which needs no further checks
         if part.items.ndim != 2:
-            raise ValueError(f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence of indices")
+            raise ValueError(
+                f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence of indices"
+            )
         object.__setattr__(part, "off_list_clicks", 0)
         return part
 
@@ -166,7 +192,8 @@ class ClickLog:
         """The (query, item) pairs of the log.
 
         Returns:
-            ``(N, K)`` indices of the pair at each position, -1 below the end of a list, and the labels of the pairs.
+            ``(N, K)`` indices of the pair at each position, -1 below the end of a list, and the
+            labels of the pairs.
         """
         order, codes, numbers = by_query(self.queries, self.items, len(self.item_labels))
         index = np.empty_like(numbers)
@@ -176,14 +203,18 @@ class ClickLog:
     def pair_labels(self, codes: NDArray[np.int64]) -> list[tuple[str, str]]:
         """The labels of pairs that are given as ``query * len(item_labels) + item``."""
         queries, items = (part.tolist() for part in np.divmod(codes, len(self.item_labels)))
-        return [(self.query_labels[query], self.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+        return [
+            (self.query_labels[query], self.item_labels[item])
+            for query, item in zip(queries, items, strict=True)
+        ]
 
     def to_frame(self) -> pl.DataFrame:
         """The log as a tidy data frame with one row per session and position.
 
         Returns:
-            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
-            ``propensity``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
+            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``,
+            and where they are known ``propensity``, ``list_propensity``, ``time``, and the context
+            as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -191,7 +222,9 @@ class ClickLog:
         """
         n_positions = self.n_positions
         # Only an empty log has no labels, and then there is nothing to take.
-        items, queries = (pl.Series(labels, dtype=pl.String) for labels in (self.item_labels, self.query_labels))
+        items, queries = (
+            pl.Series(labels, dtype=pl.String) for labels in (self.item_labels, self.query_labels)
+        )
         columns: dict[str, Any] = {
             "session": np.repeat(np.arange(len(self)), n_positions),
             "query": queries.gather(np.repeat(self.queries, n_positions)),
@@ -205,7 +238,9 @@ class ClickLog:
             ("time", self.times),
         ):
             if values is not None:
-                columns[name] = values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
+                columns[name] = (
+                    values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
+                )
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
@@ -221,7 +256,9 @@ def time_blocks(log: ClickLog, n_blocks: int = BLOCKS) -> NDArray[np.int64]:
     return blocks
 
 
-def set_checked(record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+def set_checked(
+    record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> Any:
     """Set a field of a frozen record to what a check makes of it, and return that."""
     value = check(name, getattr(record, name), *arguments, **keywords)
     object.__setattr__(record, name, value)
@@ -229,13 +266,28 @@ def set_checked(record: Any, name: str, check: Callable[..., Any], *arguments: A
 
 
 def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """``values`` as an array of probabilities above 0; the message of the ValueError names the array."""
-    return numbers(name, values, shape, most=1.0, above=0.0, expected="a probability in (0, 1]", empty=True, copy=False)
+    """``values`` as an array of probabilities above 0; the message of the ValueError names the
+    array.
+    """
+    return numbers(
+        name,
+        values,
+        shape,
+        most=1.0,
+        above=0.0,
+        expected="a probability in (0, 1]",
+        empty=True,
+        copy=False,
+    )
 
 
 def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
     """0 and 1; an array of booleans is a mask, and means the same."""
-    clicks = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
+    clicks = (
+        values.view(np.int8)
+        if isinstance(values, np.ndarray) and values.dtype == np.bool_
+        else values
+    )
     return integers(name, clicks, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
 
 

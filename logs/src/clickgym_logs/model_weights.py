@@ -1,4 +1,6 @@
-"""Weights of logged clicks by a click model: expected examinations of an item under the target over those in the log."""
+"""Weights of logged clicks by a click model: expected examinations of an item under the target over
+those in the log.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,19 @@ class ModelWeights:
         counted: whether X_π is that of the log's own lists; then the UBM is that of He et al. 2020.
     """
 
-    def __init__(self, log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> None:
+    def __init__(
+        self,
+        log: ClickLog,
+        estimator: str,
+        model: ClickModel | Estimator | None,
+        reward: str,
+        counted: bool,
+    ) -> None:
         self.kind = MODEL_BASED[estimator].model_class
         if not isinstance(model, (self.kind, Estimator, type(None))):
-            raise ValueError(f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {self.kind.__name__}")
+            raise ValueError(
+                f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {self.kind.__name__}"
+            )
         self.source = QUICK.fit(MODEL_BASED[estimator], log) if model is None else model
         self.estimator, self.reward, self.counted = estimator, reward, counted
 
@@ -43,22 +54,34 @@ class ModelWeights:
         assert sessions.logging is not None
         check_items(sessions, sessions.logging)
         lists, clicks = sessions.lists, sessions.log.clicks[sessions.rows]
-        items = np.union1d(sessions.logging.items, lists[lists >= 0])  # the model's items are numbered in this order
+        items = np.union1d(
+            sessions.logging.items, lists[lists >= 0]
+        )  # the model's items are numbered in this order
         users = self._users(sessions, items)
         index, reached = places(items, lists), (lists >= 0).mean(axis=0)
         if self.counted and isinstance(users, UserBrowsingModel):
-            examined = users.examination[np.arange(sessions.log.n_positions), _last_click_above(clicks)] * (lists >= 0)
+            examined = users.examination[
+                np.arange(sessions.log.n_positions), _last_click_above(clicks)
+            ] * (lists >= 0)
             weighed = _sums(index, examined, len(items))
             clicked = _sums(index, clicks, len(items))
-            attraction = np.divide(clicked, weighed, out=np.zeros(len(items)), where=weighed > 0).clip(max=1.0)
+            attraction = np.divide(
+                clicked, weighed, out=np.zeros(len(items)), where=weighed > 0
+            ).clip(max=1.0)
             users, logged = UserBrowsingModel(attraction, users.examination), weighed / len(lists)
         else:
             examined = _examinations(users, index)
             logged = _examinations_of_items(users, sessions.logging, items, reached)
-        target = _examinations_of_items(users, sessions.target, items, reached, self.reward, sessions.cutoff)
+        target = _examinations_of_items(
+            users, sessions.target, items, reached, self.reward, sessions.cutoff
+        )
         infinite = np.flatnonzero(target > LARGEST * logged)
         if len(infinite):
-            what = INFINITE if logged[infinite[0]] <= 0 else f"a weight above {LARGEST:g}, so rarely it is examined in the log"
+            what = (
+                INFINITE
+                if logged[infinite[0]] <= 0
+                else f"a weight above {LARGEST:g}, so rarely it is examined in the log"
+            )
             raise ValueError(f"{sessions.name(items[infinite[0]])}: {what}")
         weights = np.divide(target, logged, out=np.zeros(len(items)), where=logged > 0)[index]
         weighted = (weights * examined).sum(axis=1, keepdims=True)
@@ -75,23 +98,33 @@ class ModelWeights:
         return users
 
 
-def users_of(source: ClickModel | Estimator, sessions: QuerySessions, items: Integers) -> ClickModel:
+def users_of(
+    source: ClickModel | Estimator, sessions: QuerySessions, items: Integers
+) -> ClickModel:
     """The click model of a query in which item i is ``items[i]``."""
     if isinstance(source, Estimator):
         labels = [sessions.log.item_labels[item] for item in items.tolist()]
         try:
             return source.click_model(sessions.query, labels)
         except KeyError as error:
-            raise ValueError(f"the click model was not fitted to the query and item {error}") from None
+            raise ValueError(
+                f"the click model was not fitted to the query and item {error}"
+            ) from None
     if items[-1] >= source.n_items:
-        raise ValueError(f"the click model has {source.n_items} items; log or policy show item {items[-1]} (counted from 0)")
-    return source.with_items(**{name: getattr(source.parameters, name)[items] for name in source.item_parameters()})
+        raise ValueError(
+            f"the click model has {source.n_items} items; log or policy show item {items[-1]} (counted from 0)"
+        )
+    return source.with_items(
+        **{name: getattr(source.parameters, name)[items] for name in source.item_parameters()}
+    )
 
 
 def check_positions(users: ClickModel, log: ClickLog) -> None:
     """Refuse a click model of other positions than the log's."""
     if users.n_positions != log.n_positions:
-        raise ValueError(f"the click model has {users.n_positions} positions; the log has {log.n_positions}")
+        raise ValueError(
+            f"the click model has {users.n_positions} positions; the log has {log.n_positions}"
+        )
 
 
 def places(items: Integers, lists: NDArray[np.integer]) -> Integers:
@@ -100,13 +133,17 @@ def places(items: Integers, lists: NDArray[np.integer]) -> Integers:
 
 
 def filled_lists(lists: Integers, n_items: int) -> tuple[Integers, Integers]:
-    """The distinct lists, filled with other items below their ends, which changes nothing above; and which is each row's."""
+    """The distinct lists, filled with other items below their ends, which changes nothing above;
+    and which is each row's.
+    """
     distinct, index, _ = sorted_distinct(lists)
     for row in np.flatnonzero((distinct < 0).any(axis=1)):
         ended = distinct[row] < 0
         others = np.setdiff1d(np.arange(n_items), distinct[row])
         if len(others) < ended.sum():
-            raise ValueError(f"a click model of {n_items} items has no lists of {len(ended)} positions")
+            raise ValueError(
+                f"a click model of {n_items} items has no lists of {len(ended)} positions"
+            )
         distinct[row, ended] = others[: ended.sum()]
     return distinct, index
 
@@ -122,17 +159,25 @@ def _examinations(users: ClickModel, lists: Integers) -> Floats:
 
 
 def _examinations_of_items(
-    users: ClickModel, policy: Policy, items: Integers, reached: Floats, reward: str = "clicks", cutoff: int | None = None
+    users: ClickModel,
+    policy: Policy,
+    items: Integers,
+    reached: Floats,
+    reward: str = "clicks",
+    cutoff: int | None = None,
 ) -> Floats:
-    """X: the expected number of examinations of each item per list under a policy, ``(len(items),)``.
+    """X: the expected number of examinations of each item per list under a policy,
+    ``(len(items),)``.
 
-    Each position counts by the share ``reached`` of the lists that have it. Those below the cutoff do not count, and for
-    satisfaction each counts as much as a click there would satisfy.
+    Each position counts by the share ``reached`` of the lists that have it. Those below the cutoff
+    do not count, and for satisfaction each counts as much as a click there would satisfy.
     """
     weights = users.position_weights()
     if weights is not None:  # only here is it enough to know how often an item is at each position
         result = np.zeros(len(items))
-        result[np.searchsorted(items, policy.items)] = policy.item_positions[:, :cutoff] @ (weights * reached)[:cutoff]
+        result[np.searchsorted(items, policy.items)] = (
+            policy.item_positions[:, :cutoff] @ (weights * reached)[:cutoff]
+        )
         return result
     lists, probabilities = policy.support()
     index = places(items, lists)
@@ -144,7 +189,9 @@ def _examinations_of_items(
 
 def _sums(index: Integers, weights: NDArray[Any], size: int) -> Floats:
     """The sum of the weights that fall on each index; on -1 fall none."""
-    return np.bincount(index.ravel() + 1, weights.ravel(), size + 1)[1:].astype(np.float64, copy=False)
+    return np.bincount(index.ravel() + 1, weights.ravel(), size + 1)[1:].astype(
+        np.float64, copy=False
+    )
 
 
 def _last_click_above(clicks: NDArray[np.int8]) -> Integers:

@@ -1,7 +1,8 @@
 """Ranking policies as probability distributions over lists, for off-policy evaluation.
 
-How many results there are is given to a policy, as the query is: a policy is a law over lists *given* a length (`of_length`).
-It shows its lists of this length; where it has none, the first items of its longer ones.
+How many results there are is given to a policy, as the query is: a policy is a law over lists
+*given* a length (`of_length`). It shows its lists of this length; where it has none, the first
+items of its longer ones.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ LISTS_UNKNOWN = (
 
 
 class Policy(ABC):
-    """Base class of ranking policies: probability distributions over ranked lists of K out of L candidates.
+    """Base class of ranking policies: probability distributions over ranked lists of K out of L
+    candidates.
 
     Attributes:
         items: ``(L,)`` the ids of the candidates, increasing: the items that the policy ever shows.
@@ -64,25 +66,31 @@ class Policy(ABC):
             lists: ``(N, K)`` item ids.
 
         Returns:
-            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that of the whole list. Where a
-            list has ended (-1), it may be anything.
+            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that
+            of the whole list. Where a list has ended (-1), it may be anything.
         """
 
     @abstractmethod
     def support(self) -> tuple[Integers, Floats]:
-        """Every list of positive probability, ``(M, K)``, -1 below the end of a list, and the probabilities, ``(M,)``.
+        """Every list of positive probability, ``(M, K)``, -1 below the end of a list, and the
+        probabilities, ``(M,)``.
 
         Raises:
-            ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are known.
+            ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are
+                known.
         """
 
     def of_length(self, length: int) -> Policy:
-        """The policy for sessions that show so many items; it is the policy itself unless its lists differ in length."""
+        """The policy for sessions that show so many items; it is the policy itself unless its lists
+        differ in length.
+        """
         return self
 
     @cached_property
     def item_positions(self) -> Floats:
-        """``(L, K)`` probabilities that each candidate stands at each position, among the lists that have the position."""
+        """``(L, K)`` probabilities that each candidate stands at each position, among the lists
+        that have the position.
+        """
         lists, probabilities = self.support()
         result = np.zeros((len(self.items), self.n_positions))
         rows, positions = np.nonzero(lists >= 0)
@@ -90,14 +98,20 @@ class Policy(ABC):
         np.add.at(result, (np.searchsorted(self.items, lists[rows, positions]), positions), weights)
         return result
 
-    def item_position_probabilities(self, items: NDArray[np.integer], positions: NDArray[np.integer]) -> Floats:
-        """The probability that each item stands at the position beside it (counted from 0); the arrays broadcast."""
+    def item_position_probabilities(
+        self, items: NDArray[np.integer], positions: NDArray[np.integer]
+    ) -> Floats:
+        """The probability that each item stands at the position beside it (counted from 0); the
+        arrays broadcast.
+        """
         index = np.searchsorted(self.items, items).clip(max=len(self.items) - 1)
         return np.where(self.items[index] == items, self.item_positions[index, positions], 0.0)
 
 
 def given_length(lists: Integers, probabilities: Floats) -> Floats:
-    """The probabilities of lists at each position, among those that have it: ``(M, K)``, 0 below the end of a list."""
+    """The probabilities of lists at each position, among those that have it: ``(M, K)``, 0 below
+    the end of a list.
+    """
     filled = lists >= 0
     each: Floats = np.where(filled, probabilities[:, None], 0.0)
     return each if filled.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
@@ -123,7 +137,9 @@ class ListPolicy(Policy):
         self._lists = integers("lists", lists, (None, None), -1)
         ended = self._lists < 0
         if ended[:, 0].any() or (ended[:, :-1] & ~ended[:, 1:]).any():
-            raise ValueError("lists has -1 at the first position, or above an item; expected it below the end of a list")
+            raise ValueError(
+                "lists has -1 at the first position, or above an item; expected it below the end of a list"
+            )
         ascending = np.sort(self._lists)
         if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
             raise ValueError("lists shows an item twice in one list")
@@ -145,11 +161,17 @@ class ListPolicy(Policy):
             return self
         rows = lengths == length if (lengths == length).any() else lengths > length
         if not rows.any():
-            raise ValueError(f"the policy shows no list of {length} items; its longest has {lengths.max()}")
-        return ListPolicy(self._lists[rows], self._probabilities[rows] / self._probabilities[rows].sum())
+            raise ValueError(
+                f"the policy shows no list of {length} items; its longest has {lengths.max()}"
+            )
+        return ListPolicy(
+            self._lists[rows], self._probabilities[rows] / self._probabilities[rows].sum()
+        )
 
     def __repr__(self) -> str:
-        return as_call(self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists))
+        return as_call(
+            self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists)
+        )
 
 
 class FixedPolicy(ListPolicy):
@@ -176,10 +198,12 @@ class FixedPolicy(ListPolicy):
 
 
 class PlackettLucePolicy(Policy):
-    """A policy that fills positions from the top: it draws a remaining item with probability proportional to ``exp(score)``.
+    """A policy that fills positions from the top: it draws a remaining item with probability
+    proportional to ``exp(score)``.
 
     Args:
-        scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest) is never shown.
+        scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest)
+        is never shown.
         n_positions: K.
         items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
 
@@ -196,7 +220,9 @@ class PlackettLucePolicy(Policy):
         values = as_array("scores", scores)
         never = values == -np.inf if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
         if never.all():
-            raise ValueError("scores must be a vector of numbers or minus infinity, at least one of them finite")
+            raise ValueError(
+                "scores must be a vector of numbers or minus infinity, at least one of them finite"
+            )
         scores = numbers("scores", np.where(never, 0.0, values) if never.any() else scores, (None,))
         scores[never] = -np.inf
         items = np.arange(len(scores)) if items is None else _items(items, len(scores))
@@ -214,7 +240,9 @@ class PlackettLucePolicy(Policy):
         for start in range(0, len(lists), block):
             part = slice(start, start + block)
             rows = np.arange(len(lists[part]))
-            remaining = np.tile(self._weights, (len(rows), 1))  # of the items not yet shown; a running difference would cancel
+            remaining = np.tile(
+                self._weights, (len(rows), 1)
+            )  # of the items not yet shown; a running difference would cancel
             probability = np.ones(len(rows))
             for k in range(lists.shape[1]):
                 weight = np.where(candidate[part, k], remaining[rows, index[part, k]], 0.0)
@@ -251,7 +279,9 @@ class UniformPolicy(PlackettLucePolicy):
 
     def __init__(self, items: int | ArrayLike, n_positions: int) -> None:
         number = isinstance(items, int | float | np.number)
-        ids = np.arange(check_count("items", items)) if number else integers("items", items, (None,))
+        ids = (
+            np.arange(check_count("items", items)) if number else integers("items", items, (None,))
+        )
         super().__init__(np.zeros(ids.shape), n_positions, ids)
 
     @cached_property
@@ -294,7 +324,8 @@ class ItemPositionPolicy(Policy):
 
 
 class MixturePolicy(Policy):
-    """A policy that follows one of several policies, drawn anew for each list: production with a share of random lists.
+    """A policy that follows one of several policies, drawn anew for each list: production with a
+    share of random lists.
 
     Args:
         policies: of the same length of lists.
@@ -311,16 +342,33 @@ class MixturePolicy(Policy):
     """
 
     def __init__(self, policies: Sequence[Policy], probabilities: ArrayLike) -> None:
-        if not is_sequence(policies) or not len(policies) or not all(isinstance(each, Policy) for each in policies):
+        if (
+            not is_sequence(policies)
+            or not len(policies)
+            or not all(isinstance(each, Policy) for each in policies)
+        ):
             raise ValueError(f"policies is {short(policies)}; expected one or more policies")
         if len({each.n_positions for each in policies}) > 1:
-            raise ValueError("policies fill different numbers of positions; expected lists of one length")
-        self.parts = [*zip(policies, _distribution("probabilities", probabilities, (len(policies),)).tolist(), strict=True)]
-        self.items = np.unique(np.concatenate([each.items for each, share in self.parts if share > 0]))
+            raise ValueError(
+                "policies fill different numbers of positions; expected lists of one length"
+            )
+        self.parts = [
+            *zip(
+                policies,
+                _distribution("probabilities", probabilities, (len(policies),)).tolist(),
+                strict=True,
+            )
+        ]
+        self.items = np.unique(
+            np.concatenate([each.items for each, share in self.parts if share > 0])
+        )
         self.n_positions = policies[0].n_positions
 
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        return sum((share * each.prefix_probabilities(lists) for each, share in self.parts), np.zeros(lists.shape))
+        return sum(
+            (share * each.prefix_probabilities(lists) for each, share in self.parts),
+            np.zeros(lists.shape),
+        )
 
     def support(self) -> tuple[Integers, Floats]:
         supports = [each.support()[0] for each, share in self.parts if share > 0]
@@ -333,12 +381,15 @@ class MixturePolicy(Policy):
         result = np.zeros((len(self.items), self.n_positions))
         for each, share in self.parts:
             if share > 0:
-                result += share * each.item_position_probabilities(self.items[:, None], np.arange(self.n_positions))
+                result += share * each.item_position_probabilities(
+                    self.items[:, None], np.arange(self.n_positions)
+                )
         return result
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:
-    """The logging policy as estimated from frequencies: for each query, it draws the list of one of its sessions.
+    """The logging policy as estimated from frequencies: for each query, it draws the list of one of
+    its sessions.
 
     Args:
         log: sessions of any queries.
@@ -358,7 +409,9 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
     return policies
 
 
-def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: NDArray[np.integer]) -> Floats:
+def sums_by_beginning(
+    lists: NDArray[np.integer], values: Floats, beginnings: NDArray[np.integer]
+) -> Floats:
     """The sum of values over the lists that begin as others do.
 
     Args:
@@ -367,7 +420,8 @@ def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: ND
         beginnings: ``(N, K)`` item ids.
 
     Returns:
-        ``(N, K)``: column k sums ``values[:, k]`` over the lists whose first ``k + 1`` items are those of the given list.
+        ``(N, K)``: column k sums ``values[:, k]`` over the lists whose first ``k + 1`` items are
+            those of the given list.
     """
     n_lists = len(lists)
     both = np.concatenate([lists, beginnings])
@@ -376,7 +430,9 @@ def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: ND
     for k in range(beginnings.shape[1]):
         item = np.unique(both[:, k], return_inverse=True)[1]
         beginning = np.unique(beginning * (item.max() + 1) + item, return_inverse=True)[1]
-        result[:, k] = np.bincount(beginning[:n_lists], values[:, k], beginning.max() + 1)[beginning[n_lists:]]
+        result[:, k] = np.bincount(beginning[:n_lists], values[:, k], beginning.max() + 1)[
+            beginning[n_lists:]
+        ]
     return result
 
 
@@ -397,5 +453,7 @@ def _items(values: ArrayLike, size: int) -> Integers:
 def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     array = numbers(name, values, shape)
     if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
-        raise ValueError(f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}")
+        raise ValueError(
+            f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}"
+        )
     return array

@@ -1,4 +1,6 @@
-"""Readers of click logs: tables, by Polars, and the format of Yandex's Relevance Prediction Challenge 2011."""
+"""Readers of click logs: tables, by Polars, and the format of Yandex's Relevance Prediction
+Challenge 2011.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,22 @@ LINE_OF_YANDEX = r"^\d+\t\d+\t(Q(\t\d+){3,}|C\t\d+)$"
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
     """Read a click log: a table with one row per session and position.
 
-    The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and if there are ``query`` (else
-    all sessions are of the query ``"all"``), ``propensity``, ``list_propensity``, ``time`` (numbers, or dates and times in ISO
-    8601, which become seconds since 1970) and ``feature_1``, ``feature_2``, ... If the rows of a session are not consecutive,
+    The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and
+    if there are ``query`` (else all sessions are of the query ``"all"``), ``propensity``,
+    ``list_propensity``, ``time`` (numbers, or dates and times in ISO 8601, which become seconds
+    since 1970) and ``feature_1``, ``feature_2``, ... If the rows of a session are not consecutive,
     the sessions are sorted by their names.
 
     Args:
-        source: a data frame of Polars; or a file: CSV with commas, tabs or semicolons, JSON lines, both perhaps gzipped
-            (``.gz``), Parquet (``.parquet``), or what `read_yandex` reads; several files, a folder or a glob are one table.
-        columns: names of columns that differ, such as ``{"item": "doc_id"}``; ``{"time": ""}``: there is no time.
+        source: a data frame of Polars; or a file: CSV with commas, tabs or semicolons, JSON lines,
+            both perhaps gzipped (``.gz``), Parquet (``.parquet``), or what `read_yandex` reads;
+            several files, a folder or a glob are one table.
+        columns: names of columns that differ, such as ``{"item": "doc_id"}``; ``{"time": ""}``:
+            there is no time.
 
     Raises:
-        ValueError: a column is missing or has wrong values, or a session has not each position exactly once.
+        ValueError: a column is missing or has wrong values, or a session has not each position
+        exactly once.
         OSError: there is no such file.
 
     Example:
@@ -66,14 +72,20 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     try:
         rows = pl.concat(tables, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{files[0]} and {len(files) - 1} more differ in their columns: {one_line(str(error))}") from None
+        raise ValueError(
+            f"{files[0]} and {len(files) - 1} more differ in their columns: {one_line(str(error))}"
+        ) from None
     return ClickLog(**_sessions(log_name(source), rows))
 
 
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     names: Any = {} if columns is None else columns
-    if not isinstance(names, Mapping) or not all(isinstance(name, str) for pair in names.items() for name in pair):
-        raise ValueError(f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}')
+    if not isinstance(names, Mapping) or not all(
+        isinstance(name, str) for pair in names.items() for name in pair
+    ):
+        raise ValueError(
+            f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}'
+        )
     for role in names:
         if role not in ROLES and not FEATURE.fullmatch(role):
             raise ValueError(unknown("column", role, [*ROLES, "feature_1"]))
@@ -81,13 +93,17 @@ def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def log_files(source: Any) -> list[Path]:
-    """The files of a log: one, those of a folder or a glob by name, or several in the given order."""
+    """The files of a log: one, those of a folder or a glob by name, or several in the given
+    order.
+    """
     given = list(source) if is_sequence(source) else [source]
     files: list[Path] = []
     for each in given:
         path = check_path("log", each)
         if path.is_dir():
-            files += sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
+            files += sorted(
+                file for file in path.iterdir() if file.is_file() and file.name[0] not in "._"
+            )
         elif not path.exists() and any(mark in path.name for mark in "*?["):
             files += sorted(path.parent.glob(path.name))
         else:
@@ -117,7 +133,9 @@ def _scanned(file: Path) -> pl.LazyFrame:
         return pl.scan_parquet(file, glob=False)
     header = _first_line(file)
     if header.startswith(b"{"):
-        return pl.read_ndjson(gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file).lazy()
+        return pl.read_ndjson(
+            gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file
+        ).lazy()
     separator = max(",\t;", key=lambda mark: header.count(mark.encode()))
     return pl.scan_csv(file, separator=separator, infer_schema=False, glob=False)
 
@@ -127,11 +145,17 @@ def _rows(name: object, table: pl.LazyFrame, columns: Mapping[str, str]) -> pl.D
     try:
         schema = table.collect_schema()
         roles = [*ROLES, *filter(FEATURE.fullmatch, (*schema, *columns))]
-        names = {role: columns.get(role, role) for role in roles if columns.get(role, role) in schema}
+        names = {
+            role: columns.get(role, role) for role in roles if columns.get(role, role) in schema
+        }
         for role in (*NEEDED, *(role for role, column in columns.items() if column)):
             if role not in names:
-                raise ValueError(f"{name}: no column {columns.get(role, role)!r}; the log has {', '.join(schema)}")
-        rows = table.select(_typed(role, column, schema[column]) for role, column in names.items()).collect()
+                raise ValueError(
+                    f"{name}: no column {columns.get(role, role)!r}; the log has {', '.join(schema)}"
+                )
+        rows = table.select(
+            _typed(role, column, schema[column]) for role, column in names.items()
+        ).collect()
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{name}: {one_line(str(error))}") from None
     for role in rows.columns:
@@ -172,15 +196,27 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     places = np.arange(len(sessions)) - np.repeat(starts, lengths)
     if base not in (0, 1):
         raise ValueError(f"{name}: the first position is {base}; expected 0 or 1")
-    _check_all(name, rows, positions == base + places, f"does not have each position from {base} on exactly once")
+    _check_all(
+        name,
+        rows,
+        positions == base + places,
+        f"does not have each position from {base} on exactly once",
+    )
     for role in OF_SESSIONS:
         if role in rows.columns:
             values = rows[role].to_numpy()
-            _check_all(name, rows, values == np.repeat(values[starts], lengths), f"has two values of {role}")
+            _check_all(
+                name,
+                rows,
+                values == np.repeat(values[starts], lengths),
+                f"has two values of {role}",
+            )
 
     items, item_labels = coded(rows["item"])
     heads = rows[starts]
-    queries, query_labels = coded(heads["query"] if "query" in rows.columns else pl.Series([ONE_QUERY] * len(starts)))
+    queries, query_labels = coded(
+        heads["query"] if "query" in rows.columns else pl.Series([ONE_QUERY] * len(starts))
+    )
     shape = len(starts), int(lengths.max())
     filled = np.arange(shape[1]) < lengths[:, None]
 
@@ -189,16 +225,25 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         result[filled] = flat
         return result
 
-    features = [f"feature_{j + 1}" for j in range(sum(FEATURE.fullmatch(role) is not None for role in rows.columns))]
+    features = [
+        f"feature_{j + 1}"
+        for j in range(sum(FEATURE.fullmatch(role) is not None for role in rows.columns))
+    ]
     return {
         "items": padded(items, -1),
         "clicks": padded(rows["clicked"].to_numpy(), 0),
         "queries": queries,
         "item_labels": item_labels,
         "query_labels": query_labels,
-        "propensities": padded(rows["propensity"].to_numpy(), 1) if "propensity" in rows.columns else None,
-        "list_propensities": heads["list_propensity"].to_numpy(writable=True) if "list_propensity" in rows.columns else None,
-        "context": np.stack([padded(rows[each].to_numpy(), 0) for each in features], axis=2) if features else None,
+        "propensities": padded(rows["propensity"].to_numpy(), 1)
+        if "propensity" in rows.columns
+        else None,
+        "list_propensities": heads["list_propensity"].to_numpy(writable=True)
+        if "list_propensity" in rows.columns
+        else None,
+        "context": np.stack([padded(rows[each].to_numpy(), 0) for each in features], axis=2)
+        if features
+        else None,
         "times": heads["time"].to_numpy(writable=True) if "time" in rows.columns else None,
     }
 
@@ -215,12 +260,16 @@ def _times(name: object, times: pl.Series) -> pl.Series:
     seconds = [as_seconds(text) for text in texts]
     if None in seconds:
         wrong = texts[seconds.index(None)]
-        raise ValueError(f"{name}: the time {wrong!r} is neither a number, as others, nor a date and time in ISO 8601")
+        raise ValueError(
+            f"{name}: the time {wrong!r} is neither a number, as others, nor a date and time in ISO 8601"
+        )
     return times.replace_strict(texts, seconds, return_dtype=pl.Float64)
 
 
 def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows by session and position: sessions as they stand if the rows of each are consecutive, else by name."""
+    """The rows by session and position: sessions as they stand if the rows of each are consecutive,
+    else by name.
+    """
     names = rows["session"]
     order: pl.Series = names.rle_id()
     if order[-1] + 1 > names.n_unique():
@@ -228,7 +277,9 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
         order = names.cast(pl.Int64) if numeric else names
     elif (np.diff(rows["position"].to_numpy())[np.diff(order.to_numpy()) == 0] > 0).all():
         return rows
-    return rows.with_columns(order=order).sort("order", "position", maintain_order=True).drop("order")
+    return (
+        rows.with_columns(order=order).sort("order", "position", maintain_order=True).drop("order")
+    )
 
 
 def _check_all(name: object, rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
@@ -245,11 +296,12 @@ def coded(texts: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
 def read_yandex(path: str | PathLike[str]) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
-    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``. All
-    fields but the letter are decimal numbers. Each query is one session of the log, labelled ``query-region``. A click belongs
-    to the last query above it in its session whose list contains the URL, and a URL clicked twice counts once. A click on
-    another URL is left out, and counted in ``off_list_clicks``. The times are those since the beginning of each session, so
-    that the log has none.
+    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click
+    ``session, time, C, url``. All fields but the letter are decimal numbers. Each query is one
+    session of the log, labelled ``query-region``. A click belongs to the last query above it in its
+    session whose list contains the URL, and a URL clicked twice counts once. A click on another URL
+    is left out, and counted in ``off_list_clicks``. The times are those since the beginning of each
+    session, so that the log has none.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
@@ -257,7 +309,8 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     Raises:
         ValueError: on a malformed line, naming the file, the line and the reason.
 
-    Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM 2012.
+    Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM
+        2012.
     """
     path = check_path("path", path)
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -274,16 +327,27 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{path}: {one_line(str(error))}") from None
     whole = lines["line"].str.contains(LINE_OF_YANDEX).fill_null(False)
-    _check_lines(path, whole, "expected a query 'session, time, Q, query, region, urls...' or a click 'session, time, C, url'")
-    fields = lines.select(row=pl.int_range(pl.len()), field=pl.col("line").str.split("\t")).with_columns(
+    _check_lines(
+        path,
+        whole,
+        "expected a query 'session, time, Q, query, region, urls...' or a click 'session, time, C, url'",
+    )
+    fields = lines.select(
+        row=pl.int_range(pl.len()), field=pl.col("line").str.split("\t")
+    ).with_columns(
         run=pl.col("field").list.get(0).rle_id(), clicked=pl.col("field").list.get(2) == "C"
     )
     first = fields["run"].diff(null_behavior="ignore").fill_null(1) > 0
-    _check_lines(path, ~(first & fields["clicked"]), "a click before the first query of its session")
+    _check_lines(
+        path, ~(first & fields["clicked"]), "a click before the first query of its session"
+    )
     pages = fields.filter(~pl.col("clicked")).select(
-        "row", "run", query=pl.concat_str(*(pl.col("field").list.get(j) for j in (3, 4)), separator="-"),
-        url=pl.col("field").list.slice(5), page=pl.int_range(pl.len()),
-    )  # fmt: skip
+        "row",
+        "run",
+        query=pl.concat_str(*(pl.col("field").list.get(j) for j in (3, 4)), separator="-"),
+        url=pl.col("field").list.slice(5),
+        page=pl.int_range(pl.len()),
+    )
     n_positions = pages["url"].list.len()
     other = (n_positions != n_positions[0]).arg_true()
     if len(other):
@@ -293,14 +357,21 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
         )
     shown = pages.explode("url").with_columns(place=pl.int_range(pl.len()))
     clicks = fields.filter("clicked").select("row", "run", url=pl.col("field").list.get(3))
-    found = clicks.join_asof(shown.select("row", "run", "url", "place"), on="row", by=["run", "url"], check_sortedness=False)
+    found = clicks.join_asof(
+        shown.select("row", "run", "url", "place"),
+        on="row",
+        by=["run", "url"],
+        check_sortedness=False,
+    )
     items, item_labels = coded(shown["url"])
     queries, query_labels = coded(pages["query"])
     clicked = np.zeros(len(items), np.int8)
     clicked[found["place"].drop_nulls().to_numpy()] = 1
     shape = len(queries), n_positions[0]
     off_list = found["place"].null_count()
-    return ClickLog(items.reshape(shape), clicked.reshape(shape), queries, item_labels, query_labels, off_list)
+    return ClickLog(
+        items.reshape(shape), clicked.reshape(shape), queries, item_labels, query_labels, off_list
+    )
 
 
 def _check_lines(path: Path, right: pl.Series, what: str) -> None:

@@ -26,19 +26,23 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Args:
         agent: any `Agent`, in its present state; it learns while it ranks.
-        env: an environment of this package, wrapped or not, or one of another origin, as in `run`. It is reset first.
+        env: an environment of this package, wrapped or not, or one of another origin, as in `run`.
+        It is reset first.
         sessions: the number of sessions.
         seed: of ``env.reset``; the agent has its own.
 
     Returns:
-        The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
-        context holds the features of the items shown, a query is a user, and users and items are labelled by their rows in
-        the model. For `Random` the log holds the exact propensities, 1/L of every item at
-        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none.
+        The log: the items labelled by their ids, the query by the environment's instance. In a
+        contextual environment the context holds the features of the items shown, a query is a user,
+        and users and items are labelled by their rows in the model. For `Random` the log holds the
+        exact propensities, 1/L of every item at every position and (L - K)!/L! of every list, given
+        the session's candidates; for other agents none.
 
     Raises:
-        ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
-        AgentError: the agent proposed a bad list, or failed; the message names the session and the fault.
+        ValueError: on a number of sessions below 1, or an environment whose actions are no lists or
+        observations no clicks.
+        AgentError: the agent proposed a bad list, or failed; the message names the session and the
+            fault.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
@@ -72,7 +76,9 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
             if contextual:
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                context[session] = task_round.features[ranking, :n_features]  # behind them are values
+                context[session] = task_round.features[
+                    ranking, :n_features
+                ]  # behind them are values
             else:
                 items[session] = ranking
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
@@ -97,7 +103,10 @@ def _facts(agent: Agent, place: Place, items: NDArray[np.int32]) -> dict[str, An
     """What is known of recorded lists: labels and exact propensities."""
     n_items, n_positions, *_ = place.sizes
     query = place.instance or place.core.model.kind
-    facts: dict[str, Any] = {"item_labels": tuple(map(str, range(n_items))), "query_labels": (query,)}
+    facts: dict[str, Any] = {
+        "item_labels": tuple(map(str, range(n_items))),
+        "query_labels": (query,),
+    }
     if type(agent) is Random:
         facts["propensities"] = np.full(items.shape, 1 / n_items)
         facts["list_propensities"] = np.full(len(items), 1 / math.perm(n_items, n_positions))

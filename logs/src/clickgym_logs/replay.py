@@ -1,17 +1,19 @@
 """Replay: estimate from a logged contextual data set what a learning agent would have earned.
 
-An agent is taken through the log, session by session, and ranks what was there to be shown. A log tells nothing of what it does
-not hold, so a session counts only as far as the log shows what the agent would have shown:
+An agent is taken through the log, session by session, and ranks what was there to be shown. A log
+tells nothing of what it does not hold, so a session counts only as far as the log shows what the
+agent would have shown:
 
-* *by rejection*: a session is accepted if the agent ranks as the log did, and only then the agent learns from it. The accepted
-  sessions have the law of as many sessions online: the agent goes through the same states, and the mean of their clicks is
-  an unbiased estimate of what it earns in its first sessions (Li, Chu, Langford and Wang, WSDM 2011).
-* *by weights*: every session counts, a click with the weight ``1 / p`` where the list agrees down to its position, p the
-  probability that the log does so, and 0 where it does not. For the agent as it is at that session this is unbiased; it is
-  measured before the agent learns from the session.
+* *by rejection*: a session is accepted if the agent ranks as the log did, and only then the agent
+  learns from it. The accepted sessions have the law of as many sessions online: the agent goes
+  through the same states, and the mean of their clicks is an unbiased estimate of what it earns in
+  its first sessions (Li, Chu, Langford and Wang, WSDM 2011).
+* *by weights*: every session counts, a click with the weight ``1 / p`` where the list agrees down
+  to its position, p the probability that the log does so, and 0 where it does not. For the agent as
+  it is at that session this is unbiased; it is measured before the agent learns from the session.
 
-Both assume that users and candidates of the sessions are drawn independently, and that what stands below a result does not
-influence its click, as in every click model of this package.
+Both assume that users and candidates of the sessions are drawn independently, and that what stands
+below a result does not influence its click, as in every click model of this package.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Replay:
     Attributes:
         n_sessions: of the log.
         rewards: clicks in each accepted session, in their order: the agent's learning curve.
-        value, standard_error: mean clicks per session by rejection, over the accepted sessions; NaN if there are none.
+        value, standard_error: mean clicks per session by rejection, over the accepted sessions; NaN
+        if there are none.
         weighted_value, weighted_standard_error: by weights, over all sessions.
         on_policy: clicks per session that were logged, at as many positions as the agent fills.
     """
@@ -52,7 +55,9 @@ class Replay:
     on_policy: float
 
     def __repr__(self) -> str:
-        values = {name: round(getattr(self, name), 4) for name in ("value", "weighted_value", "on_policy")}
+        values = {
+            name: round(getattr(self, name), 4) for name in ("value", "weighted_value", "on_policy")
+        }
         return as_call(self, n_sessions=self.n_sessions, n_accepted=len(self.rewards), **values)
 
 
@@ -60,12 +65,13 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     """Let an agent rank the sessions of a log, and estimate its reward without bias.
 
     Args:
-        agent: any `Agent`, from the state it is in. It chooses among the K items of each session, which must have a context:
-            it is built with ``n_items`` = K, as many positions or fewer, and ``n_features`` as the log, and sees the items in
-            random order.
-        log: its list propensities are all the same, for its lists must be in random order, as `record` makes them with
-            `Random`.
-        learn: whether the agent learns; False evaluates the agent as it is, for example after training elsewhere.
+        agent: any `Agent`, from the state it is in. It chooses among the K items of each session,
+            which must have a context: it is built with ``n_items`` = K, as many positions or fewer,
+            and ``n_features`` as the log, and sees the items in random order.
+        log: its list propensities are all the same, for its lists must be in random order, as
+            `record` makes them with `Random`.
+        learn: whether the agent learns; False evaluates the agent as it is, for example after
+        training elsewhere.
         seed: of the order in which items are presented.
 
     Returns:
@@ -106,29 +112,45 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
 
 
 Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], NDArray[np.float64]]
-"""Features of the items, the logged list, its clicks, and the probability that as much of a list agrees."""
+"""Features of the items, the logged list, its clicks, and the probability that as much of a list
+agrees.
+"""
 
 
-def _displays(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator) -> Iterator[Display]:
+def _displays(
+    log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator
+) -> Iterator[Display]:
     if log.context is None:
         raise ValueError("the log has no context: an agent could not observe the items")
     if (log.items < 0).any():
-        raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
+        raise ValueError(
+            "the lists of the log have different lengths; expected lists of n_items each"
+        )
     if n_items != log.n_positions:
-        raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
+        raise ValueError(
+            f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list"
+        )
     _check_random(log.list_propensities, n_items)
     # By chance, down to each position.
     agreement: NDArray[Any] = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
     for features, clicks in zip(log.context, log.clicks, strict=True):
-        order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
+        order = rng.permutation(
+            n_items
+        )  # or the agent might learn from the place where the log showed an item
         yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement
 
 
 def _check_random(values: NDArray[np.float64] | None, n_items: int) -> None:
     """Refuse list propensities that are not those of lists in random order."""
     if values is None or not np.allclose(values, values[:1], rtol=1e-9):
-        what = "are not known" if values is None else f"range from {values.min():g} to {values.max():g}"
-        raise ValueError(f"the list propensities {what}; expected the same for all sessions, for lists must be in random order")
+        what = (
+            "are not known"
+            if values is None
+            else f"range from {values.min():g} to {values.max():g}"
+        )
+        raise ValueError(
+            f"the list propensities {what}; expected the same for all sessions, for lists must be in random order"
+        )
     most = 1 / math.factorial(n_items)
     if values.max(initial=0.0) > most * (1 + 1e-9):
         raise ValueError(

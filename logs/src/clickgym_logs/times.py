@@ -12,7 +12,8 @@ from clickgym.core.checks import as_array, integers, numbers, short
 
 
 def as_seconds(text: str) -> float | None:
-    """The seconds since 1970 of a date or a date and time in ISO 8601, without an offset taken for UTC; None if it is none.
+    """The seconds since 1970 of a date or a date and time in ISO 8601, without an offset taken for
+    UTC; None if it is none.
 
     Example:
         >>> as_seconds("1970-01-02"), as_seconds("1970-01-01T02:00:00.5+01:00"), as_seconds("soon")
@@ -25,9 +26,12 @@ def as_seconds(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def check_times(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64] | NDArray[np.int64]:
-    """``values`` as an array of numbers: texts, and dates of NumPy, become seconds since 1970; the ValueError names the array
-    and the first entry that is wrong."""
+def check_times(
+    name: str, values: Any, shape: tuple[int, ...]
+) -> NDArray[np.float64] | NDArray[np.int64]:
+    """``values`` as an array of numbers: texts, and dates of NumPy, become seconds since 1970; the
+    ValueError names the array and the first entry that is wrong.
+    """
     array = as_array(name, values)
     if array.ndim and array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(str)

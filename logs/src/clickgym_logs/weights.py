@@ -1,4 +1,6 @@
-"""Weights of logged sessions by lists, prefixes and item-positions, for off-policy evaluation; infinite ones are refused."""
+"""Weights of logged sessions by lists, prefixes and item-positions, for off-policy evaluation;
+infinite ones are refused.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class QuerySessions(NamedTuple):
         query: its label.
         rows: ``(n,)`` its sessions, as rows of the log.
         target: the policy to evaluate.
-        logging: the policy that made the log; None where the propensities that the log recorded count.
+        logging: the policy that made the log; None where the propensities that the log recorded
+        count.
         earned: ``(n, cutoff)`` what each logged click counts.
     """
 
@@ -68,16 +71,23 @@ def _list_weights(sessions: QuerySessions) -> Contributions:
     else:
         _check_lists(sessions, sessions.logging, _longest(lists))
         recorded = _prefix_probabilities(sessions.logging, lists)[:, -1]
-    weights = ratio(_prefix_probabilities(sessions.target, lists)[:, -1:], recorded[:, None], sessions.rows)
+    weights = ratio(
+        _prefix_probabilities(sessions.target, lists)[:, -1:], recorded[:, None], sessions.rows
+    )
     return weights * sessions.earned.sum(axis=1, keepdims=True), weights
 
 
 def _prefix_weights(sessions: QuerySessions) -> Contributions:
     if sessions.logging is None:
-        raise ValueError("the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy")
+        raise ValueError(
+            "the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy"
+        )
     lists, cutoff = sessions.lists, sessions.cutoff
     _check_lists(sessions, sessions.logging, min(cutoff, _longest(lists)))
-    target, logging = (_prefix_probabilities(policy, lists)[:, :cutoff] for policy in (sessions.target, sessions.logging))
+    target, logging = (
+        _prefix_probabilities(policy, lists)[:, :cutoff]
+        for policy in (sessions.target, sessions.logging)
+    )
     weights = ratio(target, logging, sessions.rows)
     return weights * sessions.earned, weights
 
@@ -88,15 +98,25 @@ def _item_position_weights(sessions: QuerySessions) -> Contributions:
     if sessions.logging is None:
         recorded = _recorded("propensities", sessions.log.propensities)[sessions.rows][:, positions]
     else:
-        check_item_positions(sessions.target, sessions.logging, positions[: _longest(lists)], sessions.name)
-        recorded = np.where(lists < 0, 1.0, sessions.logging.item_position_probabilities(lists, positions))
+        check_item_positions(
+            sessions.target, sessions.logging, positions[: _longest(lists)], sessions.name
+        )
+        recorded = np.where(
+            lists < 0, 1.0, sessions.logging.item_position_probabilities(lists, positions)
+        )
     target = np.where(lists < 0, 1.0, sessions.target.item_position_probabilities(lists, positions))
     weights = ratio(target, recorded, sessions.rows)
     return weights * sessions.earned, weights
 
 
-WEIGHTS: dict[str, Weigh] = {"ips": _list_weights, "cascade": _prefix_weights, "item-position": _item_position_weights}
-"""The estimators that need no click model. Each returns the rows of `contributions` for one query."""
+WEIGHTS: dict[str, Weigh] = {
+    "ips": _list_weights,
+    "cascade": _prefix_weights,
+    "item-position": _item_position_weights,
+}
+"""The estimators that need no click model. Each returns the rows of `contributions` for one
+query.
+"""
 
 
 def _longest(lists: NDArray[np.integer]) -> int:
@@ -105,14 +125,22 @@ def _longest(lists: NDArray[np.integer]) -> int:
 
 
 def _prefix_probabilities(policy: Policy, lists: NDArray[np.int32]) -> Floats:
-    """The probability that the policy's list begins so, below the end of a list that of the whole."""
+    """The probability that the policy's list begins so, below the end of a list that of the
+    whole.
+    """
     last = (lists >= 0).sum(axis=1) - 1
-    return np.take_along_axis(policy.prefix_probabilities(lists), np.minimum(np.arange(lists.shape[1]), last[:, None]), axis=1)
+    return np.take_along_axis(
+        policy.prefix_probabilities(lists),
+        np.minimum(np.arange(lists.shape[1]), last[:, None]),
+        axis=1,
+    )
 
 
 def _recorded(name: str, propensities: Floats | None) -> Floats:
     if propensities is None:
-        raise ValueError(f"the log has no {name}; give the policy that made it (logging), or use a click-model estimator")
+        raise ValueError(
+            f"the log has no {name}; give the policy that made it (logging), or use a click-model estimator"
+        )
     return propensities
 
 
@@ -130,8 +158,12 @@ def ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
     return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
 
 
-def check_item_positions(target: Policy, logging: Policy, positions: Integers, name: Callable[[int], str]) -> None:
-    """Refuse a target that puts items where the logging policy never does: no log would show what they earn there."""
+def check_item_positions(
+    target: Policy, logging: Policy, positions: Integers, name: Callable[[int], str]
+) -> None:
+    """Refuse a target that puts items where the logging policy never does: no log would show what
+    they earn there.
+    """
     logged = logging.item_position_probabilities(target.items[:, None], positions)
     infinite = np.argwhere((target.item_positions[:, positions] > 0) & (logged <= 0))
     if len(infinite):
@@ -147,7 +179,8 @@ def check_items(sessions: QuerySessions, logging: Policy) -> None:
 
 
 def _check_lists(sessions: QuerySessions, logging: Policy, cutoff: int) -> None:
-    """Refuse a target that shows lists which the logging policy never does: no log would show what they earn.
+    """Refuse a target that shows lists which the logging policy never does: no log would show what
+    they earn.
 
     Of the lists only the first ``cutoff`` positions matter.
     """

@@ -1,1 +1,3 @@
-"""Tools of all parts of the package that do not depend on ranking: kernels, checks, files, statistics, text, tables."""
+"""Tools of all parts of the package that do not depend on ranking: kernels, checks, files,
+statistics, text, tables.
+"""

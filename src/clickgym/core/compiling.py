@@ -1,4 +1,6 @@
-"""Whether kernels are being compiled, from the events of numba; and a note of it in a terminal or a notebook."""
+"""Whether kernels are being compiled, from the events of numba; and a note of it in a terminal or a
+notebook.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ Listener: Any = event.Listener
 
 
 class Compiling(Listener):
-    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
-    count.
+    """Within, tells when the first of some kernels begins to be compiled, and when the last is;
+    those loaded from disk do not count.
 
     Args:
         callback: is called with True and with False, from any thread.
@@ -58,7 +60,8 @@ class Compiling(Listener):
 
 
 class CompilationNote:
-    """Context in which a terminal or a notebook says on stderr that kernels are compiled, once this has taken a second.
+    """Context in which a terminal or a notebook says on stderr that kernels are compiled, once this
+    has taken a second.
 
     It says nothing where a sweep or a command does, nor in its worker processes.
     """
@@ -72,7 +75,9 @@ class CompilationNote:
         self._status: Any = None
 
     def __enter__(self) -> Self:
-        self._active = not Compiling.listening and multiprocessing.current_process().name == "MainProcess"
+        self._active = (
+            not Compiling.listening and multiprocessing.current_process().name == "MainProcess"
+        )
         if self._active:
             self._compiling.__enter__()
         return self

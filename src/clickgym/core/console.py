@@ -19,25 +19,38 @@ from .formats import HIDDEN, finite
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 OPEN_FLAG = "clickgym.flag"
-"""Where in the context of a command the flag is that takes several values, and whose values the words end with."""
+"""Where in the context of a command the flag is that takes several values, and whose values the
+words end with.
+"""
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print the results as JSON, at full precision; all other output goes to stderr.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the results as JSON, at full precision; all other output goes to stderr.",
+    ),
 ]
 
 Cluster = Annotated[
     str | None,
     typer.Option(
-        "--cluster", metavar="ADDRESS", show_default="this machine", help="Let the workers of a Dask cluster do it, by the "
+        "--cluster",
+        metavar="ADDRESS",
+        show_default="this machine",
+        help="Let the workers of a Dask cluster do it, by the "
         "address of its scheduler: [bold]tcp://host:8786[/]. Results stay the same.",
     ),
-]  # fmt: skip
+]
 
-Pdf = Annotated[bool, typer.Option("--pdf", help="Also write the figure as a PDF file, with embedded fonts.")]
+Pdf = Annotated[
+    bool, typer.Option("--pdf", help="Also write the figure as a PDF file, with embedded fonts.")
+]
 
 
 def output(as_json: bool = False) -> Console:
-    """The console for results: standard output, or standard error if standard output gets a JSON document."""
+    """The console for results: standard output, or standard error if standard output gets a JSON
+    document.
+    """
     return errors() if as_json else _wide(Console())
 
 
@@ -45,7 +58,9 @@ def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document on standard output; what is unknown or not finite is null."""
     text = json.dumps(finite(document), indent=1, ensure_ascii=False)
     # JSON escapes only some of what a terminal obeys.
-    sys.stdout.write(HIDDEN.sub(lambda one: one[0] if one[0] == "\n" else f"\\u{ord(one[0]):04x}", text) + "\n")
+    sys.stdout.write(
+        HIDDEN.sub(lambda one: one[0] if one[0] == "\n" else f"\\u{ord(one[0]):04x}", text) + "\n"
+    )
 
 
 def errors() -> Console:
@@ -54,7 +69,9 @@ def errors() -> Console:
 
 
 def _wide(console: Console) -> Console:
-    """Without lines broken where there is no terminal, for files and pipes have no width, unless ``COLUMNS`` names one."""
+    """Without lines broken where there is no terminal, for files and pipes have no width, unless
+    ``COLUMNS`` names one.
+    """
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 1000
     return console
@@ -70,10 +87,12 @@ def compiling_told(console: Console) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, Ctrl-C and SIGTERM are a KeyboardInterrupt, which can be told; the process of the command is ended by them at
-    other times.
+    """Within, Ctrl-C and SIGTERM are a KeyboardInterrupt, which can be told; the process of the
+    command is ended by them at other times.
     """
-    if threading.current_thread() is not threading.main_thread():  # only there it arrives, and only there it can be set
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only there it arrives, and only there it can be set
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -8,7 +8,8 @@ import textwrap
 
 
 def sections(text: str) -> dict[str, str]:
-    """The indented parts of a docstring by their headings (``Args``, ``Source``, ...); what stands above them under ``""``.
+    """The indented parts of a docstring by their headings (``Args``, ``Source``, ...); what stands
+    above them under ``""``.
 
     Example:
         >>> sections('''One line.

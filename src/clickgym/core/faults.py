@@ -1,4 +1,6 @@
-"""Errors while agents and click models play, told by the lines of who wrote them; and checks that report all faults at once."""
+"""Errors while agents and click models play, told by the lines of who wrote them; and checks that
+report all faults at once.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
-PACKAGE = [str(Path(__file__).parents[1]), *(str(Path(__file__).parents[3] / room) for room in ("agents", "envs"))]
+PACKAGE = [
+    str(Path(__file__).parents[1]),
+    *(str(Path(__file__).parents[3] / room) for room in ("agents", "envs")),
+]
 """The folders of the package, installed or in a checkout."""
 
 
 class SessionError(RuntimeError):
-    """An error while sessions were played; the message names the agent or model, the environment, the step and the cause.
+    """An error while sessions were played; the message names the agent or model, the environment,
+    the step and the cause.
 
-    Compiled code raises what Python would, with three exceptions: an index out of range is not noticed, integers overflow in
-    silence, and functions of `math` return nan or an infinity where they have no value.
+    Compiled code raises what Python would, with three exceptions: an index out of range is not
+    noticed, integers overflow in silence, and functions of `math` return nan or an infinity where
+    they have no value.
     """
 
 
@@ -26,13 +33,22 @@ class WorkerError(RuntimeError):
 
 
 def cause(error: BaseException) -> str:
-    """A short description of an error: its kind, its message, and the line in the user's own files, if known.
+    """A short description of an error: its kind, its message, and the line in the user's own files,
+    if known.
 
-    Compiled code tells where only what a kernel raises by a statement of its own; not a division by zero.
+    Compiled code tells where only what a kernel raises by a statement of its own; not a division by
+    zero.
     """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _lies_in_package(frame.filename)]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not _lies_in_package(frame.filename)
+    ]
     # What fails in a library was called by the user, who looks for the call.
-    where = next((frame for frame in reversed(frames) if not _lies_in_library(frame.filename)), frames[-1] if frames else None)
+    where = next(
+        (frame for frame in reversed(frames) if not _lies_in_library(frame.filename)),
+        frames[-1] if frames else None,
+    )
     line = ""
     if where is not None:
         file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
@@ -41,7 +57,9 @@ def cause(error: BaseException) -> str:
 
 
 def only_own_frames(error: Exception) -> None:
-    """Leave of an error's traceback what lies outside the package, if there is any: what its user can look at and put right."""
+    """Leave of an error's traceback what lies outside the package, if there is any: what its user
+    can look at and put right.
+    """
     steps, kept = [], None
     step = error.__traceback__
     while step is not None:
@@ -60,7 +78,10 @@ def _lies_in_package(file: str) -> bool:
 def _lies_in_library(file: str) -> bool:
     """Whether a file comes with Python or is installed: none that who runs it has just written."""
     path = Path(file)
-    return path.is_relative_to(sysconfig.get_path("stdlib")) or not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return path.is_relative_to(sysconfig.get_path("stdlib")) or not {
+        "site-packages",
+        "dist-packages",
+    }.isdisjoint(path.parts)
 
 
 class Fault(Exception):
@@ -73,7 +94,9 @@ def expect(condition: object, fault: str) -> None:
         raise Fault(fault)
 
 
-def run_checks(what: str, first: Iterable[Callable[[], None]], then: Iterable[Callable[[], None]]) -> None:
+def run_checks(
+    what: str, first: Iterable[Callable[[], None]], then: Iterable[Callable[[], None]]
+) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:

@@ -1,7 +1,8 @@
 """Atomic file writing, and one-line errors for input and output; used by the whole package.
 
-A file is written as a draft beside it, which then takes its name. The name of a draft tells who writes it, so that what a
-killed process left behind is known, and removed by the next that writes into the folder.
+A file is written as a draft beside it, which then takes its name. The name of a draft tells who
+writes it, so that what a killed process left behind is known, and removed by the next that writes
+into the folder.
 """
 
 from __future__ import annotations
@@ -31,18 +32,22 @@ FORMAT = 4
 
 
 class FileError(OSError):
-    """A file cannot be written; the message says in one line what and where, and on a full disk how much space is missing."""
+    """A file cannot be written; the message says in one line what and where, and on a full disk how
+    much space is missing.
+    """
 
 
 # ---------------------------------------------------------------------------------------------------------------- writing
 
 
 def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a file atomically: if writing fails, an error is raised and no part of the file remains.
+    """Write a file atomically: if writing fails, an error is raised and no part of the file
+    remains.
 
     Args:
         path: the file, replaced if there is one.
-        content: text, which is written as UTF-8; bytes; or blocks of bytes, which are made as they are written.
+        content: text, which is written as UTF-8; bytes; or blocks of bytes, which are made as they
+        are written.
         mode: who may read and write the file; the umask takes from it.
 
     Raises:
@@ -66,7 +71,9 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 
                 file.write(block)
         draft.replace(path)
     except BaseException as error:
-        with suppress(OSError):  # on a file system that is full or read-only: the first error is the one to be told
+        with suppress(
+            OSError
+        ):  # on a file system that is full or read-only: the first error is the one to be told
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise _file_error(path, error, size + sum(map(len, blocks))) from None
@@ -112,7 +119,10 @@ def _file_error(path: Path, error: OSError, needed: int | None = None) -> FileEr
         sizes.append(f"{in_bytes(needed)} are needed")
     if error.errno == errno.ENOSPC:
         free = shutil.disk_usage(_existing(path)).free
-        sizes.append(f"{in_bytes(free)} are free" + (" and no file can be added" if free >= (needed or 1) else ""))
+        sizes.append(
+            f"{in_bytes(free)} are free"
+            + (" and no file can be added" if free >= (needed or 1) else "")
+        )
     reason += f": {', '.join(sizes)}" if sizes else ""
     fault = FileError(f"{path} cannot be written: {reason}")
     fault.errno = error.errno
@@ -129,7 +139,9 @@ HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
 DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)\.partial")
 """The names of drafts."""
 MAX_AGE = 86400
-"""Seconds without a change, after which the draft of a process of another host is taken for left behind."""
+"""Seconds without a change, after which the draft of a process of another host is taken for left
+behind.
+"""
 
 
 def draft_of(path: Path) -> Path:
@@ -152,7 +164,9 @@ def remove_drafts(folder: Path) -> None:
             match = DRAFT.fullmatch(name)
             if match and _is_left_behind(folder / name, match["host"], int(match["pid"])):
                 with suppress(OSError):
-                    shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
+                    shutil.rmtree(folder / name) if (folder / name).is_dir() else (
+                        folder / name
+                    ).unlink()
 
 
 _clean_once = cache(remove_drafts)
@@ -176,9 +190,11 @@ def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
 
 @contextmanager
 def reading(path: object, what: str, cure: str) -> Iterator[None]:
-    """Context that turns any error into a ValueError of one line: the file, the fault, and what to do.
+    """Context that turns any error into a ValueError of one line: the file, the fault, and what to
+    do.
 
-    Also a panic of polars, which is no `Exception`, and memory that a damaged size asks for. Absence stays what it is.
+    Also a panic of polars, which is no `Exception`, and memory that a damaged size asks for.
+    Absence stays what it is.
 
     Args:
         path: the file.
@@ -195,9 +211,13 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
 
 
 def check_format(where: object, number: object) -> None:
-    """Refuse a file of another version; the message of the ValueError names the file and both formats."""
+    """Refuse a file of another version; the message of the ValueError names the file and both
+    formats.
+    """
     if number != FORMAT:
-        raise ValueError(f"{where} is of another version of clickgym: its format is {number!r}, and this one reads {FORMAT}")
+        raise ValueError(
+            f"{where} is of another version of clickgym: its format is {number!r}, and this one reads {FORMAT}"
+        )
 
 
 def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:
@@ -214,15 +234,23 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
         for entry in archive.infolist():
             with archive.open(entry) as member:
                 _check_size(member, entry.file_size)
-        if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
+        if (
+            damaged := archive.testzip()
+        ):  # an array that claims to be shorter than it is would not be read to its checksum
             raise ValueError(f"the checksum of {damaged} differs")
         return {name: file[name] for name in file.files}
 
 
 def _check_size(member: IO[bytes], size: int) -> None:
-    """Refuse an array whose header claims more than the member of the archive has, before memory is taken for it."""
+    """Refuse an array whose header claims more than the member of the archive has, before memory is
+    taken for it.
+    """
     version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     shape, _, dtype = read(member)
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize + member.tell() != size:
         raise ValueError(f"an array claims the shape {shape}, and the file holds another")
@@ -231,11 +259,13 @@ def _check_size(member: IO[bytes], size: int) -> None:
 def parse_json(text: str) -> Any:
     """Parse a JSON text.
 
-    NaN and Infinity, which Python writes where a number is none, are read; whoever takes the number refuses them by its name.
+    NaN and Infinity, which Python writes where a number is none, are read; whoever takes the number
+    refuses them by its name.
 
     Raises:
         json.JSONDecodeError: it is not JSON.
-        ValueError: it is, but an object has a key twice, it is nested too deep, or a number has too many digits.
+        ValueError: it is, but an object has a key twice, it is nested too deep, or a number has too
+            many digits.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')
@@ -250,11 +280,15 @@ def parse_json(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without the silence of ``json.loads``, which keeps the last of two equal keys."""
+    """A JSON object without the silence of ``json.loads``, which keeps the last of two equal
+    keys.
+    """
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+        raise ValueError(
+            f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice"
+        )
     return content
 
 
@@ -281,11 +315,14 @@ def read_json(path: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- Parquet
 
 SEAL, BLANK = "clickgym_sha256", "0" * 64
-SEALED = re.compile(rb"clickgym_sha256\x18@(.{64})", re.DOTALL)  # key and value as Parquet's footer has them
+SEALED = re.compile(
+    rb"clickgym_sha256\x18@(.{64})", re.DOTALL
+)  # key and value as Parquet's footer has them
 
 
 def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
-    """A table of polars as a Parquet file with a checksum of all its bytes: what is damaged is known before it is parsed.
+    """A table of polars as a Parquet file with a checksum of all its bytes: what is damaged is
+    known before it is parsed.
 
     Args:
         frame: the table.
@@ -293,7 +330,9 @@ def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
         **metadata: of the file.
     """
     file = io.BytesIO()
-    options = {"compression": "brotli", "compression_level": 11, "statistics": False} if smallest else {}
+    options = (
+        {"compression": "brotli", "compression_level": 11, "statistics": False} if smallest else {}
+    )
     frame.write_parquet(file, **options, metadata={**metadata, SEAL: BLANK})
     content = bytearray(file.getbuffer())
     start, stop = _seal_of(content).span(1)
@@ -302,7 +341,8 @@ def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
 
 
 def check_seal(content: bytes | mmap.mmap) -> None:
-    """Check the checksum of a Parquet file, if it has one: those of version 0.1 and of others do not.
+    """Check the checksum of a Parquet file, if it has one: those of version 0.1 and of others do
+    not.
 
     Raises:
         ValueError: the checksum is another.

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that nobody sees and that a terminal obeys, or that turn the direction of what follows; and halves of characters,
-which cannot be written."""
+"""Characters that nobody sees and that a terminal obeys, or that turn the direction of what
+follows; and halves of characters, which cannot be written.
+"""
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -68,15 +69,26 @@ def wait(seconds: float) -> str:
         ('less than 1 s', 'about 45 s', 'about 1.2 min', 'about 11 h')
     """
     amount, unit = _in_unit(seconds)
-    return "less than 1 s" if seconds < 1 else f"about {amount:.{int(unit != 's' and amount < 10)}f} {unit}"
+    return (
+        "less than 1 s"
+        if seconds < 1
+        else f"about {amount:.{int(unit != 's' and amount < 10)}f} {unit}"
+    )
 
 
 def _in_unit(seconds: float) -> tuple[float, str]:
-    return (seconds, "s") if seconds < 60 else (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
+    return (
+        (seconds, "s")
+        if seconds < 60
+        else (seconds / 60, "min")
+        if seconds < 3600
+        else (seconds / 3600, "h")
+    )
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text as a terminal may be sent it: control characters, and those that turn the direction of text, are escaped.
+    """The text as a terminal may be sent it: control characters, and those that turn the direction
+    of text, are escaped.
 
     Args:
         text: what may hold names from a user's files.
@@ -86,7 +98,9 @@ def visible(text: str, keep: str = "") -> str:
         >>> print(visible("red \\x1b[31m shoes\\u202e"))
         red \\x1b[31m shoes\\u202e
     """
-    return HIDDEN.sub(lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text)
+    return HIDDEN.sub(
+        lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text
+    )
 
 
 def one_line(text: str) -> str:
@@ -100,7 +114,8 @@ def one_line(text: str) -> str:
 
 
 def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int = 2) -> list[str]:
-    """The parts in lines of at most a width, none of them broken: one that is longer has a line of its own.
+    """The parts in lines of at most a width, none of them broken: one that is longer has a line of
+    its own.
 
     Args:
         parts: words or fields.
@@ -136,7 +151,8 @@ def finite(value: Any) -> Any:
 
 
 def to_csv(frame: Any) -> str:
-    """A table of polars in CSV, for people: what a spreadsheet would compute begins with an apostrophe, which it hides.
+    """A table of polars in CSV, for people: what a spreadsheet would compute begins with an
+    apostrophe, which it hides.
 
     Args:
         frame: the table; its texts are written as `visible` shows them.
@@ -147,7 +163,11 @@ def to_csv(frame: Any) -> str:
         ['query', "'=1+1", '-5', 'shoes']
     """
     texts = [name for name, kind in frame.schema.items() if str(kind) == "String"]
-    return str(frame.with_columns(frame[name].map_elements(_cell, frame.schema[name]) for name in texts).write_csv())
+    return str(
+        frame.with_columns(
+            frame[name].map_elements(_cell, frame.schema[name]) for name in texts
+        ).write_csv()
+    )
 
 
 def _cell(text: str) -> str:
@@ -178,7 +198,8 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table in Markdown.
 
     Args:
-        rows: the first is the header; what Markdown would read as its own must be escaped, as by `markdown_text`.
+        rows: the first is the header; what Markdown would read as its own must be escaped, as by
+            `markdown_text`.
 
     Example:
         >>> markdown_table([["agent", "regret"], ["Random", "17"]])

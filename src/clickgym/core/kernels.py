@@ -1,4 +1,5 @@
-"""Kernels, small functions in numba's subset of Python; their entries, which Python calls; their cache.
+"""Kernels, small functions in numba's subset of Python; their entries, which Python calls; their
+cache.
 
 A *kernel* stays a plain function: a debugger steps through it, and compiled code that names it
 gets it inlined. It makes no array, list or string (its working memory is an argument), so no
@@ -108,7 +109,9 @@ class _Entry:
         return self._first_call(arguments) if compiled is None else compiled(*arguments)
 
     def _first_call(self, arguments: tuple[Any, ...]) -> Any:
-        """The first call with arguments of these classes; numba tells apart what else belongs to a type."""
+        """The first call with arguments of these classes; numba tells apart what else belongs to a
+        type.
+        """
         functions, records = _reached(self.kernel), list(_records(arguments))
         compiled = _named_entry(self.kernel, _key(functions, records), _may_be_kept(records))
         try:
@@ -121,7 +124,9 @@ class _Entry:
 
 
 def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Callable[..., Any]:
-    """A function of one line that calls the kernel, in a file of its own, beside which numba keeps the machine code."""
+    """A function of one line that calls the kernel, in a file of its own, beside which numba keeps
+    the machine code.
+    """
     name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
     arguments = ", ".join(inspect.signature(function).parameters)
     text = f"def {name}({arguments}):\n    return kernel({arguments})\n"
@@ -132,11 +137,13 @@ def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Calla
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
-    """Make the kernels in the body of a class static, so that access through an instance does not bind them.
+    """Make the kernels in the body of a class static, so that access through an instance does not
+    bind them.
 
     Args:
         cls: the class.
-        names: of the attributes that are kernels; those that the body does not have, or that are None, are left alone.
+        names: of the attributes that are kernels; those that the body does not have, or that are
+            None, are left alone.
 
     Raises:
         KernelError: on what is not a function.
@@ -146,7 +153,9 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
         member = member.__func__ if isinstance(member, staticmethod) else member
         if member is not None:
             if not isinstance(member, types.FunctionType):
-                raise KernelError(f"{cls.__module__}:{cls.__qualname__}: {name} is {member!r}; expected a kernel")
+                raise KernelError(
+                    f"{cls.__module__}:{cls.__qualname__}: {name} is {member!r}; expected a kernel"
+                )
             setattr(cls, name, staticmethod(kernel(member)))
 
 
@@ -155,7 +164,9 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
 def cache_folder() -> Path:
     """The folder of compiled kernels, of all states of the sources; it need not exist yet."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    base = (
+        os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    )
     return Path(base) / "clickgym" / "entries"
 
 
@@ -202,7 +213,9 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
     digest = hashlib.sha256(repr((versions, [_record(kind) for kind in records])).encode())
     for function, called in functions.items():
         calls = [numbers[callee] for callee in called]
-        digest.update(repr((_instructions(function.__code__), _constants(function), calls)).encode())
+        digest.update(
+            repr((_instructions(function.__code__), _constants(function), calls)).encode()
+        )
     return digest.hexdigest()[:40]
 
 
@@ -216,7 +229,9 @@ def _reached(function: Any) -> dict[Any, list[Any]]:
 
     def visit(function: Any, callers: tuple[Any, ...]) -> None:
         if function in callers:
-            raise KernelError(f"kernel {_name(function)} calls itself, which compiled kernels cannot")
+            raise KernelError(
+                f"kernel {_name(function)} calls itself, which compiled kernels cannot"
+            )
         if function not in reached:
             reached[function] = [value for value in _read(function).values() if _is_kernel(value)]
             for callee in reached[function]:
@@ -227,26 +242,45 @@ def _reached(function: Any) -> dict[Any, list[Any]]:
 
 
 def _read(function: Any) -> dict[str, Any]:
-    """The values of the globals and the free variables that a function names; a function of numba's for what it compiles."""
+    """The values of the globals and the free variables that a function names; a function of numba's
+    for what it compiles.
+    """
     code = function.__code__
-    free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
+    free = {
+        name: cell.cell_contents
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+    }
     scope = vars(builtins) | function.__globals__ | free
     names = sorted({*_global_names(code), *free})
     return {name: getattr(scope.get(name), "py_func", scope.get(name)) for name in names}
 
 
 def _is_kernel(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) and value.__module__.partition(".")[0] not in LIBRARIES
+    return (
+        isinstance(value, types.FunctionType)
+        and value.__module__.partition(".")[0] not in LIBRARIES
+    )
 
 
 def _global_names(code: types.CodeType) -> set[str]:
-    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return names.union(*(_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType)))
+    names = {
+        step.argval
+        for step in dis.get_instructions(code)
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    return names.union(
+        *(_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    )
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """What a function does, whatever its comments and its layout are; a docstring is the first of its constants."""
-    constants = [_instructions(value) if isinstance(value, types.CodeType) else repr(value) for value in code.co_consts]
+    """What a function does, whatever its comments and its layout are; a docstring is the first of
+    its constants.
+    """
+    constants = [
+        _instructions(value) if isinstance(value, types.CodeType) else repr(value)
+        for value in code.co_consts
+    ]
     if constants and isinstance(code.co_consts[0], str):
         constants[0] = "None"
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
@@ -254,9 +288,14 @@ def _instructions(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _constants(function: Any) -> list[str]:
-    """The defaults of a function, and what it reads and numba compiles into it, as text that differs where it does."""
+    """The defaults of a function, and what it reads and numba compiles into it, as text that
+    differs where it does.
+    """
     read = {name: value for name, value in _read(function).items() if not _is_kernel(value)}
-    return [f"{name}={_text(function, value)}" for name, value in [("defaults", function.__defaults__), *read.items()]]
+    return [
+        f"{name}={_text(function, value)}"
+        for name, value in [("defaults", function.__defaults__), *read.items()]
+    ]
 
 
 def _text(function: Any, value: Any) -> str:
@@ -278,7 +317,9 @@ def _text(function: Any, value: Any) -> str:
 
 
 def _record(kind: Any) -> str:
-    """A class of named tuples, with what numba makes use of: the order of its fields, and their defaults."""
+    """A class of named tuples, with what numba makes use of: the order of its fields, and their
+    defaults.
+    """
     return f"{kind.__module__}.{kind.__qualname__}{kind._fields}{kind._field_defaults}"
 
 
@@ -293,9 +334,10 @@ def _records(values: tuple[Any, ...]) -> Iterator[Any]:
 
 def _may_be_kept(records: list[Any]) -> bool:
     """Whether another process finds the classes by their names, as numba does."""
-    return all(getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind for kind in records) and not any(
-        kind.__module__ == "__main__" for kind in records
-    )
+    return all(
+        getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+        for kind in records
+    ) and not any(kind.__module__ == "__main__" for kind in records)
 
 
 # ------------------------------------------------------------------------------------------------------------- errors
@@ -308,13 +350,18 @@ def _name(function: Any) -> str:
 def _explanation(functions: dict[Any, list[Any]], error: str) -> str:
     """What is wrong with a kernel, and where, in one line.
 
-    Numba gives an account of all that it has tried. The first place that it names in one of the kernels is the innermost.
+    Numba gives an account of all that it has tried. The first place that it names in one of the
+    kernels is the innermost.
     """
     entry, *_ = functions
     function, line, account = entry, entry.__code__.co_firstlineno, error
     for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
         there = next(
-            (f for f in functions if f.__code__.co_filename == match[1] and int(match[2]) in _lines(f)),
+            (
+                f
+                for f in functions
+                if f.__code__.co_filename == match[1] and int(match[2]) in _lines(f)
+            ),
             None,
         )
         if there is not None:
@@ -324,7 +371,12 @@ def _explanation(functions: dict[Any, list[Any]], error: str) -> str:
     where += repr(linecache.getline(function.__code__.co_filename, line).strip())
     if any(phrase in account for phrase in ALLOCATES):
         return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"
-    words = account.rpartition("pipeline (step: nopython frontend)")[2].split("There are")[0].split("File ")[0].split()
+    words = (
+        account.rpartition("pipeline (step: nopython frontend)")[2]
+        .split("There are")[0]
+        .split("File ")[0]
+        .split()
+    )
     return f"{where}, does not compile: {' '.join(words) or 'numba does not say why'}"
 
 

@@ -11,7 +11,8 @@ def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
 
     Args:
         package: its ``__name__``.
-        modules: by name the module in which it stands, relative to the package; the name of a module stands for the module.
+        modules: by name the module in which it stands, relative to the package; the name of a
+            module stands for the module.
     """
 
     def load(name: str) -> object:

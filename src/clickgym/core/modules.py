@@ -1,4 +1,6 @@
-"""Modules that the caller names as ``module:Name``. They are imported; what a file names never is."""
+"""Modules that the caller names as ``module:Name``. They are imported; what a file names never
+is.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,20 @@ def looking_in(folder: str | Path) -> Iterator[None]:
 
 
 def module_of(what: str, name: str) -> ModuleType:
-    """Import the module of ``"module:Name"``, also from the working folder; errors name what it is for."""
+    """Import the module of ``"module:Name"``, also from the working folder; errors name what it is
+    for.
+    """
     module, here = name.partition(":")[0], Path.cwd()
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName")
+        raise ValueError(
+            f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName"
+        )
     with looking_in(here):
         try:
             return import_module(module)
         except ModuleNotFoundError as error:
             if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
                 raise  # the user's module was found, and lacks something of its own
-            raise ValueError(f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)") from None
+            raise ValueError(
+                f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)"
+            ) from None

@@ -53,7 +53,9 @@ def compiled_part(function: Any) -> Callable[..., Any]:
         function.part = CPUDispatcher(
             function, targetoptions=options, pipeline_class=_PartCompiler
         )  # held here: its type does not
-        function._numba_type_ = Dispatcher(function.part)  # numba asks a global for its type by this name
+        function._numba_type_ = Dispatcher(
+            function.part
+        )  # numba asks a global for its type by this name
     return function
 
 
@@ -67,7 +69,9 @@ def compiled_entry(function: Any, is_cached: bool) -> Any:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """numba makes little garbage out of very many objects; going through them takes a tenth of the time."""
+    """numba makes little garbage out of very many objects; going through them takes a tenth of the
+    time.
+    """
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -82,7 +86,9 @@ if SHORT:
 
     class _QuickEntry(CPUDispatcher):
         def typeof_pyval(self, val: Any) -> Any:
-            """numba asks this for the type of an argument; of a generator it takes longer than most kernels run."""
+            """numba asks this for the type of an argument; of a generator it takes longer than most
+            kernels run.
+            """
             return _GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
 
     class _Part(JITCodeLibrary):

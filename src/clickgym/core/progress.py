@@ -16,11 +16,14 @@ LEAST_BAR = 8
 def progress_bar(console: Console) -> rich.progress.Progress:
     """A bar on a terminal or in a notebook; it draws nothing in a file or a pipe."""
     kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
-    return kind(console=console, disable=not (console.is_terminal or console.is_jupyter), transient=True)
+    return kind(
+        console=console, disable=not (console.is_terminal or console.is_jupyter), transient=True
+    )
 
 
 def columns(width: int, longest: str, sessions: int) -> tuple[rich.progress.ProgressColumn, ...]:
-    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number.
+    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong
+    number.
 
     Args:
         width: of the console.
@@ -37,14 +40,18 @@ def columns(width: int, longest: str, sessions: int) -> tuple[rich.progress.Prog
     if with_rate and bar >= LEAST_BAR:
         parts.append(rich.progress.BarColumn(min(bar, 40)))
     if with_sessions:
-        parts.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
+        parts.append(
+            rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions")
+        )
     if with_rate:
         parts.append(_Rate())
     return (*parts, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
 
 
 class _NotebookBar(rich.progress.Progress):
-    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by the next in its place."""
+    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by
+    the next in its place.
+    """
 
     def start(self) -> None:
         from IPython.display import display
@@ -72,4 +79,10 @@ class _Rate(rich.progress.ProgressColumn):
 
     def render(self, task: rich.progress.Task) -> str:
         speed = task.finished_speed or task.speed
-        return "" if not speed else f"{speed / 1e6:.1f} M/s" if speed >= 1e6 else f"{speed / 1e3:.0f} k/s"
+        return (
+            ""
+            if not speed
+            else f"{speed / 1e6:.1f} M/s"
+            if speed >= 1e6
+            else f"{speed / 1e3:.0f} k/s"
+        )

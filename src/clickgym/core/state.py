@@ -1,4 +1,5 @@
-"""First states of agents and environments: the fields declare kind, shape and first value of their arrays.
+"""First states of agents and environments: the fields declare kind, shape and first value of their
+arrays.
 
 ::
 
@@ -8,10 +9,11 @@
         changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # one for each entry
         order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row if there are several
         start: Annotated[Ints, "2L+1"]
-        epsilon: float  # declares nothing: the hyper-parameter of this name, or what `_first_values` says
+        epsilon: float  # declares nothing: the hyper-parameter of this name, or what
+            `_first_values` says
 
-Letters are sizes: for agents L items, K positions, d features, S states of users, and those that the agent adds in
-`_state_sizes`.
+Letters are sizes: for agents L items, K positions, d features, S states of users, and those that
+the agent adds in `_state_sizes`.
 """
 
 from __future__ import annotations
@@ -48,9 +50,13 @@ def declared(state: type) -> tuple[Declared, ...]:
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, shape, *first = get_args(hint)
-            while arguments := get_args(kind):  # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
+            while arguments := get_args(
+                kind
+            ):  # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
                 kind = arguments[-1]
-            arrays.append(Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0))
+            arrays.append(
+                Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0)
+            )
     return tuple(arrays)
 
 
@@ -69,8 +75,12 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
 
 
 @lru_cache
-def _measured(state: type, sizes: tuple[tuple[str, int], ...]) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
-    """Return name, kind, shape and first value, None for 0, of each array: once for all agents of the same sizes."""
+def _measured(
+    state: type, sizes: tuple[tuple[str, int], ...]
+) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
+    """Return name, kind, shape and first value, None for 0, of each array: once for all agents of
+    the same sizes.
+    """
     lengths, arrays = dict(sizes), []
     for name, kind, declared_shape, first in declared(state):
         shape = tuple(_length(text, lengths) for text in declared_shape)
@@ -83,14 +93,20 @@ def _length(text: str, sizes: Mapping[str, int]) -> int:
     """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` says."""
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None:
-        raise ValueError(f"the length {text!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example")
+        raise ValueError(
+            f"the length {text!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example"
+        )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)
 
 
 def joined(name: str, *states: type) -> Any:
     """Return a named tuple with the fields of several, of the module of the last one."""
-    hints = {field: hint for state in states for field, hint in get_type_hints(state, include_extras=True).items()}
+    hints = {
+        field: hint
+        for state in states
+        for field, hint in get_type_hints(state, include_extras=True).items()
+    }
     state: Any = namedtuple(name, hints, module=states[-1].__module__)  # type: ignore[misc]  # fields are not written out
     state.__annotations__ = hints
     return state

@@ -25,7 +25,8 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def half_width(n: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of the confidence interval of a mean of n independent values, in standard deviations.
+    """Half the width of the confidence interval of a mean of n independent values, in standard
+    deviations.
 
     Args:
         n: how many; of a single value no interval can be told, and the result is nan.
@@ -39,7 +40,8 @@ def half_width(n: int, confidence: float = CONFIDENCE) -> float:
 
 
 def worst_tenth(scores: ArrayLike) -> float:
-    """The mean of the tenth of some scores that are lowest, rounded up to whole scores; nan where there are none.
+    """The mean of the tenth of some scores that are lowest, rounded up to whole scores; nan where
+    there are none.
 
     Args:
         scores: of any shape; the higher, the better. Losses are passed with a minus sign.

@@ -1,4 +1,6 @@
-"""Jinja templates of pages and of texts in Markdown: their loader, and the filters that they share."""
+"""Jinja templates of pages and of texts in Markdown: their loader, and the filters that they
+share.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from .formats import duration, regret_text, visible
 
 
 def templates(*folders: Path) -> jinja2.Environment:
-    """The templates of this folder and of others; in HTML, values are escaped, whatever characters a user's names have.
+    """The templates of this folder and of others; in HTML, values are escaped, whatever characters
+    a user's names have.
 
     Args:
         *folders: searched before this one, which has ``base.html``, the frame of every page.
@@ -25,5 +28,9 @@ def templates(*folders: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"duration": duration, "parts": partial(re.split, "(?<=[:=,])"), "regret": regret_text}
+    pages.filters |= {
+        "duration": duration,
+        "parts": partial(re.split, "(?<=[:=,])"),
+        "regret": regret_text,
+    }
     return pages

@@ -1,7 +1,7 @@
 """Tables and sentences in a terminal of any width: no number and no name is ever cut.
 
-What does not fit folds between words, or is left out by importance with a word about it. Where even that is not enough, each
-row becomes some lines.
+What does not fit folds between words, or is left out by importance with a word about it. Where even
+that is not enough, each row becomes some lines.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def print_table(
         rows: the cells.
         title: what stands above.
         headings: whether the names of the columns stand above them.
-        groups: whether rows that begin alike are set apart; the first cell then stands above them where columns lack room, or
-            always: ``"above"``.
+        groups: whether rows that begin alike are set apart; the first cell then stands above them
+            where columns lack room, or always: ``"above"``.
         indent: of all but the title.
     """
     table = _Sized(columns, [[_text(cell) for cell in row] for row in rows], headings, groups)
@@ -89,15 +89,21 @@ def print_table(
 class _Sized:
     """A table whose columns are measured."""
 
-    def __init__(self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool | str) -> None:
+    def __init__(
+        self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool | str
+    ) -> None:
         self.columns, self.rows, self.headings, self.groups = columns, rows, headings, groups
         self._least, self._natural = [], []
         for i, column in enumerate(columns):
             lines = [line for row in rows for line in row[i].plain.split("\n")]
             heading = [column.name] if headings else []
             longest = _longest(lines)
-            words = _longest(word for text in (lines if column.words else []) + heading for word in text.split())
-            self._least.append(max(words, min(longest, READABLE)) if column.words else max(words, longest))
+            words = _longest(
+                word for text in (lines if column.words else []) + heading for word in text.split()
+            )
+            self._least.append(
+                max(words, min(longest, READABLE)) if column.words else max(words, longest)
+            )
             self._natural.append(max(longest, _longest(heading)))
 
     def _width(self, visible: Sequence[int], sizes: Sequence[int]) -> int:
@@ -139,30 +145,50 @@ class _Sized:
 
     def hidden(self, visible: Sequence[int]) -> list[str]:
         """The names of the columns that have no room; the first of groups is above its rows."""
-        return [column.name for i, column in enumerate(self.columns) if i not in visible and (i or not self.groups)]
+        return [
+            column.name
+            for i, column in enumerate(self.columns)
+            if i not in visible and (i or not self.groups)
+        ]
 
 
 def _print_columns(console: Console, table: _Sized, visible: Sequence[int], indent: int) -> None:
     """The rows below the names of the columns, in groups where these are set apart."""
     widths = table.widths(visible, console.width - indent)
     if table.headings:
-        _print_rows(console, table, [[Text(column.name, "bold") for column in table.columns]], widths, indent)
-    for place, (first, rows) in enumerate(groupby(table.rows, key=lambda row: row[0].plain if table.groups else "")):
+        _print_rows(
+            console,
+            table,
+            [[Text(column.name, "bold") for column in table.columns]],
+            widths,
+            indent,
+        )
+    for place, (first, rows) in enumerate(
+        groupby(table.rows, key=lambda row: row[0].plain if table.groups else "")
+    ):
         if table.groups and (place or table.headings):
             console.print()
         if 0 not in visible:
-            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent), expand=False), soft_wrap=True)
+            console.print(
+                Padding(Text(first, "bold"), (0, 0, 0, indent), expand=False), soft_wrap=True
+            )
         _print_rows(console, table, rows, widths, indent)
     if hidden := table.hidden(visible):
         say(console, f"at {table.full_width + indent} columns also: {', '.join(hidden)}", "dim")
 
 
 def _print_rows(
-    console: Console, table: _Sized, rows: Iterable[Sequence[Text]], widths: Mapping[int, int], indent: int
+    console: Console,
+    table: _Sized,
+    rows: Iterable[Sequence[Text]],
+    widths: Mapping[int, int],
+    indent: int,
 ) -> None:
     grid = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for i, width in widths.items():
-        grid.add_column(width=width, justify="right" if table.columns[i].right else "left", overflow="fold")
+        grid.add_column(
+            width=width, justify="right" if table.columns[i].right else "left", overflow="fold"
+        )
     for row in rows:
         grid.add_row(*(row[i] for i in widths))
     for segments in console.render_lines(Padding(grid, (0, 0, 0, indent), expand=False), pad=False):
@@ -183,7 +209,9 @@ def _print_lines(console: Console, table: _Sized, indent: int) -> None:
 
 
 def _text(cell: Cell) -> Text:
-    """A cell as it can be printed; of strings no character has an effect, a `Text` may have lines."""
+    """A cell as it can be printed; of strings no character has an effect, a `Text` may have
+    lines.
+    """
     if isinstance(cell, str):
         return Text(visible(cell))
     plain = visible(cell.plain, keep="\n")

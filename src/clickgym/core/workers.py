@@ -1,4 +1,6 @@
-"""Workers: how many, on which machines, that they do not hear of Ctrl-C, and that none outlives the process that started it."""
+"""Workers: how many, on which machines, that they do not hear of Ctrl-C, and that none outlives the
+process that started it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ EVERY = 0.25
 
 
 def watched(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a worker process, which ends itself once its parent has ended, killed or not.
+    """Call a function in a worker process, which ends itself once its parent has ended, killed or
+    not.
 
-    A worker in the same process (a thread), or one that another process started (on a cluster), is not ended.
+    A worker in the same process (a thread), or one that another process started (on a cluster), is
+    not ended.
 
     Args:
         parent: the id of the process that started the worker.
@@ -56,13 +60,15 @@ def check_workers(n_jobs: int) -> None:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[None]:
-    """What joblib distributes within is done by the workers of a Dask cluster; without an address, by this machine.
+    """What joblib distributes within is done by the workers of a Dask cluster; without an address,
+    by this machine.
 
     Args:
         address: of the scheduler, such as ``"tcp://host:8786"``.
 
     Raises:
-        ValueError: Dask is not installed, nobody answers at the address, or the cluster has no workers.
+        ValueError: Dask is not installed, nobody answers at the address, or the cluster has no
+            workers.
     """
     if address is None:
         yield
@@ -70,7 +76,9 @@ def on_cluster(address: str | None) -> Iterator[None]:
     try:
         from dask.distributed import Client
     except ImportError:
-        raise ValueError('--cluster needs Dask; install it with: pip install "clickgym[cluster]"') from None
+        raise ValueError(
+            '--cluster needs Dask; install it with: pip install "clickgym[cluster]"'
+        ) from None
     try:
         client = Client(address, timeout=ANSWERS_IN)
     except (OSError, ValueError) as error:
@@ -80,13 +88,17 @@ def on_cluster(address: str | None) -> Iterator[None]:
         ) from None
     with client, joblib.parallel_config(backend="dask"):
         if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise ValueError(f"--cluster {address}: it has no workers; start some with: dask worker {address}")
+            raise ValueError(
+                f"--cluster {address}: it has no workers; start some with: dask worker {address}"
+            )
         yield
 
 
 @contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this one does, and ends them."""
+    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this
+    one does, and ends them.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

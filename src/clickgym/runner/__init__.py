@@ -1,5 +1,5 @@
-"""Run agents in environments: one pair, many pairs, their results, figures and commands; `clickgym.sweep` is in
-``runner.sweep``.
+"""Run agents in environments: one pair, many pairs, their results, figures and commands;
+`clickgym.sweep` is in ``runner.sweep``.
 
 What is listed here is for those who build on the library; `clickgym` lists what its users call.
 """
@@ -26,11 +26,31 @@ if TYPE_CHECKING:
     from .results import Trial
 
 __all__ = [
-    "PUBLISHED", "AgentError", "AgentLike", "Callback", "Metrics", "Pair", "Place", "Player",
-    "Progress", "Result", "Trial", "UnsuitedError", "by_label", "learns",
-    "make_agent", "make_env", "pair_of", "parse_spec", "place_of",
-    "player_of", "run", "wrong_pairs",
-]  # fmt: skip
+    "PUBLISHED",
+    "AgentError",
+    "AgentLike",
+    "Callback",
+    "Metrics",
+    "Pair",
+    "Place",
+    "Player",
+    "Progress",
+    "Result",
+    "Trial",
+    "UnsuitedError",
+    "by_label",
+    "learns",
+    "make_agent",
+    "make_env",
+    "pair_of",
+    "parse_spec",
+    "place_of",
+    "player_of",
+    "run",
+    "wrong_pairs",
+]
 
 if not TYPE_CHECKING:  # they need data frames and a terminal
-    __getattr__ = loader(__name__, {"Callback": ".callback", "Progress": ".progress", "Trial": ".results"})
+    __getattr__ = loader(
+        __name__, {"Callback": ".callback", "Progress": ".progress", "Trial": ".results"}
+    )

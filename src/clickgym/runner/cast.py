@@ -23,8 +23,8 @@ from .make import Place, Player
 class Cast:
     """The objects behind the labels of a sweep; threads share these very objects.
 
-    Another process also gets the classes that the environments name, because nothing is registered there. Objects of a script
-    or a notebook are sent by value.
+    Another process also gets the classes that the environments name, because nothing is registered
+    there. Objects of a script or a notebook are sent by value.
 
     Attributes:
         places, players: where is played, and who plays, by label.
@@ -48,7 +48,11 @@ def _named_users(place: Place) -> tuple[str, type[Users] | None]:
     """The class that the id of an environment names, if it is not one of the package."""
     maker: Any = place.maker
     name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
-    users = users_class(name) if isinstance(name, str) and str(maker.entry_point).startswith("clickgym.") else None
+    users = (
+        users_class(name)
+        if isinstance(name, str) and str(maker.entry_point).startswith("clickgym.")
+        else None
+    )
     return str(name), None if users is None or users.__module__.startswith("clickgym.") else users
 
 

@@ -60,16 +60,20 @@ class Catalogue(dict[str, str]):
 
         def line(row: Row) -> str:
             first = f"{indent}{row['name']}".ljust(margin)
-            return textwrap.fill(row["about"], width, initial_indent=first, subsequent_indent=" " * margin)
+            return textwrap.fill(
+                row["about"], width, initial_indent=first, subsequent_indent=" " * margin
+            )
 
         groups = groupby(self.rows, key=lambda row: row.get(self.group, ""))
         return "\n\n".join(
-            "\n".join([*([f"{self.group} {what}"] if self.group else []), *map(line, rows)]) for what, rows in groups
+            "\n".join([*([f"{self.group} {what}"] if self.group else []), *map(line, rows)])
+            for what, rows in groups
         )
 
 
 def needs(agent: Any) -> str:
-    """The extra knowledge that an agent's class requires beside clicks; for published agents one of `NEEDS`.
+    """The extra knowledge that an agent's class requires beside clicks; for published agents one of
+    `NEEDS`.
 
     Args:
         agent: the class; the required arguments of its constructor decide.
@@ -81,7 +85,11 @@ def needs(agent: Any) -> str:
     """
     player = player_of(agent)
     observed = [{"n_states": "state", "n_features": "features"}[size] for size in player.observes]
-    required = [OF_USERS.get(source, source) for key, source in player.told.items() if key in player.required]
+    required = [
+        OF_USERS.get(source, source)
+        for key, source in player.told.items()
+        if key in player.required
+    ]
     return " and ".join(dict.fromkeys([*observed, *required])) or "nothing"
 
 
@@ -91,8 +99,9 @@ def list_agents() -> Catalogue:
     `run` and ``clickgym run --agents`` take these names.
 
     Returns:
-        The names with a description, in groups by what they need. The ``rows`` also have the ``paper``, the ``click_models``
-        for which an algorithm is made, what it ``needs`` beside clicks, and what the environment gives it (``told``).
+        The names with a description, in groups by what they need. The ``rows`` also have the
+        ``paper``, the ``click_models`` for which an algorithm is made, what it ``needs`` beside
+        clicks, and what the environment gives it (``told``).
 
     Example:
         >>> print(list_agents()["Random"])
@@ -121,7 +130,9 @@ def list_environments() -> Catalogue:
         True
     """
     ids = ENVIRONMENTS | CONTEXTUAL | MEMORY
-    return Catalogue({"name": name, "about": environment.about} for name, environment in ids.items())
+    return Catalogue(
+        {"name": name, "about": environment.about} for name, environment in ids.items()
+    )
 
 
 def list_instances() -> Catalogue:
@@ -131,7 +142,9 @@ def list_instances() -> Catalogue:
         >>> print(list_instances()["lagree2016-small"])
         Lagrée 2016: 5 items, 3 positions (PBM)
     """
-    return Catalogue({"name": name, "about": about} for name, about in envs.list_instances().items())
+    return Catalogue(
+        {"name": name, "about": about} for name, about in envs.list_instances().items()
+    )
 
 
 def list_metrics() -> Catalogue:

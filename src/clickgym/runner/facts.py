@@ -1,4 +1,6 @@
-"""What a paper assumes known of the users, from the environment: the only knowledge beside sizes that agents are given."""
+"""What a paper assumes known of the users, from the environment: the only knowledge beside sizes
+that agents are given.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,15 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
         UnsuitedError: the environment does not have it.
     """
     if not isinstance(env, ClickEnv):
-        raise UnsuitedError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
+        raise UnsuitedError(
+            f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=..."
+        )
     model = env.model
     if isinstance(model, CascadeMDP):
-        facts = {"mean_sessions": model.n_sessions or model.mean_sessions, "click_rewards": model.click_rewards}
+        facts = {
+            "mean_sessions": model.n_sessions or model.mean_sessions,
+            "click_rewards": model.click_rewards,
+        }
         value, reason = facts.get(source), ", which users with a memory do not have: "
     elif isinstance(model, ContextualModel):
         value, reason = _of_candidates(source, model), ", which the environment does not know: "
@@ -36,13 +43,19 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
 
 
 def _of_candidates(source: str, model: ContextualModel) -> Any:
-    """A fact of a model whose candidates change; where these matter, of candidates that are all alike."""
+    """A fact of a model whose candidates change; where these matter, of candidates that are all
+    alike.
+    """
     if source == "browsing":
         return model.mean.browsing_weights()
     if source != "examination":
         return None
     weights = model.base.position_weights()
-    return model.mean.examination_probabilities(range(model.base.n_positions)) if weights is None else weights
+    return (
+        model.mean.examination_probabilities(range(model.base.n_positions))
+        if weights is None
+        else weights
+    )
 
 
 def _of_items(source: str, env: Any) -> Any:
@@ -55,6 +68,8 @@ def _of_items(source: str, env: Any) -> Any:
     if source != "examination":
         return env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
     weights = users.position_weights()
-    if weights is None and env.initial_ranking is not None:  # the position bias that one would measure, on the production list
+    if (
+        weights is None and env.initial_ranking is not None
+    ):  # the position bias that one would measure, on the production list
         return users.examination_probabilities(env.initial_ranking[: users.n_positions])
     return weights

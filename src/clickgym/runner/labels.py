@@ -1,8 +1,9 @@
-"""Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the label used in seeds, files
-and tables.
+"""Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the
+label used in seeds, files and tables.
 
-A spec is written as ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may contain colons (``module:Class``) but no ``=``. So the text
-before an ``=`` that is left of all colons is a LABEL. Without it, the label is the whole spec.
+A spec is written as ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may contain colons (``module:Class``)
+but no ``=``. So the text before an ``=`` that is left of all colons is a LABEL. Without it, the
+label is the whole spec.
 """
 
 from __future__ import annotations
@@ -30,30 +31,45 @@ from ..core.formats import HIDDEN
 from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
-"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
+"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback":
+"first_click"})``.
+"""
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
-"""What a sweep makes an agent of: a name, a class, a `functools.partial` of one, or a function with the same arguments."""
+"""What a sweep makes an agent of: a name, a class, a `functools.partial` of one, or a function with
+the same arguments.
+"""
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[str, Any]]
-"""What a sweep makes an environment of: an id, an ``EnvSpec``, a function that returns one, or the users it is to have."""
+"""What a sweep makes an environment of: an id, an ``EnvSpec``, a function that returns one, or the
+users it is to have.
+"""
 
 Thing = TypeVar("Thing")
 
 
 class UnsuitedError(ValueError):
-    """An agent cannot play an environment, for example because it needs knowledge that this environment does not have."""
+    """An agent cannot play an environment, for example because it needs knowledge that this
+    environment does not have.
+    """
 
 
 RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
-"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls them: ``sb3_contrib:TRPO``."""
-PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
+them: ``sb3_contrib:TRPO``.
+"""
+PUBLISHED: dict[str, type[Agent | Learner]] = {
+    **AGENTS,
+    **CONTEXTUAL_AGENTS,
+    **STATE_AGENTS,
+    **LEARNERS,
+}
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     """Split a spec into the name and its arguments.
 
     Args:
-        spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or ``(name, arguments)``. The name
-            may itself be ``module:Class``.
+        spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or
+            ``(name, arguments)``. The name may itself be ``module:Class``.
 
     Returns:
         The name and the arguments.
@@ -102,7 +118,9 @@ def _pieces(spec: str, text: str) -> Iterator[str]:
     """What stands between commas, but not between those of a list, an object or a set."""
     depth, start = 0, 0
     for mark in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', text):
-        if mark[0] in "[{" and (depth or text[start : mark.start()].rstrip()[-1:] in ("", "=")):  # elsewhere part of a word
+        if mark[0] in "[{" and (
+            depth or text[start : mark.start()].rstrip()[-1:] in ("", "=")
+        ):  # elsewhere part of a word
             depth += 1
         elif mark[0] in "]}" and depth:
             depth -= 1
@@ -157,7 +175,8 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
     """Split an agent or environment into what makes it (an object or its name) and its arguments.
 
     Raises:
-        ValueError: a `functools.partial` holds arguments without a name; or a name has a label, where none is of use.
+        ValueError: a `functools.partial` holds arguments without a name; or a name has a label,
+            where none is of use.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -184,7 +203,8 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def own_label(thing: Any) -> str | None:
-    """The label that follows from an object itself, in the form that `parse_spec` reads; None if there is none.
+    """The label that follows from an object itself, in the form that `parse_spec` reads; None if
+    there is none.
 
     Args:
         thing: an `AgentLike` or an `EnvLike`.
@@ -209,7 +229,10 @@ def own_label(thing: Any) -> str | None:
     try:
         label = f"{name}:{','.join(f'{key}={written(value)}' for key, value in arguments.items())}"
         readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
-    except (TypeError, ValueError):  # an argument that is no JSON, or that cannot stand among others
+    except (
+        TypeError,
+        ValueError,
+    ):  # an argument that is no JSON, or that cannot stand among others
         return None
     return label if readable else None
 
@@ -243,7 +266,9 @@ def _name_of(maker: Any) -> str | None:
 
 
 def _name_of_spec(spec: EnvSpec) -> tuple[str | None, dict[str, Any]]:
-    """The id of a spec, and its arguments beside those of the id; None if it is not what the id makes."""
+    """The id of a spec, and its arguments beside those of the id; None if it is not what the id
+    makes.
+    """
     registered = gym.registry.get(spec.id)
     if registered is None or any(key not in spec.kwargs for key in registered.kwargs):
         return None, {}
@@ -252,7 +277,9 @@ def _name_of_spec(spec: EnvSpec) -> tuple[str | None, dict[str, Any]]:
         for key, value in spec.kwargs.items()
         if key not in registered.kwargs or _text(value) != _text(registered.kwargs[key])
     }
-    return (spec.id if dataclasses.replace(spec, kwargs=registered.kwargs) == registered else None), beside
+    return (
+        spec.id if dataclasses.replace(spec, kwargs=registered.kwargs) == registered else None
+    ), beside
 
 
 # --------------------------------------------------------------------------------------------------------- several of them
@@ -267,8 +294,9 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
     Raises:
         TypeError: it is neither.
-        ValueError: nothing was named, or something twice; something has no name that stays the same, or has been given that
-            of something else; a label that was typed is empty, or cannot be the name of a file.
+        ValueError: nothing was named, or something twice; something has no name that stays the
+            same, or has been given that of something else; a label that was typed is empty, or
+            cannot be the name of a file.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -322,9 +350,13 @@ def _with_label(what: str, thing: Any) -> tuple[str, Any]:
 
 def _check_label(what: str, label: Any, thing: Any) -> None:
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise ValueError(f"{what} {short(thing)}: its label is {label!r}; expected some words on one line")
+        raise ValueError(
+            f"{what} {short(thing)}: its label is {label!r}; expected some words on one line"
+        )
     if label != own_label(thing) and (":" in label or label in PUBLISHED or label in gym.registry):
-        raise ValueError(f"{what} {short(thing)}: the label {label!r} is the name of something else; choose another")
+        raise ValueError(
+            f"{what} {short(thing)}: the label {label!r} is the name of something else; choose another"
+        )
 
 
 def typed(label: str, spec: str) -> str:
@@ -362,7 +394,9 @@ def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
 
 
 def source_hash(maker: Any) -> str:
-    """A hash of the file in which the class or function of a user stands; of the lines, in a notebook; empty without any."""
+    """A hash of the file in which the class or function of a user stands; of the lines, in a
+    notebook; empty without any.
+    """
     with contextlib.suppress(OSError, TypeError):
         return hashlib.sha256(Path(inspect.getfile(maker)).read_bytes()).hexdigest()[:16]
     with contextlib.suppress(OSError, TypeError):

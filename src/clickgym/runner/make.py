@@ -1,4 +1,6 @@
-"""What is passed as an agent or an environment, by name or as an object, resolved into what is handed on: `Player`, `Place`."""
+"""What is passed as an agent or an environment, by name or as an object, resolved into what is
+handed on: `Player`, `Place`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ from ..envs.guests import Sizes, sizes_of
 from .facts import fact
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
 
-OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": ("the user's state", "users with a memory")}
+OBSERVED = {
+    "n_features": ("features", "contextual environments"),
+    "n_states": ("the user's state", "users with a memory"),
+}
 """The sizes of what some agents rank by, in words, and where it is observed."""
 GIVEN = ("n_items", "n_positions", *OBSERVED, "horizon", "seed")
 """Arguments that come from the environment and the run."""
@@ -45,7 +50,8 @@ class Place:
 
     Attributes:
         given: as it was passed.
-        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that there is already.
+        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that
+        there is already.
         arguments: of the maker.
     """
 
@@ -68,7 +74,9 @@ class Place:
         if instance is None:
             return replace(self)
         if "instance" in self.arguments or isinstance(self.maker, Users):
-            raise ValueError(f"the instance {instance!r} cannot be taken: the environment {self.given!r} has users of its own")
+            raise ValueError(
+                f"the instance {instance!r} cannot be taken: the environment {self.given!r} has users of its own"
+            )
         return replace(self, arguments={**self.arguments, "instance": instance})
 
     @cached_property
@@ -80,10 +88,14 @@ class Place:
             return ClickEnv(self.maker, **self.arguments)
         try:
             with looking_in(Path.cwd()):
-                make = partial(gym.make, self.maker) if isinstance(self.maker, EnvSpec) else self.maker
+                make = (
+                    partial(gym.make, self.maker) if isinstance(self.maker, EnvSpec) else self.maker
+                )
                 made = make(**self.arguments)
         except gym.error.Error as error:
-            raise ValueError(f"environment {getattr(self.maker, 'id', self.maker)}: {error}") from None
+            raise ValueError(
+                f"environment {getattr(self.maker, 'id', self.maker)}: {error}"
+            ) from None
         if not isinstance(made, gym.Env):
             raise TypeError(f"{short(self.maker)} returned {short(made)}; expected an environment")
         return made
@@ -152,7 +164,9 @@ def _no_place(thing: Any) -> TypeError:
 
 
 def _env_named(name: str) -> Any:
-    """What a name stands for: a registered id, one that a module registers, or a function of a module."""
+    """What a name stands for: a registered id, one that a module registers, or a function of a
+    module.
+    """
     if name in gym.registry:
         return gym.registry[name]
     module, colon, rest = name.partition(":")
@@ -164,7 +178,9 @@ def _env_named(name: str) -> Any:
             return operator.attrgetter(rest)(imported)
         except AttributeError:
             what = f"the module {module!r} registers no id {rest!r} (by clickgym.register, when it is imported)"
-            raise ValueError(f"environment {name!r}: {what}, and has no function or class of that name") from None
+            raise ValueError(
+                f"environment {name!r}: {what}, and has no function or class of that name"
+            ) from None
     registered = [*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry]
     own = "one that a module of your own registers is named module:Id-v0"
     raise ValueError(f"{unknown('environment', name, dict.fromkeys(registered))}; {own}")
@@ -174,9 +190,10 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """Make an environment.
 
     Args:
-        env: an id, with arguments of ``gym.make`` if any, ``"PBMRank-v0:reward=any_click"`` or ``("PBMRank-v0", {"reward":
-            "any_click"})``; ``"module:Id-v0"``, an id that a module registers; an ``EnvSpec``; a function that returns an
-            environment, itself or as ``"module:function"``; or the users of an environment, such as a click model. An
+        env: an id, with arguments of ``gym.make`` if any, ``"PBMRank-v0:reward=any_click"`` or
+            ``("PBMRank-v0", {"reward": "any_click"})``; ``"module:Id-v0"``, an id that a module
+            registers; an ``EnvSpec``; a function that returns an environment, itself or as
+            ``"module:function"``; or the users of an environment, such as a click model. An
             environment is returned as it is.
         instance: what ``gym.make`` takes as one; None takes the default.
 
@@ -242,7 +259,9 @@ class Player:
 
     @cached_property
     def label(self) -> str | None:
-        """The label that follows from what was passed, in the form that can be typed; None if there is none."""
+        """The label that follows from what was passed, in the form that can be typed; None if there
+        is none.
+        """
         return own_label(self.given)
 
     @property
@@ -252,7 +271,9 @@ class Player:
 
     @property
     def kind(self) -> type[Agent | Learner] | None:
-        """The interface of its agents, as `kind_of`; of a function it is known when an agent is made."""
+        """The interface of its agents, as `kind_of`; of a function it is known when an agent is
+        made.
+        """
         return kind_of(self.maker) if isinstance(self.maker, type) else None
 
     @cached_property
@@ -263,16 +284,24 @@ class Player:
     @property
     def named(self) -> list[str]:
         """The names of the parameters, without ``*args`` and ``**kwargs``."""
-        return [name for name, each in self.parameters.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        return [
+            name
+            for name, each in self.parameters.items()
+            if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        ]
 
     def takes(self, name: str) -> bool:
         """Whether the maker takes an argument of that name."""
-        return name in self.parameters or any(each.kind is each.VAR_KEYWORD for each in self.parameters.values())
+        return name in self.parameters or any(
+            each.kind is each.VAR_KEYWORD for each in self.parameters.values()
+        )
 
     @property
     def required(self) -> list[str]:
         """The parameters that a call must give; ``*args`` and ``**kwargs`` are not among them."""
-        return [name for name in self.named if self.parameters[name].default is inspect.Parameter.empty]
+        return [
+            name for name in self.named if self.parameters[name].default is inspect.Parameter.empty
+        ]
 
     @property
     def told(self) -> Mapping[str, str]:
@@ -309,9 +338,18 @@ class Player:
         """
         adopted = getattr(self.maker, "adopted", None)
         values: dict[str, Any] = {}
-        for parameters in ({} if adopted is None else inspect.signature(adopted).parameters, self.parameters):
-            own = {key: parameter.default for key, parameter in parameters.items() if key not in GIVEN}
-            values |= {key: default for key, default in own.items() if default is not inspect.Parameter.empty}
+        for parameters in (
+            {} if adopted is None else inspect.signature(adopted).parameters,
+            self.parameters,
+        ):
+            own = {
+                key: parameter.default for key, parameter in parameters.items() if key not in GIVEN
+            }
+            values |= {
+                key: default
+                for key, default in own.items()
+                if default is not inspect.Parameter.empty
+            }
         return values | dict(getattr(self.maker, "defaults", {}))
 
     def make(self, place: Place, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
@@ -328,7 +366,9 @@ class Player:
     def _check_hyperparameters(self) -> None:
         for key in self.hyperparameters:
             if key in SET_BY:
-                raise ValueError(f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter")
+                raise ValueError(
+                    f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter"
+                )
             if not self.takes(key):
                 own = [other for other in list(self.parameters)[2:] if other not in SET_BY]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
@@ -352,7 +392,9 @@ class Player:
 
     def _facts(self, place: Place, users: Any) -> Iterator[tuple[str, Any]]:
         """What the agent must be told of the users, or can be because the environment knows it."""
-        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
+        has_weights = (
+            isinstance(users, ContextualModel) and users.base.position_weights() is not None
+        )
         has_list = getattr(place.core, "initial_ranking", None) is not None
         for key, source in self.asks.items():
             if key in self.required or has_list or (has_weights and source == "examination"):
@@ -378,12 +420,12 @@ def player_of(agent: AgentLike | Player) -> Player:
 def agent_class(name: str) -> Callable[..., Agent | Learner]:
     """The class of an agent: a published one by name, or your own as ``module:Class``.
 
-    A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its ``BaseAlgorithm``, becomes a
-    `Learner`.
+    A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its
+    ``BaseAlgorithm``, becomes a `Learner`.
 
     Args:
-        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are also looked for in the
-            working folder.
+        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are
+            also looked for in the working folder.
 
     Raises:
         ValueError: there is no such agent.
@@ -402,7 +444,9 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
 
 def _as_maker(thing: Any, what: str = "") -> Any:
     """What was passed as an agent, if it can make one."""
-    library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
+    library: Any = sys.modules.get(
+        "stable_baselines3.common.base_class"
+    )  # whose classes cannot be without it
     algorithm: Any = () if library is None else library.BaseAlgorithm
     what = what or short(thing)
     if not isinstance(thing, type):
@@ -414,7 +458,9 @@ def _as_maker(thing: Any, what: str = "") -> Any:
         return thing
     if issubclass(thing, algorithm):
         return adopt(thing)  # type: ignore[arg-type]
-    raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3")
+    raise ValueError(
+        f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
+    )
 
 
 def _why_no_maker(thing: Any, what: str, is_algorithm: bool) -> str:
@@ -427,14 +473,22 @@ def _why_no_maker(thing: Any, what: str, is_algorithm: bool) -> str:
             f"functools.partial({kind}, ...)"
         )
     if is_algorithm:
-        learning = f"clickgym.agents.{kind}" if kind in LEARNERS else f'"{type(thing).__module__.partition(".")[0]}:{kind}"'
+        learning = (
+            f"clickgym.agents.{kind}"
+            if kind in LEARNERS
+            else f'"{type(thing).__module__.partition(".")[0]}:{kind}"'
+        )
         return (
             f"an object of stable-baselines3's {kind} is no agent; to let it learn in the run pass the class, {learning}; to "
             f"play it as it is trained, {frozen}"
         )
     if hasattr(thing, "predict"):
         return f"{what} is no agent; a trained policy, with a method predict, plays as {frozen}"
-    return "" if callable(thing) else f"{what} is no agent; expected a name, a class, or a functools.partial of one"
+    return (
+        ""
+        if callable(thing)
+        else f"{what} is no agent; expected a name, a class, or a functools.partial of one"
+    )
 
 
 def make_agent(
@@ -447,25 +501,28 @@ def make_agent(
 ) -> Agent | Learner:
     """Build an agent for an environment.
 
-    Sizes and the number of features come from the environment. If a paper assumes more knowledge, it also comes from the
-    environment unless you pass it: the examination probabilities of PBM-UCB, the production list of `Fixed`, the optimum of
-    `Oracle`. The rest of the click model stays hidden. The only exception is an agent whose class asks for it by ``told = {...:
-    "users"}``, to draw a log from which it learns first.
+    Sizes and the number of features come from the environment. If a paper assumes more knowledge,
+    it also comes from the environment unless you pass it: the examination probabilities of PBM-UCB,
+    the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays
+    hidden. The only exception is an agent whose class asks for it by ``told = {...: "users"}``, to
+    draw a log from which it learns first.
 
     Args:
-        agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a class, of
-            `Agent`, `Learner` or stable-baselines3; a `functools.partial` of one; or a function with the same arguments.
+        agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
+            ``"my_module:MyAgent"``; a class, of `Agent`, `Learner` or stable-baselines3; a
+            `functools.partial` of one; or a function with the same arguments.
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
         **hyperparameters: of the agent, beside those that ``agent`` brings.
 
     Returns:
-        The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.
+        The agent; its attribute ``filled_in`` says what was filled in from the environment and the
+        horizon.
 
     Raises:
-        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that needs knowledge that the
-            environment does not have.
+        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that
+            needs knowledge that the environment does not have.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Example:

@@ -1,9 +1,10 @@
-"""Metrics besides regret, reward and clicks: sums over sessions, and what follows from totals at checkpoints.
+"""Metrics besides regret, reward and clicks: sums over sessions, and what follows from totals at
+checkpoints.
 
-A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
-that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two
-and enter them in `METRICS`; both engines, the table and the command line then know it. A metric that is not asked for is not
-compiled in.
+A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the
+sessions, and one function that builds its context, a named tuple of arrays, from the environment
+whenever the users change. To add one, write the two and enter them in `METRICS`; both engines, the
+table and the command line then know it. A metric that is not asked for is not compiled in.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ Env = ClickEnv | ClickVectorEnv
 class Metric(NamedTuple):
     """A metric: its description, its kernel, and the function that builds the kernel's context.
 
-    Further fields say whether it is defined where candidates or states change from session to session, and which fields of the
-    context are arrays of the present round, which ``env.step`` overwrites.
+    Further fields say whether it is defined where candidates or states change from session to
+    session, and which fields of the context are arrays of the present round, which ``env.step``
+    overwrites.
     """
 
     description: str
@@ -109,7 +111,9 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 def safety_context(env: Env) -> SafetyContext:
     """The initial list, against which violations are counted."""
     if env.initial_ranking is None:
-        raise ValueError("the metric 'violations' needs an initial list, which the instance does not have")
+        raise ValueError(
+            "the metric 'violations' needs an initial list, which the instance does not have"
+        )
     attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
 
@@ -123,14 +127,18 @@ class OptimumContext(NamedTuple):
 
 @kernel
 def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    return 1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0  # the order of summation may differ
+    return (
+        1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0
+    )  # the order of summation may differ
 
 
 # ----------------------------------------------------------------------------------------------------------------- users
 
 
 class UserContext(NamedTuple):
-    features: NDArray[np.int64]  # (3,) of the user who is there, as agents see him: the second is 1 in his first session
+    features: NDArray[
+        np.int64
+    ]  # (3,) of the user who is there, as agents see him: the second is 1 in his first session
 
 
 @kernel
@@ -141,14 +149,23 @@ def is_first_session(context, ranking, clicks, expectation):  # type: ignore[no-
 def user_context(env: Env) -> UserContext:
     """Users with a memory, who are counted."""
     if not isinstance(env.model, CascadeMDP):
-        raise ValueError(f"the metric 'users' counts users with a memory; in {env} every session is another user's")
+        raise ValueError(
+            f"the metric 'users' counts users with a memory; in {env} every session is another user's"
+        )
     return UserContext(env.task.round.features)
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context, contextual=True),
+    "any_click": Metric(
+        "sessions with at least one click (CTR_set is their share)",
+        any_click,
+        no_context,
+        contextual=True,
+    ),
     "ndcg": Metric(
-        "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1", ndcg, gain_context
+        "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1",
+        ndcg,
+        gain_context,
     ),
     "violations": Metric(
         "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list (Li et al. 2019, eq. 7)",
@@ -162,14 +179,20 @@ METRICS: dict[str, Metric] = {
         of_the_round=("optimum",),
     ),
     "users": Metric(
-        "users with a memory who have come so far", is_first_session, user_context, contextual=True, of_the_round=("features",)
+        "users with a memory who have come so far",
+        is_first_session,
+        user_context,
+        contextual=True,
+        of_the_round=("features",),
     ),
 }
 """The metrics by name; the table has their running sums."""
 
 
 def window_regret(meter: Meter) -> NDArray[np.float64]:
-    """Regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of 100,000 sessions)."""
+    """Regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of
+    100,000 sessions).
+    """
     return np.diff(meter.regret, prepend=0.0) / np.diff(meter.steps, prepend=0)
 
 
@@ -198,7 +221,8 @@ def nothing(contexts, ranking, clicks, expectation, totals, place):  # type: ign
 
 
 class Metrics:
-    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals, place)``.
+    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals,
+    place)``.
 
     Args:
         names: of `METRICS` and `DERIVED`.
@@ -248,7 +272,9 @@ class Metrics:
         """
         for name in self.summed:
             if METRICS[name].context is user_context and pair.kind is Learner:
-                raise ValueError(f"the metric {name!r} cannot be measured for {pair.agent!r}, which runs on its own streams")
+                raise ValueError(
+                    f"the metric {name!r} cannot be measured for {pair.agent!r}, which runs on its own streams"
+                )
 
     def meter(self, checkpoints: ArrayLike, pair: Pair) -> Meter:
         """The meter of a run with these metrics, which counts sessions."""
@@ -256,7 +282,9 @@ class Metrics:
         return Meter(checkpoints, len(self.summed))
 
     def as_shown(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The contexts, with copies of the arrays of the present round, which ``env.step`` overwrites."""
+        """The contexts, with copies of the arrays of the present round, which ``env.step``
+        overwrites.
+        """
         copied = [METRICS[name].of_the_round for name in self.summed]
         if not any(copied):
             return contexts
@@ -267,15 +295,23 @@ class Metrics:
 
 
 def _check_stays(name: str, env: Any) -> None:
-    """Refuse an environment in which there are other candidates, items or users in other sessions."""
+    """Refuse an environment in which there are other candidates, items or users in other
+    sessions.
+    """
     if isinstance(env.model, ContextualModel):
-        raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+        raise ValueError(
+            f"the metric {name!r} needs the same candidates in every session; {env} has others"
+        )
     if isinstance(env.model, CascadeMDP):
-        raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
+        raise ValueError(
+            f"the metric {name!r} needs the same users in every session; those of {env} have a memory"
+        )
 
 
 def _context_of_guest(name: str, env: Any) -> Any:
-    """The context of a metric in an environment of another origin, which has no click model to ask."""
+    """The context of a metric in an environment of another origin, which has no click model to
+    ask.
+    """
     try:
         return METRICS[name].context(env)
     except AttributeError:

@@ -43,7 +43,11 @@ class Pair:
 
 
 def pair_of(
-    agent: Agent | Learner, place: Place, engine: str = "auto", name: str | None = None, both: str = "this pair"
+    agent: Agent | Learner,
+    place: Place,
+    engine: str = "auto",
+    name: str | None = None,
+    both: str = "this pair",
 ) -> Pair:
     """Let an agent play in a place, if it can.
 
@@ -53,7 +57,8 @@ def pair_of(
         name, both: what messages call the agent, None: by its class; and the pair.
 
     Raises:
-        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built for other sizes.
+        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
+        for other sizes.
         UnsuitedError: the agent cannot play the environment.
     """
     check_choice("engine", engine, ENGINES)
@@ -61,7 +66,9 @@ def pair_of(
     if isinstance(agent, Learner):
         _check_learner(agent, place)
         if engine != "auto":
-            raise ValueError(f"engine={engine!r} cannot serve {name or pair.name}: {agent.engine} has its own loop")
+            raise ValueError(
+                f"engine={engine!r} cannot serve {name or pair.name}: {agent.engine} has its own loop"
+            )
         engine = agent.engine
     else:
         obstacle = _why_not_compiled(pair)
@@ -111,7 +118,9 @@ def _why_not_compiled(pair: Pair) -> str:
 
 
 def _within_harmless(env: gym.Env) -> gym.Env:
-    """The environment, or the outermost wrapper that is not one that every id brings, without which nothing is lost."""
+    """The environment, or the outermost wrapper that is not one that every id brings, without which
+    nothing is lost.
+    """
     while type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env):
         env = env.env  # type: ignore[attr-defined]
     return env
@@ -124,14 +133,20 @@ def _check_built_for(agent: Agent | Learner, place: Place) -> None:
     for size, want in place.sizes._asdict().items():
         have = getattr(agent, size, None)
         if have is not None and have != want:
-            raise ValueError(f"the agent was built with {size} = {have}, but the environment has {want}")
+            raise ValueError(
+                f"the agent was built with {size} = {have}, but the environment has {want}"
+            )
 
 
 def _check_learner(agent: Learner, place: Place) -> None:
-    """Refuse a learner that cannot play its own streams of an environment instead, naming what stands in the way."""
+    """Refuse a learner that cannot play its own streams of an environment instead, naming what
+    stands in the way.
+    """
     layer, name = _within_harmless(place.env), type(agent).__name__
     if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise UnsuitedError(f"{name} learns on streams of its own, which would bypass {type(layer).__name__}")
+        raise UnsuitedError(
+            f"{name} learns on streams of its own, which would bypass {type(layer).__name__}"
+        )
     if not isinstance(layer.model, ContextualModel) and layer.task.model is not layer.model:
         raise UnsuitedError(
             f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change "

@@ -1,6 +1,8 @@
-"""Progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs.
+"""Progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of
+finished pairs.
 
-That kernels are compiled, which takes seconds the first time, is known from the events that numba tells.
+That kernels are compiled, which takes seconds the first time, is known from the events that numba
+tells.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ LONG = 600.0
 
 
 class Progress(Callback):
-    """Shows sweeps on a console, each by a bar, or several by one (`whole`); in a file or a pipe, only by lines.
+    """Shows sweeps on a console, each by a bar, or several by one (`whole`); in a file or a pipe,
+    only by lines.
 
     Args:
         console: where to.
@@ -51,7 +54,9 @@ class Progress(Callback):
         self._bar = progress_bar(console)
         self._task: Any = None  # until the bar begins
         self._whole = ""
-        self._counted: set[Trial] = set()  # of the whole: a tuning goes on with runs of its sweeps before
+        self._counted: set[Trial] = (
+            set()
+        )  # of the whole: a tuning goes on with runs of its sweeps before
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._listener = False, Compiling(self._compile)
 
@@ -59,7 +64,12 @@ class Progress(Callback):
         self._listener.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._listener.__exit__(kind, error, traceback)
         self._before.stop()
         self._bar.stop()
@@ -70,7 +80,9 @@ class Progress(Callback):
             self._console.print(Text(f"{name}: {sessions:,} sessions"), soft_wrap=True)
         self._begin(name, sessions, 0)
 
-    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
+    def start(
+        self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int
+    ) -> None:
         self.started = True
         self._trials, self._finished = len(trials), len(done)
         self._runs = len({trial.run for trial in trials})
@@ -84,18 +96,27 @@ class Progress(Callback):
             self._counted.update(done)
             return
         if done and self._lines:
-            self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
+            self._console.print(
+                f"{len(done)} of {len(trials)} runs were finished before", highlight=False
+            )
         if len(done) < len(trials):
-            self._begin(f"run {len(trials)} of {len(trials)}", len(trials) * horizon, len(done) * horizon)
+            self._begin(
+                f"run {len(trials)} of {len(trials)}", len(trials) * horizon, len(done) * horizon
+            )
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        """One line before the work; the trial ran alone, and several workers at once are slower on a busy machine."""
+        """One line before the work; the trial ran alone, and several workers at once are slower on
+        a busy machine.
+        """
         total = seconds * math.ceil(runs / workers)
         text = Text(f"{visible(agent)}: {wait(seconds)} per run")
         if runs > 1:
             text += f", {runs} runs, {wait(total)} with {workers} worker{'s' * (workers > 1)}"
         if total > LONG:
-            text.append(" (long: fewer --runs or a smaller --horizon would do; what is finished is kept)", "yellow")
+            text.append(
+                " (long: fewer --runs or a smaller --horizon would do; what is finished is kept)",
+                "yellow",
+            )
         self._console.print(text, soft_wrap=True)
 
     def sessions(self, count: int) -> None:
@@ -140,7 +161,9 @@ class Progress(Callback):
 
     def _describe(self) -> None:
         now = self._whole or f"run {min(self._finished + 1, self._trials)} of {self._trials}"
-        self._bar.update(self._task, description=COMPILING if self._compiling else now, refresh=True)
+        self._bar.update(
+            self._task, description=COMPILING if self._compiling else now, refresh=True
+        )
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
@@ -157,7 +180,9 @@ class Progress(Callback):
         ]
 
 
-def listener_of(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback]:
+def listener_of(
+    progress: bool | None, callback: Callback | None
+) -> AbstractContextManager[Callback]:
     """The callback that receives the progress; where none is wanted, one that does nothing.
 
     Args:
@@ -167,7 +192,9 @@ def listener_of(progress: bool | None, callback: Callback | None) -> AbstractCon
     check_kind("callback", callback, Callback | None, "a Callback")
     if callback is not None:
         if progress:
-            raise ValueError("progress and callback cannot both be given: the callback shows the progress")
+            raise ValueError(
+                "progress and callback cannot both be given: the callback shows the progress"
+            )
         return nullcontext(callback)
 
     bar = Progress(Console(stderr=True), lines=False)

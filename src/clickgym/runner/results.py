@@ -1,7 +1,8 @@
-"""The folder of a sweep's results: configuration, one file for each finished run, and tables; reading, extending, merging.
+"""The folder of a sweep's results: configuration, one file for each finished run, and tables;
+reading, extending, merging.
 
-The configuration is a list of parts. Each part has the arguments of one sweep and the versions that made it: enough to run it
-again.
+The configuration is a list of parts. Each part has the arguments of one sweep and the versions that
+made it: enough to run it again.
 """
 
 from __future__ import annotations
@@ -45,9 +46,20 @@ SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 """What all parts of a folder have in common."""
 
 KEYS = {
-    "clickgym": str, "envs": list, "instances": list, "agents": list, "horizon": int, "runs": int, "seed": int,
-    "checkpoints": list, "engine": str, "metrics": list, "pairs": list, "sources": dict, "versions": dict,
-}  # fmt: skip
+    "clickgym": str,
+    "envs": list,
+    "instances": list,
+    "agents": list,
+    "horizon": int,
+    "runs": int,
+    "seed": int,
+    "checkpoints": list,
+    "engine": str,
+    "metrics": list,
+    "pairs": list,
+    "sources": dict,
+    "versions": dict,
+}
 """What every part has."""
 
 UNFINISHED = "holds an unfinished sweep; run it again with the same arguments to finish it"
@@ -69,9 +81,13 @@ class Trial(NamedTuple):
         return self._digest().hexdigest()[:20] + ".parquet"
 
     def seeds(self, seed: int) -> tuple[int, int]:
-        """The seeds of environment and agent; they depend only on ``seed`` and the names of this trial."""
+        """The seeds of environment and agent; they depend only on ``seed`` and the names of this
+        trial.
+        """
         key = np.frombuffer(self._digest().digest(), np.uint32)
-        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(2, np.uint64)
+        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(
+            2, np.uint64
+        )
         return int(env), int(agent)
 
     def _digest(self) -> Any:
@@ -86,10 +102,14 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
     """
     runs: dict[tuple[str, str, str], int] = {}
     for part in parts:
-        for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
+        for env, instance, agent in itertools.product(
+            part["envs"], part["instances"], part["agents"]
+        ):
             if f"{env} {instance}" in part["pairs"]:
                 runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
-    pairs = itertools.product(_union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents"))
+    pairs = itertools.product(
+        _union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents")
+    )
     return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
 
 
@@ -100,7 +120,9 @@ def by_default(config: Part) -> bool:
         config: a part, or what `read_results` returns.
     """
     instances = config["instances"]
-    return instances == ["custom"] or (len(instances) > 1 and len(config["pairs"]) == len(config["envs"]))
+    return instances == ["custom"] or (
+        len(instances) > 1 and len(config["pairs"]) == len(config["envs"])
+    )
 
 
 def spec_of(config: Part, kind: str, label: str) -> str:
@@ -123,17 +145,26 @@ def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
         new: the part.
 
     Raises:
-        ValueError: it has another version, horizon, seed, checkpoints, engine or metrics, or a label stands for something
-            else, or the source of an own agent has changed.
+        ValueError: it has another version, horizon, seed, checkpoints, engine or metrics, or a
+            label stands for something else, or the source of an own agent has changed.
     """
     for part in parts:
         values = {key: (part.get(key), new[key]) for key in ("clickgym", *SHARED)}
         for kind in ("envs", "agents"):
             common = _common(part[kind], new[kind])
-            values |= {label: (spec_of(part, kind, label), spec_of(new, kind, label)) for label in common}
+            values |= {
+                label: (spec_of(part, kind, label), spec_of(new, kind, label)) for label in common
+            }
         both = part["sources"].keys() & new["sources"].keys()
-        values |= {f"source of {name}": (part["sources"][name], new["sources"][name]) for name in sorted(both)}
-        changed = [f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in values.items() if there != now]
+        values |= {
+            f"source of {name}": (part["sources"][name], new["sources"][name])
+            for name in sorted(both)
+        }
+        changed = [
+            f"{key}: {_short(there)} there, {_short(now)} now"
+            for key, (there, now) in values.items()
+            if there != now
+        ]
         if changed:
             raise ValueError(
                 f"{where} holds results of another configuration ({'; '.join(changed)}); choose another folder (--out)"
@@ -147,7 +178,8 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
 
     Args:
         out: the folder.
-        part: the sweep's configuration. It is added to that of the folder, unless it is there already.
+        part: the sweep's configuration. It is added to that of the folder, unless it is there
+            already.
 
     Returns:
         The tables of those trials of the sweep that are finished.
@@ -162,7 +194,9 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
     check_agreement(str(out), parts, part)
     trials = trials_of([part])
     done = _read_finished(out, trials, parts)
-    if len(done) < len(trials) or not set(trials) <= set(trials_of(parts)):  # what is done may have another name there
+    if len(done) < len(trials) or not set(trials) <= set(
+        trials_of(parts)
+    ):  # what is done may have another name there
         if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
             _write_trials(out, _read_finished(out, trials_of(parts), parts))
         if not _is_among(part, parts):
@@ -181,7 +215,9 @@ def _warn_of_versions(out: Path, parts: Sequence[Part], new: Part) -> None:
 
 def other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """In words, the packages of which there are other versions now."""
-    there = {name: before[name] for name, version in now.items() if before.get(name, version) != version}
+    there = {
+        name: before[name] for name, version in now.items() if before.get(name, version) != version
+    }
     return [f"{name} {version} there, {now[name]} now" for name, version in there.items()]
 
 
@@ -195,7 +231,10 @@ def _is_among(part: Part, parts: Iterable[Part]) -> bool:
 
 
 def _write_config(out: Path, parts: Sequence[Part]) -> None:
-    text = json.dumps({"format": FORMAT, "checksum": _checksum(parts), "parts": parts}, indent=1) + "\n"
+    text = (
+        json.dumps({"format": FORMAT, "checksum": _checksum(parts), "parts": parts}, indent=1)
+        + "\n"
+    )
     write_whole(out / CONFIG, text)
 
 
@@ -226,13 +265,21 @@ def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
-    """The tables of those trials that are finished; a folder without files of trials stands by its tables."""
+def _read_finished(
+    out: Path, trials: Iterable[Trial], parts: Sequence[Part]
+) -> dict[Trial, polars.DataFrame]:
+    """The tables of those trials that are finished; a folder without files of trials stands by its
+    tables.
+    """
     if not parts:
         return {}
     if (out / TRIALS).exists():
         files = {trial: out / TRIALS / trial.file for trial in trials}
-        return {trial: _read_trial(path, trial, parts[0]) for trial, path in files.items() if path.exists()}
+        return {
+            trial: _read_trial(path, trial, parts[0])
+            for trial, path in files.items()
+            if path.exists()
+        }
     if not (out / TABLE).exists():
         return {}
     table, timings = _read_tables(out)
@@ -275,7 +322,8 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     """Combine the tables of all trials, and write them if they have changed.
 
     Args:
-        out: the folder. Of a part that is not finished, only those trials count that other parts have, too.
+        out: the folder. Of a part that is not finished, only those trials count that other parts
+            have, too.
 
     Returns:
         All trials that are finished, with their tables.
@@ -302,15 +350,18 @@ def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
     return [part for part in parts if all(trial in trials for trial in trials_of([part]))]
 
 
-def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
-    """The table, the timings and the configuration of a finished sweep, or of all that were finished into a folder.
+def read_results(
+    folder: str | os.PathLike[str],
+) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
+    """The table, the timings and the configuration of a finished sweep, or of all that were
+    finished into a folder.
 
     Args:
         folder: what `sweep` was given as ``out``.
 
     Returns:
-        The two tables; and the configuration: the one part there is, or of several what they say together, with ``runs``, the
-        most of any pair, ``fewest_runs``, and ``parts``.
+        The two tables; and the configuration: the one part there is, or of several what they say
+        together, with ``runs``, the most of any pair, ``fewest_runs``, and ``parts``.
 
     Raises:
         ValueError: the folder is not one of finished results.
@@ -325,9 +376,16 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     return table, timings, _together(_complete(parts, finished))
 
 
-def _check_fit(folder: Path, parts: Sequence[Part], table: polars.DataFrame, timings: polars.DataFrame) -> None:
-    """Refuse tables that are not those of the configuration, of which somebody may have edited or exchanged one."""
-    there, timed = (set(map(Trial._make, frame.select(Trial._fields).unique().iter_rows())) for frame in (table, timings))
+def _check_fit(
+    folder: Path, parts: Sequence[Part], table: polars.DataFrame, timings: polars.DataFrame
+) -> None:
+    """Refuse tables that are not those of the configuration, of which somebody may have edited or
+    exchanged one.
+    """
+    there, timed = (
+        set(map(Trial._make, frame.select(Trial._fields).unique().iter_rows()))
+        for frame in (table, timings)
+    )
     lacks = [name for name in parts[0]["metrics"] if name not in table.columns]
     strange = sorted(there - set(trials_of(parts)))
     fault = ""
@@ -342,7 +400,9 @@ def _check_fit(folder: Path, parts: Sequence[Part], table: polars.DataFrame, tim
     elif table["step"].unique().sort().to_list() != sorted(parts[0]["checkpoints"]):
         fault = f"the steps of {TABLE} are not the checkpoints of {CONFIG}"
     if fault:
-        raise ValueError(f"the files of {folder} are inconsistent: {fault}; restore all of them from a backup")
+        raise ValueError(
+            f"the files of {folder} are inconsistent: {fault}; restore all of them from a backup"
+        )
 
 
 def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
@@ -378,7 +438,11 @@ def _common(names: Iterable[str], others: Container[str]) -> list[str]:
 
 def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
     tables = []
-    again = f", or run {folder / CONFIG} again, which makes it anew" if (folder / TRIALS).exists() else ""
+    again = (
+        f", or run {folder / CONFIG} again, which makes it anew"
+        if (folder / TRIALS).exists()
+        else ""
+    )
     for name, columns in ((TABLE, COLUMNS), (TIMINGS, TIMED)):
         if not (folder / name).exists():
             raise ValueError(f"{folder / name} is missing; restore it from a backup{again}")
@@ -399,7 +463,11 @@ def _together(parts: Sequence[Part]) -> dict[str, Any]:
     lists = {key: _union(parts, key) for key in ("envs", "instances", "agents", "pairs")}
     sources = {name: digest for part in parts for name, digest in part["sources"].items()}
     labels = {
-        kind: {label: spec for part in parts for label, spec in part.get("labels", {}).get(kind, {}).items()}
+        kind: {
+            label: spec
+            for part in parts
+            for label, spec in part.get("labels", {}).get(kind, {}).items()
+        }
         for kind in ("envs", "agents")
     }
     several = {"runs": max(counts), "fewest_runs": min(counts), "parts": parts}
@@ -442,20 +510,32 @@ def read_parts(file: Path) -> list[Part]:
 
 
 def _is_part(part: Any) -> bool:
-    if not isinstance(part, dict) or not all(isinstance(part.get(key), kind) for key, kind in KEYS.items()):
+    if not isinstance(part, dict) or not all(
+        isinstance(part.get(key), kind) for key, kind in KEYS.items()
+    ):
         return False
     labels = part.get("labels", {})
-    if not isinstance(labels, dict) or not all(isinstance(specs, dict) for specs in labels.values()):
+    if not isinstance(labels, dict) or not all(
+        isinstance(specs, dict) for specs in labels.values()
+    ):
         return False
     words = itertools.chain(
-        *map(part.__getitem__, ("envs", "instances", "agents", "metrics")), *map(dict.values, labels.values())
+        *map(part.__getitem__, ("envs", "instances", "agents", "metrics")),
+        *map(dict.values, labels.values()),
     )
-    return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
+    return (
+        bool(part["checkpoints"])
+        and all(isinstance(name, str) for name in words)
+        and part["runs"] > 0
+    )
 
 
 def _is_empty(out: Path) -> bool:
     """Whether a folder holds nothing, or only what a sweep that was killed at once has left."""
-    return all(is_draft(path) or (path.name == TRIALS and not any(path.iterdir())) for path in out.iterdir())
+    return all(
+        is_draft(path) or (path.name == TRIALS and not any(path.iterdir()))
+        for path in out.iterdir()
+    )
 
 
 def read_table(path: Path) -> polars.DataFrame:

@@ -36,15 +36,15 @@ class Result:
         env, instance, agent: their names.
         seed: the seed of ``env.reset``.
         steps: ``(n,)`` the checkpoints, in sessions.
-        regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of another package does not report
-            regret in every session.
+        regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
+            another package does not report regret in every session.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret``.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
-        training_sessions, training_seconds: sessions and time of the training of a `Learner` before the run
-            (``protocol="meta"``); all other figures exclude them.
+        training_sessions, training_seconds: sessions and time of the training of a `Learner` before
+            the run (``protocol="meta"``); all other figures exclude them.
     """
 
     env: str
@@ -66,14 +66,21 @@ class Result:
     def _in_short(self) -> dict[str, str]:
         regret, reward = self.regret[-1], self.reward[-1]
         end = {"reward": f"{reward:,.1f}"} if np.isnan(regret) else {"regret": f"{regret:z,.1f}"}
-        return {"sessions": f"{self.steps[-1]:,}", **end, "engine": self.engine, "seconds": f"{self.seconds:.3g}"}
+        return {
+            "sessions": f"{self.steps[-1]:,}",
+            **end,
+            "engine": self.engine,
+            "seconds": f"{self.seconds:.3g}",
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is unknown, the reward.
+        """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is
+        unknown, the reward.
 
         Args:
-            ax: axes to draw into, beside the runs that are drawn there already; None makes a figure, which a notebook shows
-                without pyplot: ``result.plot().figure.savefig("regret.png")``.
+            ax: axes to draw into, beside the runs that are drawn there already; None makes a
+                figure, which a notebook shows without pyplot:
+                ``result.plot().figure.savefig("regret.png")``.
 
         Returns:
             The axes.
@@ -90,7 +97,8 @@ class Result:
         return plot_run(self.to_frame(), ax)
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics.
+        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then
+        further metrics.
 
         What is unknown is null.
         """
@@ -122,34 +130,41 @@ def run(
     metrics: Sequence[str] = (),
     on_chunk: OnChunk | None = None,
 ) -> Result:
-    """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and clicks.
+    """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and
+    clicks.
 
     Args:
-        agent: any `Agent` or `Learner`; it continues from its present state and keeps its new state afterwards. Or a name or
-            class as in `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
-        env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"`` or a click model: then one is
-            made. An environment of another package must have ranked lists as actions (`RankedList`, or ``MultiDiscrete([L] *
-            K)``), and the clicks, or a mapping with ``clicks``, as observation. Its regret is known if each ``info`` has
+        agent: any `Agent` or `Learner`; it continues from its present state and keeps its new state
+            afterwards. Or a name or class as in `make_agent`, such as ``"TopRank"``: then an agent
+            is made with ``seed``.
+        env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"``
+            or a click model: then one is made. An environment of another package must have ranked
+            lists as actions (`RankedList`, or ``MultiDiscrete([L] * K)``), and the clicks, or a
+            mapping with ``clicks``, as observation. Its regret is known if each ``info`` has
             ``regret``, or ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: the seed of ``env.reset`` (an agent object has its own). None continues with the environment's generator.
-        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and later at
-            equal distances. The last is always T.
-        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which takes the compiled engine if the
-            pair allows it. Both engines give the same lists, clicks and regret, bit for bit. A `Learner` has its own loop, and
-            takes only ``"auto"``.
-        metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
-            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the previous checkpoint. For users with a
-            memory only ``"users"`` (how many have come), ``"any_click"`` and ``"window_regret"``.
-        on_chunk: a function that is called from time to time with the number of sessions since its last call; for progress
-            bars.
+        seed: the seed of ``env.reset`` (an agent object has its own). None continues with the
+        environment's generator.
+        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
+            the start and later at equal distances. The last is always T.
+        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
+            takes the compiled engine if the pair allows it. Both engines give the same lists,
+            clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
+        metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``,
+            ``"ndcg"``, ``"violations"``, ``"optimal_lists"``, and ``"window_regret"``, the regret
+            per session since the previous checkpoint. For users with a memory only ``"users"`` (how
+            many have come), ``"any_click"`` and ``"window_regret"``.
+        on_chunk: a function that is called from time to time with the number of sessions since its
+            last call; for progress bars.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
 
     Raises:
-        ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot serve the pair.
-        AgentError: the agent proposed a bad list, or failed; the message names the step and the fault.
+        ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot
+        serve the pair.
+        AgentError: the agent proposed a bad list, or failed; the message names the step and the
+        fault.
         SessionError: the environment failed; the message names it, the step and the fault.
 
     Example:
@@ -168,7 +183,11 @@ def run(
         check_callable("on_chunk", on_chunk)
     with _note(on_chunk):
         place = place_of(env)
-        made = agent if isinstance(agent, (Agent, Learner)) else player_of(agent).make(place, horizon, seed)
+        made = (
+            agent
+            if isinstance(agent, (Agent, Learner))
+            else player_of(agent).make(place, horizon, seed)
+        )
         return play(pair_of(made, place, engine), steps, measured, seed, on_chunk)
 
 
@@ -186,10 +205,15 @@ def play(
         steps: the checkpoints, the last of which is the horizon.
         metrics, seed, on_chunk: as in `run`.
     """
-    with _note(on_chunk), endless(pair.place.env) as env:  # an episode would be a unit of account only, and cost time
+    with (
+        _note(on_chunk),
+        endless(pair.place.env) as env,
+    ):  # an episode would be a unit of account only, and cost time
         meter = metrics.meter(steps, pair)
         observation, _ = env.reset(seed=seed)
-        metrics.contexts(pair.place.core)  # what an environment lacks is said before any work starts
+        metrics.contexts(
+            pair.place.core
+        )  # what an environment lacks is said before any work starts
         if pair.kind is Learner:
             seconds = _play_learner(pair, meter, metrics, on_chunk)
         else:
@@ -210,9 +234,16 @@ def play(
 
 
 def play_agent(
-    pair: Pair, env: gym.Env, meter: Meter, metrics: Metrics, observation: Any, on_chunk: OnChunk | None = None
+    pair: Pair,
+    env: gym.Env,
+    meter: Meter,
+    metrics: Metrics,
+    observation: Any,
+    on_chunk: OnChunk | None = None,
 ) -> float:
-    """Let an agent play by the engine of the pair; arguments are those of `play_python`, the seconds are returned."""
+    """Let an agent play by the engine of the pair; arguments are those of `play_python`, the
+    seconds are returned.
+    """
     if pair.engine == "compiled":
         return play_compiled(pair, meter, metrics, on_chunk)
     before = time.perf_counter()
@@ -221,13 +252,17 @@ def play_agent(
 
 
 def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:
-    """The note that kernels are compiled; who is told of the progress says himself what there is to say."""
+    """The note that kernels are compiled; who is told of the progress says himself what there is to
+    say.
+    """
     return CompilationNote() if on_chunk is None else nullcontext()
 
 
 def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None) -> float:
     """Let a learner play; the seconds are returned."""
-    from .learners.play import play_learner  # imports torch: before the clock starts, and only for those who need it
+    from .learners.play import (
+        play_learner,
+    )  # imports torch: before the clock starts, and only for those who need it
 
     before = time.perf_counter()
     play_learner(pair, meter, metrics, on_chunk)
@@ -235,17 +270,23 @@ def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
-    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them ``horizon``.
+    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them
+    ``horizon``.
 
     Args:
         horizon: T.
-        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic progression.
+        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic
+            progression.
 
     Raises:
         ValueError: on a checkpoint that is not an integer in ``1..horizon``.
     """
     if checkpoints is None:
-        steps = np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]).round().astype(np.int64)
+        steps = (
+            np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]])
+            .round()
+            .astype(np.int64)
+        )
         steps = np.maximum(steps, 1)
     else:
         values = [checkpoints] if np.isscalar(checkpoints) else checkpoints

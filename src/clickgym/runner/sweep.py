@@ -23,7 +23,15 @@ from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
+from ..core.checks import (
+    MOST_SESSIONS,
+    check_count,
+    check_horizon,
+    check_path,
+    check_seed,
+    is_sequence,
+    short,
+)
 from ..core.faults import WorkerError
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
@@ -74,44 +82,52 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    Each finished run is saved at once. A stopped sweep continues when you call it again with the same arguments, and ends with
-    the same table. The numbers depend on ``seed`` and on the names of environment, instance, agent and run. They do not depend
-    on the order, on ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class `TopRank` is
-    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object without such a name (a click
-    model, a lambda, a partial with an array). A folder can grow: further environments, instances, agents and runs are added,
-    and finished runs are not repeated.
+    Each finished run is saved at once. A stopped sweep continues when you call it again with the
+    same arguments, and ends with the same table. The numbers depend on ``seed`` and on the names of
+    environment, instance, agent and run. They do not depend on the order, on ``n_jobs`` or on the
+    engine. An object has the name by which it could be passed: the class `TopRank` is
+    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object
+    without such a name (a click model, a lambda, a partial with an array). A folder can grow:
+    further environments, instances, agents and runs are added, and finished runs are not repeated.
 
     Args:
-        envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; an ``EnvSpec``,
-            a function that returns an environment, a click model; or a mapping from labels to such.
-        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; classes,
-            a `functools.partial` of one; or a mapping from labels to such.
+        envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
+            ``"my_module:MyRank-v0"``; an ``EnvSpec``, a function that returns an environment, a
+            click model; or a mapping from labels to such.
+        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
+            ``"my_module:MyAgent"``; classes, a `functools.partial` of one; or a mapping from labels
+            to such.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing. None leaves no files.
-        instances: names, files or `Instance` objects; each is used in every environment. None takes the default instances.
-        n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in threads, others in processes.
-            If a ``joblib.parallel_config`` around the call names a backend (Dask), it runs all pairs.
+        instances: names, files or `Instance` objects; each is used in every environment. None takes
+        the default instances.
+        n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
+            threads, others in processes. If a ``joblib.parallel_config`` around the call names a
+            backend (Dask), it runs all pairs.
         checkpoints, engine, metrics: as in `run`.
-        callback: a `Callback`, which receives the progress and the expected cost of learners. To estimate the cost, each
-            learner plays for about a second.
-        progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each finished pair. None shows it
-            only in a terminal or a notebook, and only without a ``callback``.
+        callback: a `Callback`, which receives the progress and the expected cost of learners. To
+            estimate the cost, each learner plays for about a second.
+        progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each
+            finished pair. None shows it only in a terminal or a notebook, and only without a
+            ``callback``.
 
     Returns:
-        The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
-        instance, agent, run, step, regret, reward, clicks, then further metrics. They are also in ``out/results.parquet``,
-        beside whatever else the folder holds, with the configuration and versions in ``out/config.json`` and the time of each
-        run in ``out/timings.parquet``.
+        The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as
+        ``.frame`` the rows: env, instance, agent, run, step, regret, reward, clicks, then further
+        metrics. They are also in ``out/results.parquet``, beside whatever else the folder holds,
+        with the configuration and versions in ``out/config.json`` and the time of each run in
+        ``out/timings.parquet``.
 
     Raises:
-        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results that
-            contradict: of another horizon, seed, checkpoints, engine or metrics, of another click model or another source of
-            an agent.
-        AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all runs finished before are
-            kept.
-        WorkerError, FileError: a worker process was killed, or nothing more can be written; likewise.
+        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
+            something else, or results that contradict: of another horizon, seed, checkpoints,
+            engine or metrics, of another click model or another source of an agent.
+        AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
+            runs finished before are kept.
+        WorkerError, FileError: a worker process was killed, or nothing more can be written;
+            likewise.
 
     Warns:
         UserWarning: the folder holds results made with other versions of packages.
@@ -133,7 +149,9 @@ def sweep(
 
 
 def folder_or_temporary(out: Path | None) -> AbstractContextManager[str | Path]:
-    """Context of the folder in which results are kept; of one that is removed afterwards if none is named."""
+    """Context of the folder in which results are kept; of one that is removed afterwards if none is
+    named.
+    """
     return tempfile.TemporaryDirectory() if out is None else nullcontext(out)
 
 
@@ -158,7 +176,9 @@ class Work:
     checkpoints: NDArray[np.int64]
     engine: Engine = "auto"
     metrics: tuple[str, ...] = ()
-    folder: Path = field(default_factory=Path.cwd)  # where users' modules and files are looked for, wherever a worker started
+    folder: Path = field(
+        default_factory=Path.cwd
+    )  # where users' modules and files are looked for, wherever a worker started
     cast: Cast = field(default_factory=Cast)
 
 
@@ -188,7 +208,11 @@ def listed(instances: Sequence[Any] | None) -> list[Any]:
 
 
 def prepare(
-    places: Mapping[str, Place], players: Mapping[str, Player], runs: int, instances: Sequence[Any] | None, work: Work
+    places: Mapping[str, Place],
+    players: Mapping[str, Player],
+    runs: int,
+    instances: Sequence[Any] | None,
+    work: Work,
 ) -> Job:
     """Make everything once, to see that all fits; nothing is played.
 
@@ -215,7 +239,9 @@ def _check_size(trials: int, work: Work) -> None:
         raise ValueError(f"{trials:,} trials are {sessions:,} sessions; expected {expected}")
 
 
-def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str]) -> Work:
+def _checked(
+    horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str]
+) -> Work:
     horizon = check_horizon(horizon)
     steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
     return Work(horizon, check_seed(seed), steps, engine, names)
@@ -242,15 +268,22 @@ def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, 
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in cast.players.items():
                 agent = player.make(place, work.horizon, 0)
-                pair = pair_of(agent, place, work.engine, agent_label, f"{agent_label} in {env_label}")
+                pair = pair_of(
+                    agent, place, work.engine, agent_label, f"{agent_label} in {env_label}"
+                )
                 measured.check(pair)
-                trials |= dict.fromkeys((Trial(env_label, name, agent_label, index) for index in range(runs)), pair.engine)
+                trials |= dict.fromkeys(
+                    (Trial(env_label, name, agent_label, index) for index in range(runs)),
+                    pair.engine,
+                )
     if not trials:
         raise ValueError("no instance was named")
     return trials, pairs
 
 
-def _configuration(trials: Mapping[Trial, str], pairs: list[str], runs: int, work: Work) -> dict[str, Any]:
+def _configuration(
+    trials: Mapping[Trial, str], pairs: list[str], runs: int, work: Work
+) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["numba", "numpy"]
     if not set(ENGINES).issuperset(trials.values()):  # a library plays
@@ -266,7 +299,11 @@ def _configuration(trials: Mapping[Trial, str], pairs: list[str], runs: int, wor
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "envs": list(cast.places),
         "instances": list(cast.instances),
-        "given": {name: file for name, file in cast.instances.items() if isinstance(file, str) and file != name},
+        "given": {
+            name: file
+            for name, file in cast.instances.items()
+            if isinstance(file, str) and file != name
+        },
         "agents": list(cast.players),
         **({"labels": labels} if any(labels.values()) else {}),
         "horizon": work.horizon,
@@ -277,7 +314,8 @@ def _configuration(trials: Mapping[Trial, str], pairs: list[str], runs: int, wor
         "metrics": list(work.metrics),
         "pairs": pairs,
         "sources": _sources(cast.players),
-        "versions": {package: version(package) for package in packages} | {"processor": str(get_host_cpu_name())},
+        "versions": {package: version(package) for package in packages}
+        | {"processor": str(get_host_cpu_name())},
     }
 
 
@@ -292,28 +330,45 @@ def _commit() -> str:
 
 def _sources(players: Mapping[str, Player]) -> dict[str, str]:
     """Hashes of the sources of agents that are not published, by label."""
-    makers = {label: getattr(player.maker, "adopted", player.maker) for label, player in players.items()}
-    return {label: source_hash(maker) for label, maker in makers.items() if maker not in PUBLISHED.values()}
+    makers = {
+        label: getattr(player.maker, "adopted", player.maker) for label, player in players.items()
+    }
+    return {
+        label: source_hash(maker)
+        for label, maker in makers.items()
+        if maker not in PUBLISHED.values()
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
 
 
-def _play_all(job: Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback) -> None:
+def _play_all(
+    job: Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback
+) -> None:
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
     work, trials, _ = job
     callback.start(list(trials), done, work.horizon)
     due = [trial for trial in trials if trial not in done]
-    _report_costs([trial for trial in due if trials[trial] not in ENGINES], work, joblib.effective_n_jobs(n_jobs), callback)
+    _report_costs(
+        [trial for trial in due if trials[trial] not in ENGINES],
+        work,
+        joblib.effective_n_jobs(n_jobs),
+        callback,
+    )
     for compiled, prefer in ((True, "threads"), (False, "processes")):
         alike = [trial for trial in due if (trials[trial] == "compiled") == compiled]
         if alike:
             _play_some(alike, work, out, n_jobs, prefer, callback)
 
 
-def _play_some(trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:
+def _play_some(
+    trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: str, callback: Callback
+) -> None:
     backend, _ = get_active_backend(prefer=prefer)
-    shared = getattr(backend, "supports_sharedmem", False)  # threads of this process, so that progress can be told as it goes
+    shared = getattr(
+        backend, "supports_sharedmem", False
+    )  # threads of this process, so that progress can be told as it goes
     stop = threading.Event()
 
     def on_chunk(sessions: int) -> None:
@@ -323,7 +378,9 @@ def _play_some(trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: 
 
     if n_jobs > 1:  # more than there are trials would be made for nothing
         n_jobs = max(min(n_jobs, len(trials)), 2)  # a single one would be this process itself
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
+    )
     with deaf_to_interrupts():
         arguments = ((trial, work, on_chunk if shared else None) for trial in trials)
         results = parallel(joblib.delayed(watched)(os.getpid(), _play, *each) for each in arguments)
@@ -338,7 +395,9 @@ def _play_some(trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: 
 
 
 def _report_costs(trials: Sequence[Trial], work: Work, workers: int, callback: Callback) -> None:
-    if type(callback).cost is Callback.cost:  # nobody listens, and to find out what learners cost takes seconds
+    if (
+        type(callback).cost is Callback.cost
+    ):  # nobody listens, and to find out what learners cost takes seconds
         return
     first = {trial.agent: trial for trial in reversed(trials)}
     for name, runs in Counter(trial.agent for trial in trials).items():
@@ -354,9 +413,13 @@ def _pair(trial: Trial, work: Work) -> Pair:
         return pair_of(agent, place, work.engine)
 
 
-def _play(trial: Trial, work: Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
+def _play(
+    trial: Trial, work: Work, on_chunk: Callable[[int], None] | None
+) -> tuple[Trial, polars.DataFrame]:
     pair, metrics = _pair(trial, work), Metrics(work.metrics)
     result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk)
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
-    return trial, result.to_frame(trial.run).with_columns(polars.lit(value).alias(name) for name, value in names.items())
+    return trial, result.to_frame(trial.run).with_columns(
+        polars.lit(value).alias(name) for name, value in names.items()
+    )

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 STUDY, TRIALS = "study.db", "trials.csv"
 BATCH = 8
-"""Trials that are proposed at once: a fixed number, so that results do not depend on that of workers."""
+"""Trials that are proposed at once: a fixed number, so that results do not depend on that of
+workers.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,13 @@ class Tuning:
     """The result of `tune`.
 
     Attributes:
-        agent: the best agent as a spec that you can type: ``"CascadeKLUCB:c=0.3"``; if it has none, its name.
+        agent: the best agent as a spec that you can type: ``"CascadeKLUCB:c=0.3"``; if it has none,
+        its name.
         hyperparameters: the values of the searched hyper-parameters of this agent.
         score: its regret divided by that of random lists, in runs that the search did not use.
         default_score: the same of the agent as it was given.
-        trials: a row for each trial: trial, state (COMPLETE or PRUNED), score, and a column for each hyper-parameter.
+        trials: a row for each trial: trial, state (COMPLETE or PRUNED), score, and a column for
+        each hyper-parameter.
         study: Optuna's, whose functions draw and explain it.
     """
 
@@ -68,11 +72,12 @@ def tune(
 ) -> Tuning:
     """Search for the hyper-parameters with which an agent has the lowest regret, by Optuna.
 
-    The score of a trial is its mean regret at the horizon divided by that of random lists; over several environments and
-    instances it is the geometric mean. Optuna's tree-structured Parzen estimator proposes the trials, in batches of `BATCH`. A
-    run of a trial plays all environments and instances once; after each run, Optuna's median pruner may stop the trial. At the
-    end the best trial and the agent as it was given play again with other seeds, because the lowest of many scores is too low
-    by chance.
+    The score of a trial is its mean regret at the horizon divided by that of random lists; over
+    several environments and instances it is the geometric mean. Optuna's tree-structured Parzen
+    estimator proposes the trials, in batches of `BATCH`. A run of a trial plays all environments
+    and instances once; after each run, Optuna's median pruner may stop the trial. At the end the
+    best trial and the agent as it was given play again with other seeds, because the lowest of many
+    scores is too low by chance.
 
     The result depends on the arguments and on ``seed``, not on ``n_jobs`` or on interruptions.
 
@@ -80,17 +85,21 @@ def tune(
         agent: what `sweep` takes as one; hyper-parameters that it has a value of are not searched.
         envs: as in `sweep`.
         trials: the number of trials.
-        horizon: T, sessions per run. The best hyper-parameters depend on it, so take the one of your later runs.
+        horizon: T, sessions per run. The best hyper-parameters depend on it, so take the one of
+        your later runs.
         runs: of each trial, in each environment and instance.
         instances: as in `sweep`. Compare agents later on other instances than these.
-        search_space: a `Range` or the values of each hyper-parameter; None takes the ``search_space`` of the agent's class.
+        search_space: a `Range` or the values of each hyper-parameter; None takes the
+        ``search_space`` of the agent's class.
         seed: of the proposals and of all runs.
-        out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second call with the same arguments
-            resumes; with more trials it continues the search. None leaves no files.
+        out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
+            call with the same arguments resumes; with more trials it continues the search. None
+            leaves no files.
         n_jobs, callback, progress: as in `sweep`.
 
     Raises:
-        ValueError, TypeError: on bad arguments, on an agent with nothing to tune, and as in `sweep`.
+        ValueError, TypeError: on bad arguments, on an agent with nothing to tune, and as in
+        `sweep`.
         ImportError: Optuna is not installed.
 
     Example:
@@ -102,7 +111,9 @@ def tune(
         ['trial', 'state', 'score', 'epsilon']
     """
     if find_spec("optuna") is None:
-        raise ImportError('tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"')
+        raise ImportError(
+            'tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"'
+        )
     trials, runs, seed = check_count("trials", trials), check_count("runs", runs), check_seed(seed)
     player = player_of(agent)
     space = _space_of(player, search_space)
@@ -128,12 +139,19 @@ def tune(
         listener.sessions(sessions * runs * len(all_players))
         return _scores(results.frame)
 
-    identity = {"agent": player.label or player.name, "horizon": horizon, "runs": runs, "seed": seed}
+    identity = {
+        "agent": player.label or player.name,
+        "horizon": horizon,
+        "runs": runs,
+        "seed": seed,
+    }
     identity["space"] = {key: repr(values) for key, values in space.items()}
     identity["envs"], identity["instances"] = list(envs), str(instances)
     study = _study(folder, identity)
     with listener_of(progress, callback) as listener:
-        most = trials + -(-trials // BATCH) + 3  # players, random lists of each batch, and the last comparison
+        most = (
+            trials + -(-trials // BATCH) + 3
+        )  # players, random lists of each batch, and the last comparison
         listener.whole(f"{trials} trials", sessions * runs * most)
         while (done := len(_finished(study))) < trials:
             study.sampler = _sampler(seed + done)
@@ -152,11 +170,15 @@ def tune(
 
 
 def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
-    """What is searched: the given space, or that of the agent's class without what it has a value of."""
+    """What is searched: the given space, or that of the agent's class without what it has a value
+    of.
+    """
     asked = check_search_space(player.name, player.search_space if space is None else space)
     free = {key: values for key, values in asked.items() if key not in player.hyperparameters}
     if not free:
-        raise ValueError(f"{player.name} has nothing to tune: no search_space, or a value of all that is in it")
+        raise ValueError(
+            f"{player.name} has nothing to tune: no search_space, or a value of all that is in it"
+        )
     return free
 
 
@@ -170,10 +192,14 @@ def _study(folder: Path | None, identity: Mapping[str, Any]) -> Study:
         make_folder(folder)
         storage = f"sqlite:///{(folder / STUDY).resolve()}"
     pruner = optuna.pruners.MedianPruner()
-    study = optuna.create_study(storage=storage, study_name="clickgym", pruner=pruner, load_if_exists=True)
+    study = optuna.create_study(
+        storage=storage, study_name="clickgym", pruner=pruner, load_if_exists=True
+    )
     if study.user_attrs and study.user_attrs != identity:
         differ = [key for key, value in identity.items() if study.user_attrs.get(key) != value]
-        raise ValueError(f"{folder} holds another tuning, with another {', '.join(differ)}; choose another folder for --out")
+        raise ValueError(
+            f"{folder} holds another tuning, with another {', '.join(differ)}; choose another folder for --out"
+        )
     for key, value in identity.items():
         study.set_user_attr(key, value)
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
@@ -194,16 +220,24 @@ def _finished(study: Study) -> list[Any]:
 
 
 def _play(study: Study, players: Mapping[str, tuple[Trial, Player]], runs: int, score: Any) -> None:
-    """Play a batch of trials run by run; what Optuna gives up is not played on. The study is told of all at the end."""
+    """Play a batch of trials run by run; what Optuna gives up is not played on. The study is told
+    of all at the end.
+    """
     import optuna
 
     going = dict(players)
     scores: dict[str, list[float]] = {label: [] for label in players}
     for run in range(runs):
-        for label, value in score({label: player for label, (_, player) in going.items()}, run).items():
+        for label, value in score(
+            {label: player for label, (_, player) in going.items()}, run
+        ).items():
             scores[label].append(value)
             going[label][0].report(float(np.mean(scores[label])), run)
-        going = {label: each for label, each in going.items() if run == runs - 1 or not each[0].should_prune()}
+        going = {
+            label: each
+            for label, each in going.items()
+            if run == runs - 1 or not each[0].should_prune()
+        }
         if not going:
             break
     for label, (trial, _) in players.items():
@@ -222,7 +256,9 @@ def _proposed(space: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
         elif values.whole:
             params[key] = trial.suggest_int(key, int(values.low), int(values.high), log=values.log)
         else:
-            params[key] = trial.suggest_float(key, float(values.low), float(values.high), log=values.log)
+            params[key] = trial.suggest_float(
+                key, float(values.low), float(values.high), log=values.log
+            )
     return _values(space, params)
 
 
@@ -236,12 +272,20 @@ def _values(space: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, An
 
 
 def _scores(frame: polars.DataFrame) -> dict[str, float]:
-    """The regret of each agent divided by that of random lists: the geometric mean over environments and instances."""
-    means = frame.group_by("env", "instance", "agent", maintain_order=True).agg(polars.col("regret").mean())
+    """The regret of each agent divided by that of random lists: the geometric mean over
+    environments and instances.
+    """
+    means = frame.group_by("env", "instance", "agent", maintain_order=True).agg(
+        polars.col("regret").mean()
+    )
     random = means.filter(agent="Random").select("env", "instance", random="regret")
-    ratios = means.filter(polars.col("agent") != "Random").join(random, ["env", "instance"], maintain_order="left")
+    ratios = means.filter(polars.col("agent") != "Random").join(
+        random, ["env", "instance"], maintain_order="left"
+    )
     share = (polars.col("regret") / polars.col("random")).clip(1e-9)
-    return dict(ratios.group_by("agent", maintain_order=True).agg(share.log().mean().exp()).iter_rows())
+    return dict(
+        ratios.group_by("agent", maintain_order=True).agg(share.log().mean().exp()).iter_rows()
+    )
 
 
 def _table(study: Study, space: Mapping[str, Any]) -> polars.DataFrame:
@@ -250,4 +294,6 @@ def _table(study: Study, space: Mapping[str, Any]) -> polars.DataFrame:
         {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
         for number, trial in enumerate(_finished(study))
     ]
-    return polars.DataFrame(rows, infer_schema_length=None).select("trial", "state", "score", *space)
+    return polars.DataFrame(rows, infer_schema_length=None).select(
+        "trial", "state", "score", *space
+    )

@@ -14,19 +14,24 @@ from .labels import PUBLISHED, parse_spec, typed
 from .results import by_default, spec_of
 
 Place = tuple[str, str | None]
-"""What has a table and a panel of its own: an environment, and the instance where they are told one by one."""
+"""What has a table and a panel of its own: an environment, and the instance where they are told one
+by one.
+"""
 
 UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
 def commands_of(config: dict[str, Any], out: str | None = "results/again") -> list[str]:
-    """The command lines that make the results of a configuration, in order; none if they are unknown.
+    """The command lines that make the results of a configuration, in order; none if they are
+    unknown.
 
-    What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
+    What only Python can pass, since it stands in a script or under a label of a mapping, is named
+    after it as such.
 
     Args:
         config: as `read_results` returns it.
-        out: the folder they name; None leaves it out, where the numbers matter and not where they lie.
+        out: the folder they name; None leaves it out, where the numbers matter and not where they
+            lie.
     """
     parts = config.get("parts", [config] if "clickgym" in config else [])
     return list(dict.fromkeys(command_of(part, out) for part in parts))
@@ -39,7 +44,10 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         config: the part. Files of instances are named as their instances.
         out: as in `commands_of`.
     """
-    envs, agents = ({label: spec_of(config, kind, label) for label in config[kind]} for kind in ("envs", "agents"))
+    envs, agents = (
+        {label: spec_of(config, kind, label) for label in config[kind]}
+        for kind in ("envs", "agents")
+    )
     unnamed = [*_only_python(envs, _ids()), *_only_python(agents, PUBLISHED)]
     engine = config.get("engine", "auto")
     options = {
@@ -59,8 +67,14 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
 
 def _ids() -> set[str]:
     """The ids of the package."""
-    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
-    return {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
+    own = {
+        short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")
+    }
+    return {
+        name
+        for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items()
+        if env.model in {*own, "CascadeMDP"}
+    }
 
 
 def _in_powers(count: int) -> str:
@@ -71,7 +85,9 @@ def _in_powers(count: int) -> str:
 
 
 def _only_python(specs: Mapping[str, str], names: Container[str]) -> Iterator[str]:
-    """The labels that stand neither for what is known by name nor for something in a module that can be imported."""
+    """The labels that stand neither for what is known by name nor for something in a module that
+    can be imported.
+    """
     for label, spec in specs.items():
         name = parse_spec(spec)[0]
         if name not in names and (":" not in name or name.startswith("__main__:")):
@@ -109,7 +125,12 @@ def places_of(config: dict[str, Any]) -> list[Place]:
     names = separate(config)
     if not names:
         return [(env, None) for env in config["envs"]]
-    return [(env, name) for env in config["envs"] for name in names if f"{env} {name}" in config["pairs"]]
+    return [
+        (env, name)
+        for env in config["envs"]
+        for name in names
+        if f"{env} {name}" in config["pairs"]
+    ]
 
 
 def columns_of(config: dict[str, Any]) -> tuple[str, ...]:
@@ -124,17 +145,22 @@ def columns_of(config: dict[str, Any]) -> tuple[str, ...]:
 def rows_of(frame: polars.DataFrame, place: Place) -> polars.DataFrame:
     """The rows of a table that belong to a place."""
     env, name = place
-    return frame.filter(polars.col("env") == env, *([] if name is None else [polars.col("instance") == name]))
+    return frame.filter(
+        polars.col("env") == env, *([] if name is None else [polars.col("instance") == name])
+    )
 
 
 def cells_of(row: dict[str, Any], without: Sequence[str]) -> tuple[str, str, str, str]:
-    """The final results of an agent in words: regret or reward, reward per session, time per session, engine.
+    """The final results of an agent in words: regret or reward, reward per session, time per
+    session, engine.
 
     Args:
         row: of `summary`, with the negative reward in place of a regret that is unknown.
         without: the environments whose regret is unknown.
     """
-    total = regret_text(-row["regret"] if row["env"] in without else row["regret"], row["regret_ci95"])
+    total = regret_text(
+        -row["regret"] if row["env"] in without else row["regret"], row["regret_ci95"]
+    )
     return total, f"{row['reward']:.4f}", duration(row["ns_per_session"]), row["engine"]
 
 
@@ -193,7 +219,8 @@ def number_of_runs(config: dict[str, Any]) -> str:
 
 
 def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
-    """What tables and figures show: regret; reward, where it is unknown in all environments; or both.
+    """What tables and figures show: regret; reward, where it is unknown in all environments; or
+    both.
 
     Args:
         envs: the environments.
@@ -203,7 +230,9 @@ def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
         >>> measure_of(["A", "B"], []), measure_of(["A"], ["A"]), measure_of(["A", "B"], ["B"])
         ('regret', 'total reward', 'regret or total reward')
     """
-    return " or ".join(["regret"] * any(env not in without for env in envs) + ["total reward"] * bool(without))
+    return " or ".join(
+        ["regret"] * any(env not in without for env in envs) + ["total reward"] * bool(without)
+    )
 
 
 def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
@@ -232,7 +261,11 @@ def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
         >>> heading({"horizon": 100_000, "instances": ["yandex-9"], "runs": 5})
         'Regret after 100,000 sessions, yandex-9 (mean ± 95 % interval over 5 runs)'
     """
-    interval = f"mean ± 95 % interval over {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    interval = (
+        f"mean ± 95 % interval over {number_of_runs(config)} runs"
+        if config["runs"] > 1
+        else "one run"
+    )
     measure = measure_of(config["envs"], without).capitalize() if without else "Regret"
     return f"{measure} after {config['horizon']:,} sessions, {where(config)} ({interval})"
 
@@ -242,7 +275,8 @@ def unit_of(config: dict[str, Any], env: str) -> str:
 
     Args:
         config: as `read_results` returns it.
-        env: the label of the environment; of one of another origin nothing is known but that it pays rewards.
+        env: the label of the environment; of one of another origin nothing is known but that it
+            pays rewards.
 
     Example:
         >>> unit_of({}, "PBMRank-v0"), unit_of({}, "DCMRank-v0:reward=satisfaction")
@@ -252,4 +286,6 @@ def unit_of(config: dict[str, Any], env: str) -> str:
     """
     name, arguments = parse_spec(spec_of(config, "envs", env))
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
-    return UNITS.get(arguments.get("reward", environment.default_reward if environment else ""), "reward")
+    return UNITS.get(
+        arguments.get("reward", environment.default_reward if environment else ""), "reward"
+    )

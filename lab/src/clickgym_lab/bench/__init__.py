@@ -1,1 +1,3 @@
-"""The scorecard: a fixed set of tasks, the results of the built-in agents, and the comparison of your agent with them."""
+"""The scorecard: a fixed set of tasks, the results of the built-in agents, and the comparison of
+your agent with them.
+"""

@@ -1,4 +1,6 @@
-"""Anchors: for each task, the losses of random lists and of the best agent, between which scores are scaled."""
+"""Anchors: for each task, the losses of random lists and of the best agent, between which scores
+are scaled.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ Scores = NDArray[np.float64]
 
 
 class Anchor(NamedTuple):
-    """The two losses that define the scores of a task: that of random lists and that of the best agent.
+    """The two losses that define the scores of a task: that of random lists and that of the best
+    agent.
 
     Attributes:
         random, best: the losses of random lists and of the best agent.
@@ -37,10 +40,13 @@ class Anchor(NamedTuple):
             >>> Anchor(100.0, 33.0, "A", 1000).kept, Anchor(100.0, 34.0, "A", 1000).kept
             (True, False)
         """
-        return self.random > 0 and self.random + self.allowance >= DIFFER * (self.best + self.allowance)
+        return self.random > 0 and self.random + self.allowance >= DIFFER * (
+            self.best + self.allowance
+        )
 
     def score(self, loss: Scores) -> Scores:
-        """Convert losses to scores: 0 is that of random lists, 1 that of the best agent, and the scale is logarithmic.
+        """Convert losses to scores: 0 is that of random lists, 1 that of the best agent, and the
+        scale is logarithmic.
 
         No loss counts as less than that of one session of random lists.
 

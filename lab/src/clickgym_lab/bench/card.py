@@ -1,4 +1,6 @@
-"""Scorecard of an agent: its results in the tasks and its comparison with the built-in agents, as tables."""
+"""Scorecard of an agent: its results in the tasks and its comparison with the built-in agents, as
+tables.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ BESIDE_IT = ("Random", "Oracle")
 
 
 class Comparison(NamedTuple):
-    """Comparison with one built-in agent: the probability to beat it, over the tasks that both have played."""
+    """Comparison with one built-in agent: the probability to beat it, over the tasks that both have
+    played.
+    """
 
     agent: str
     improvement: Estimate
@@ -72,17 +76,31 @@ class Scorecard:
 
     @cached_property
     def best(self) -> dict[str, tuple[str, float]]:
-        """Of each of these abilities the built-in agent with the highest score over the tasks of the card, and its score."""
-        rows = reference(self.protocol).filter(col("task").is_in(self.table["task"].unique().implode()))
+        """Of each of these abilities the built-in agent with the highest score over the tasks of
+        the card, and its score.
+        """
+        rows = reference(self.protocol).filter(
+            col("task").is_in(self.table["task"].unique().implode())
+        )
         rows = rows.filter(~col("agent").is_in([*BESIDE_IT, self.agent]))
-        means = rows.group_by("ability", "agent").agg(col("score").mean()).sort("score", "agent", descending=[True, False])
+        means = (
+            rows.group_by("ability", "agent")
+            .agg(col("score").mean())
+            .sort("score", "agent", descending=[True, False])
+        )
         first = means.unique("ability", keep="first", maintain_order=True)
         return {ability: (agent, score) for ability, agent, score in first.iter_rows()}
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The comparisons with all built-in agents; the agent that is easiest to beat comes first."""
-        others = reference(self.protocol).filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
+        """The comparisons with all built-in agents; the agent that is easiest to beat comes
+        first.
+        """
+        others = (
+            reference(self.protocol)
+            .filter(col("agent") != self.agent)
+            .group_by(["agent"], maintain_order=True)
+        )
         found = [
             Comparison(str(name), *result)
             for (name,), rows in others
@@ -96,29 +114,55 @@ class Scorecard:
 
     @property
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """A row for each ability: its name, the score, the best built-in agent with its score, tasks, and what it is about."""
+        """A row for each ability: its name, the score, the best built-in agent with its score,
+        tasks, and what it is about.
+        """
         rows = []
         for name, score in self.abilities.items():
             agent, best = self.best.get(name, ("–", float("nan")))
             beside = f"{best:z.2f} ({agent})" if agent != "–" else "–"
-            rows.append((name.replace("_", " "), str(score), beside, str(self.n_tasks(name)), self.protocol.abilities[name]))
+            rows.append(
+                (
+                    name.replace("_", " "),
+                    str(score),
+                    beside,
+                    str(self.n_tasks(name)),
+                    self.protocol.abilities[name],
+                )
+            )
         return rows
 
     def to_markdown(self) -> str:
         """The card as a page: abilities, comparisons and tasks."""
-        abilities = [("ability", "score (95 % interval)", "best built-in agent", "tasks", "what it is about"), *self.rows]
+        abilities = [
+            (
+                "ability",
+                "score (95 % interval)",
+                "best built-in agent",
+                "tasks",
+                "what it is about",
+            ),
+            *self.rows,
+        ]
         parts = [
             f"# Scorecard of {self.agent}",
             f"clickgym {version('clickgym')}{', the tasks of --quick' if self.quick else ''}. A score of 0 is what random "
             "lists lose, 1 the best loss of the anchors; between them the scale is logarithmic.",
         ]
         if self.told:
-            parts.append(f"The agent is given {', '.join(self.told)} where the environment knows it.")
+            parts.append(
+                f"The agent is given {', '.join(self.told)} where the environment knows it."
+            )
         parts += ["## Abilities", "\n".join(markdown_table(abilities))]
         if not self.quick:
-            compared = [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
+            compared = [
+                (each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons
+            ]
             header = ("agent", "probability of improvement (95 % interval)", "common tasks")
-            parts += ["## Against the built-in agents", "\n".join(markdown_table([header, *compared]))]
+            parts += [
+                "## Against the built-in agents",
+                "\n".join(markdown_table([header, *compared])),
+            ]
         columns = ("task", "what it measures", "loss", "random", "best of the anchors", "score")
         parts += ["## Tasks", "\n".join(markdown_table([columns, *self._task_rows()]))]
         return "\n\n".join(parts) + "\n"
@@ -159,12 +203,14 @@ def bench(
     callback: Callback | None = None,
     on_block: Callable[[str], object] | None = None,
 ) -> Scorecard:
-    """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.
+    """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in
+    agents.
 
     Only this agent is run: the results of the built-in agents ship with the package.
 
     Args:
-        agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
+        agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a
+        mapping with one label.
         out: a folder that keeps the runs, to resume them; created if missing. None keeps nothing.
         quick: play fewer tasks and fewer runs: for slow agents in plain Python and for generic RL.
         n_jobs: as in `sweep`.
@@ -176,8 +222,9 @@ def bench(
         The card; its ``save`` writes it.
 
     Raises:
-        ValueError, TypeError: on a bad argument, before any work starts; on an agent that cannot play any of the tasks; on a
-            folder that holds the results of another agent or version of it.
+        ValueError, TypeError: on a bad argument, before any work starts; on an agent that cannot
+            play any of the tasks; on a folder that holds the results of another agent or version of
+            it.
         AgentError: the agent proposed a bad list, or failed; what was played is kept.
 
     Example:
@@ -186,7 +233,10 @@ def bench(
         >>> card.agent, card.table["run"].n_unique()
         ('Random', 2)
     """
-    quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
+    quick, progress = (
+        check_flag("quick", quick),
+        None if progress is None else check_flag("progress", progress),
+    )
     out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
     label, player = _one_agent(agent)
@@ -200,7 +250,15 @@ def bench(
         runs = CURRENT.n_runs(quick)
         listener.whole(f"{len(suitable)} tasks", n_sessions(suitable, runs))
         played = play(
-            CURRENT, label, player, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block
+            CURRENT,
+            label,
+            player,
+            suitable,
+            runs,
+            folder / PLAYS,
+            n_jobs=n_jobs,
+            callback=listener,
+            on_block=on_block,
         )
     return Scorecard(label, tuple(player.told), quick, scored(played))
 
@@ -219,7 +277,11 @@ def _listener(callback: Callback | None, progress: bool | None) -> AbstractConte
     """What is called with the progress of the sweeps."""
     check_kind("callback", callback, Callback | None, "a Callback")
     bar = Progress(Console(stderr=True), lines=False)
-    return bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback or Callback())
+    return (
+        bar
+        if callback is None and (progress or (progress is None and bar.drawn))
+        else nullcontext(callback or Callback())
+    )
 
 
 def _open(folder: Path, agent: str) -> None:
@@ -228,6 +290,8 @@ def _open(folder: Path, agent: str) -> None:
     before: dict[str, Any] = read_json(file) if file.exists() else config
     for key, value in config.items():
         if before.get(key) != value:
-            raise ValueError(f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder")
+            raise ValueError(
+                f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder"
+            )
     make_folder(folder)
     write_whole(file, json.dumps(config, indent=1) + "\n")

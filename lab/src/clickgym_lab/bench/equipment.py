@@ -1,4 +1,6 @@
-"""The extra knowledge that the scorecard gives an agent before its first session, beside `make_agent`'s."""
+"""The extra knowledge that the scorecard gives an agent before its first session, beside
+`make_agent`'s.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ RANDOM_LISTS = 200
 
 
 def examination(users: Any, production: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """The examination probabilities of users: of the model; or on the production ranking; or, without one, on random lists."""
+    """The examination probabilities of users: of the model; or on the production ranking; or,
+    without one, on random lists.
+    """
     weights = users.position_weights()
     if weights is None and production is not None:
         weights = users.examination_probabilities(production[: users.n_positions])
@@ -37,7 +41,8 @@ def _on_random_lists(users: str) -> Any:
 
 
 class Equipped:
-    """A maker of agents that are told the examination probabilities in every task, and learn from a log before they rank.
+    """A maker of agents that are told the examination probabilities in every task, and learn from a
+    log before they rank.
 
     Args:
         player: who is equipped.
@@ -50,14 +55,24 @@ class Equipped:
         self.told = {key: source for key, source in player.told.items() if key not in self._asks}
         self.told |= {"users": "users", "production": "initial_ranking"}
         kinds = inspect.Parameter
-        beside = [kinds("users", kinds.KEYWORD_ONLY), kinds("production", kinds.KEYWORD_ONLY, default=None)]
+        beside = [
+            kinds("users", kinds.KEYWORD_ONLY),
+            kinds("production", kinds.KEYWORD_ONLY, default=None),
+        ]
         given = (*player.hyperparameters, *self._asks)
         left = [each for name, each in player.parameters.items() if name not in given]
         parameters = [*left, *beside]
         self.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: each.kind))
 
     def __call__(
-        self, n_items: int, n_positions: int, *, users: Any, production: Any = None, seed: Any = None, **others: Any
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        users: Any,
+        production: Any = None,
+        seed: Any = None,
+        **others: Any,
     ) -> Agent | Learner:
         """The agent, ready for its first session."""
         facts = {key: examination(users, production) for key in self._asks}
@@ -65,7 +80,11 @@ class Equipped:
         agent = self._player.maker(n_items=n_items, n_positions=n_positions, seed=seed, **given)
         if self._log and isinstance(agent, Agent) and agent.learns_from_any_list:
             learner: Any = agent
-            learner.learn(log_of_production(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
+            learner.learn(
+                log_of_production(
+                    users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))
+                )
+            )
         return agent
 
 

@@ -18,7 +18,8 @@ MOST_CURVES = 8
 
 
 def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
-    """Draw the mean regret of built-in agents in an ability with its band: one panel for each click model.
+    """Draw the mean regret of built-in agents in an ability with its band: one panel for each click
+    model.
 
     Args:
         ability: of the scorecard.
@@ -29,7 +30,9 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     """
     names = list(agents or _leading(ability))
     results = baselines(ability, names)
-    figure = regret_figure(results.frame, {**results.config, "agents": names, "per_instance": False})
+    figure = regret_figure(
+        results.frame, {**results.config, "agents": names, "per_instance": False}
+    )
     what = f"{ability}: {CURRENT.abilities[ability]}"
     source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, {what}"
     figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
@@ -37,7 +40,13 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
 
 
 def _leading(ability: str) -> list[str]:
-    """The agents that score highest in an ability, and `Random`; the baselines that are told the best list are left out."""
+    """The agents that score highest in an ability, and `Random`; the baselines that are told the
+    best list are left out.
+    """
     rows = reference().filter(col("ability") == ability, ~col("agent").is_in(["Oracle", "Random"]))
-    means = rows.group_by("agent").agg(col("score").mean()).sort("score", "agent", descending=[True, False])
+    means = (
+        rows.group_by("agent")
+        .agg(col("score").mean())
+        .sort("score", "agent", descending=[True, False])
+    )
     return [*means["agent"].head(MOST_CURVES).to_list(), "Random"]

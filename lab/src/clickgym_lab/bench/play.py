@@ -15,7 +15,19 @@ from .equipment import equipped
 from .protocol import PLAYER, Protocol
 from .task import Task
 
-COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
+COLUMNS = [
+    "task",
+    "ability",
+    "env",
+    "instance",
+    "agent",
+    "run",
+    "horizon",
+    "step",
+    "regret",
+    "loss",
+    "seconds",
+]
 """Of a table of what was played."""
 REFERENCE = ("Random",)
 """Plays everything, as what a list is worth that knows nothing."""
@@ -24,9 +36,10 @@ REFERENCE = ("Random",)
 def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Only agents that rank by features play tasks whose candidates have features. Generic RL by rankings sees features where
-    there are some. An agent that ranks by the user's state, or that needs knowledge of the environment, plays the tasks in
-    which it gets this. An agent may skip a task for no other reason; its exceptions are raised.
+    Only agents that rank by features play tasks whose candidates have features. Generic RL by
+    rankings sees features where there are some. An agent that ranks by the user's state, or that
+    needs knowledge of the environment, plays the tasks in which it gets this. An agent may skip a
+    task for no other reason; its exceptions are raised.
 
     Args:
         agent: as `sweep` takes it.
@@ -45,7 +58,9 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
 
 
 def _by_rankings(player: Player) -> bool:
-    """Whether it is generic RL whose actions are rankings: those of its constructor, or the first that its class names."""
+    """Whether it is generic RL whose actions are rankings: those of its constructor, or the first
+    that its class names.
+    """
     first = next(iter(getattr(player.maker, "representations", ())), None)
     return player.hyperparameters.get("actions", first) == "rankings"
 
@@ -98,8 +113,9 @@ def play(
         on_block: called before each sweep with its name.
 
     Returns:
-        One row for each task, run and checkpoint: ``task``, ``ability``, ``env``, ``instance``, ``agent``, ``run``,
-        ``horizon``, ``step``, ``regret``, ``loss``, the regret or what else is measured, and ``seconds`` of the run.
+        One row for each task, run and checkpoint: ``task``, ``ability``, ``env``, ``instance``,
+        ``agent``, ``run``, ``horizon``, ``step``, ``regret``, ``loss``, the regret or what else is
+        measured, and ``seconds`` of the run.
     """
     frames = []
     for name, block in blocks(tasks).items():
@@ -132,21 +148,33 @@ def read_block(folder: Path, block: Sequence[Task], label: str) -> polars.DataFr
     """
     results = Results(folder)
     keys = ["env", "instance", "agent", "run"]
-    both = results.frame.join(results.timings.select(*keys, "seconds"), on=keys, maintain_order="left")
-    both = both.filter(agent=PLAYER).with_columns(polars.lit(label).alias("agent"), loss=block[0].measure)
+    both = results.frame.join(
+        results.timings.select(*keys, "seconds"), on=keys, maintain_order="left"
+    )
+    both = both.filter(agent=PLAYER).with_columns(
+        polars.lit(label).alias("agent"), loss=block[0].measure
+    )
     return described(both, block).select(COLUMNS)
 
 
 def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFrame:
-    """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and the environment's own name.
+    """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and
+    the environment's own name.
 
     Args:
         table: with ``env``, in which the name of the task stands, and ``instance``.
         tasks: those that count.
     """
-    rows = [(task.name, task.instance, task.name, task.ability, task.env, task.horizon) for task in tasks]
-    names = polars.DataFrame(rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row")
-    return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
+    rows = [
+        (task.name, task.instance, task.name, task.ability, task.env, task.horizon)
+        for task in tasks
+    ]
+    names = polars.DataFrame(
+        rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row"
+    )
+    return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(
+        env="own env"
+    )
 
 
 def play_one(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> float:
@@ -154,7 +182,9 @@ def play_one(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> fl
     env = task.make()
     seed, agent_seed = protocol.trial(task, index).seeds(protocol.seed)
     built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
-    result = run(built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task))
+    result = run(
+        built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task)
+    )
     return float(result.to_frame()[task.measure][-1])
 
 

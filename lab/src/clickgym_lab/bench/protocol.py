@@ -1,4 +1,6 @@
-"""The tasks of the scorecard, their anchors, the numbers of runs, and the seeds; docs/scorecard.md says the rules in words."""
+"""The tasks of the scorecard, their anchors, the numbers of runs, and the seeds; docs/scorecard.md
+says the rules in words.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from .task import Task
 from .task_set import ABOUT, task_set
 
 ANCHORS = "anchors.json"
-"""In the folder of the data: of each task the loss of random lists, the best loss, and whose it is."""
+"""In the folder of the data: of each task the loss of random lists, the best loss, and whose it
+is.
+"""
 STAGES = (1_000, 10_000)
 """At these steps, and at the end, the losses that ship are exact."""
 BESIDE = ("long_run",)
@@ -59,13 +63,16 @@ class Protocol:
     def anchors(self) -> dict[str, Anchor]:
         """The anchors of each task by its name."""
         return {
-            name: Anchor(random, best, agent, self.by_name[name].horizon, self.by_name[name].allowance)
+            name: Anchor(
+                random, best, agent, self.by_name[name].horizon, self.by_name[name].allowance
+            )
             for name, (random, best, agent) in read_json(self.data / ANCHORS).items()
         }
 
     @cache  # noqa: B019 (there are few protocols)
     def tasks(self, quick: bool = False) -> tuple[Task, ...]:
-        """The tasks that an agent plays for its scorecard: those whose anchors differ enough, without those of `BESIDE`.
+        """The tasks that an agent plays for its scorecard: those whose anchors differ enough,
+        without those of `BESIDE`.
 
         Args:
             quick: those of ``--quick``, or all.
@@ -74,7 +81,11 @@ class Protocol:
             >>> len(CURRENT.tasks(quick=True)) < len(CURRENT.tasks()) / 10
             True
         """
-        kept = (task for task in self.candidates if task.ability not in BESIDE and self.anchors[task.name].kept)
+        kept = (
+            task
+            for task in self.candidates
+            if task.ability not in BESIDE and self.anchors[task.name].kept
+        )
         return tuple(task for task in kept if task.quick or not quick)
 
     def checkpoints(self, horizon: int) -> list[int]:

@@ -1,4 +1,6 @@
-"""Reference results of the scorecard: those of the built-in agents, with which every agent is compared."""
+"""Reference results of the scorecard: those of the built-in agents, with which every agent is
+compared.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,8 @@ def reference(protocol: Protocol = CURRENT) -> polars.DataFrame:
 
 
 def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
-    """The regret curves of built-in agents in an ability, for a figure or a table beside your own agent.
+    """The regret curves of built-in agents in an ability, for a figure or a table beside your own
+    agent.
 
     Nothing is played: the curves ship with the package.
 
@@ -69,8 +72,8 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
         agents: names, such as ``"CascadeTS"``; None takes all.
 
     Returns:
-        Results with the regret of every run at up to 20 steps; reward and clicks are unknown. An environment stands for all
-        tasks of the ability with its click model.
+        Results with the regret of every run at up to 20 steps; reward and clicks are unknown. An
+        environment stands for all tasks of the ability with its click model.
 
     Raises:
         ValueError: there is no such ability or agent.
@@ -88,7 +91,9 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
 
 
 def _as_results(table: polars.DataFrame) -> polars.DataFrame:
-    """Rows of `play` as those of a sweep: an environment is all tasks with its click model, an instance one of them."""
+    """Rows of `play` as those of a sweep: an environment is all tasks with its click model, an
+    instance one of them.
+    """
     models = {task.name: f"{task.click_model}Rank-v0" for task in CURRENT.candidates}
     return table.select(
         col("task").replace_strict(models).alias("env"),

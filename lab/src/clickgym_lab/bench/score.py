@@ -1,7 +1,8 @@
-"""Scores of tasks and of abilities, with intervals, and the probability that one agent beats another.
+"""Scores of tasks and of abilities, with intervals, and the probability that one agent beats
+another.
 
-Intervals are 95 % intervals of a bootstrap. In every replicate the instances have random weights, one each wherever it returns,
-and the runs of each task are drawn anew.
+Intervals are 95 % intervals of a bootstrap. In every replicate the instances have random weights,
+one each wherever it returns, and the runs of each task are drawn anew.
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ class Estimate(NamedTuple):
             >>> print(Estimate(0.914, 0.9, 0.93), Estimate(0.5, math.nan, math.nan))
             0.91 (0.90 to 0.93) 0.50
         """
-        return f"{self.value:z.2f}" + ("" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})")
+        return f"{self.value:z.2f}" + (
+            "" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})"
+        )
 
 
 def scored(table: polars.DataFrame, protocol: Protocol = CURRENT) -> polars.DataFrame:
     """The rows at the ends of tasks whose anchors are kept, with their ``score``.
 
     Args:
-        table: with ``task`` and ``loss``, and ``step``, if there are rows of several; as `play` returns it.
+        table: with ``task`` and ``loss``, and ``step``, if there are rows of several; as `play`
+        returns it.
         protocol: the tasks and their anchors.
     """
     frames = []
@@ -58,8 +62,11 @@ def scored(table: polars.DataFrame, protocol: Protocol = CURRENT) -> polars.Data
     return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
 
 
-def ability_scores(table: polars.DataFrame, protocol: Protocol = CURRENT, quick: bool = False) -> dict[str, Estimate]:
-    """The score of each ability of which an agent plays a task; a task that it does not play counts 0.
+def ability_scores(
+    table: polars.DataFrame, protocol: Protocol = CURRENT, quick: bool = False
+) -> dict[str, Estimate]:
+    """The score of each ability of which an agent plays a task; a task that it does not play counts
+    0.
 
     Args:
         table: its rows of `scored`.
@@ -69,23 +76,36 @@ def ability_scores(table: polars.DataFrame, protocol: Protocol = CURRENT, quick:
     scores, due = _by_task(table), protocol.tasks(quick)
     result, rng = {}, np.random.default_rng(0)
     for ability in protocol.abilities:
-        names = [task.name for task in protocol.candidates if task.ability == ability and task.name in scores]
+        names = [
+            task.name
+            for task in protocol.candidates
+            if task.ability == ability and task.name in scores
+        ]
         if not names:
             continue
         absent = np.zeros(max(len(scores[name]) for name in names))
         names += [task.name for task in due if task.ability == ability and task.name not in scores]
-        result[ability] = _estimate([scores.get(name, absent) for name in names], names, protocol, rng, not quick)
+        result[ability] = _estimate(
+            [scores.get(name, absent) for name in names], names, protocol, rng, not quick
+        )
     return result
 
 
 def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
     """The scores of each task, in the order of the runs."""
     table = table.sort("run", maintain_order=True)
-    return {str(name): rows["score"].to_numpy() for (name,), rows in table.group_by(["task"], maintain_order=True)}
+    return {
+        str(name): rows["score"].to_numpy()
+        for (name,), rows in table.group_by(["task"], maintain_order=True)
+    }
 
 
 def _estimate(
-    scores: list[Scores], tasks: list[str], protocol: Protocol, rng: np.random.Generator, intervals: bool
+    scores: list[Scores],
+    tasks: list[str],
+    protocol: Protocol,
+    rng: np.random.Generator,
+    intervals: bool,
 ) -> Estimate:
     """The mean over all runs of some tasks, with its interval."""
     value = float(trim_mean(np.concatenate(scores), 0.0))  # adds in another order than np.mean
@@ -101,8 +121,11 @@ def _with_interval(value: float, replicates: Scores, several: bool) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:
-    """The probability that one agent beats another in a task that both play, and the number of such tasks; None without any.
+def improvement(
+    one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT
+) -> tuple[Estimate, int] | None:
+    """The probability that one agent beats another in a task that both play, and the number of such
+    tasks; None without any.
 
     Args:
         one, other: their rows of `scored`.
@@ -114,14 +137,17 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protoc
         return None
     rng = np.random.default_rng(0)
     value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
-    samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1)
+    samples = np.stack(
+        [better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1
+    )
     samples = np.average(samples, axis=1, weights=_weights_of(shared, protocol))
     several = max(len(scores[name]) for scores in (mine, theirs) for name in shared) > 1
     return _with_interval(float(value), samples, several), len(shared)
 
 
 def better(one: Scores, other: Scores) -> Scores:
-    """How often a run of one is better than a run of the other, ties counted half: ``(n, runs)`` each.
+    """How often a run of one is better than a run of the other, ties counted half: ``(n, runs)``
+    each.
 
     Example:
         >>> better(np.array([[1.0, 2.0]]), np.array([[1.0, 1.5, 3.0]]))
@@ -143,7 +169,9 @@ def _weights_of(tasks: Iterable[str], protocol: Protocol) -> Scores:
 
 @cache
 def _weights(protocol: Protocol) -> Mapping[str, Scores]:
-    """The weights of each instance in all replicates, the same wherever it returns; ids do not make another one."""
+    """The weights of each instance in all replicates, the same wherever it returns; ids do not make
+    another one.
+    """
     rng = np.random.default_rng(1)
     queries = dict.fromkeys(task.query for task in protocol.candidates)
     return {query: rng.exponential(size=REPLICATES) for query in queries}

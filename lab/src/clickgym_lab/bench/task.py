@@ -1,4 +1,6 @@
-"""A task of the scorecard: an environment, an instance and a horizon, with the names that the command line takes."""
+"""A task of the scorecard: an environment, an instance and a horizon, with the names that the
+command line takes.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class Task(NamedTuple):
 
     @property
     def query(self) -> str:
-        """Its real query, or else its instance without the order of ids: tasks that have the same are not independent.
+        """Its real query, or else its instance without the order of ids: tasks that have the same
+        are not independent.
 
         Example:
             >>> Task("standard", "CMRank-v0", "yandex-9:shuffle=1", 1000, "").query

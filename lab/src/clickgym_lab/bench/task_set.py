@@ -46,7 +46,12 @@ SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 BIASED = {eta: [f"position-bias:eta={eta},seed={{seed}}"] for eta in (0.25, 0.5, 1, 2)}
 SMALL_GAPS = [
     f"kveton2015:{sizes},p={{p}},delta={delta}"
-    for sizes in ("n_items=8,n_positions=2", "n_items=10,n_positions=5", "n_items=16,n_positions=2", "n_items=16,n_positions=4")
+    for sizes in (
+        "n_items=8,n_positions=2",
+        "n_items=10,n_positions=5",
+        "n_items=16,n_positions=2",
+        "n_items=16,n_positions=4",
+    )
     for delta in (0.1, 0.05)
 ]
 
@@ -59,13 +64,17 @@ WORLDS = [
 NEAR_TIES = [
     f"kveton2015:{sizes},p={{p}},delta={delta}"
     for sizes, delta in (
-        ("n_items=10,n_positions=5", 0.03), ("n_items=10,n_positions=5", 0.02), ("n_items=16,n_positions=4", 0.03)
+        ("n_items=10,n_positions=5", 0.03),
+        ("n_items=10,n_positions=5", 0.02),
+        ("n_items=16,n_positions=4", 0.03),
     )
-]  # fmt: skip
+]
 
 
 def disappoints(users: Any) -> bool:
-    """Whether what attracts users more satisfies them less: in the DBN by the items, in the CCM by its law."""
+    """Whether what attracts users more satisfies them less: in the DBN by the items, in the CCM by
+    its law.
+    """
     parameters = users.parameters
     if "satisfaction" in users.shapes:
         return bool(np.corrcoef(parameters.attraction, parameters.satisfaction)[0, 1] <= -0.5)
@@ -73,7 +82,9 @@ def disappoints(users: Any) -> bool:
 
 
 def rises(users: Any) -> bool:
-    """Whether some position is seen clearly more often than the one above it, on the list in the order of attraction."""
+    """Whether some position is seen clearly more often than the one above it, on the list in the
+    order of attraction.
+    """
     ranking = np.argsort(-users.parameters.attraction, kind="stable")[: users.n_positions]
     return bool(np.diff(users.examination_probabilities(ranking)).max() >= 0.05)
 
@@ -121,125 +132,200 @@ def _places(*instances: str, logs: Sequence[int] = (0,)) -> list[Place]:
 
 GROUPS = (
     Group(
-        "standard", SIX, _places(*["{query}"] * 4, *["yandex-like:seed={seed}"] * 4),
-        "Regret of {horizon:,} sessions with a query under the {model}", quick=(1,),
+        "standard",
+        SIX,
+        _places(*["{query}"] * 4, *["yandex-like:seed={seed}"] * 4),
+        "Regret of {horizon:,} sessions with a query under the {model}",
+        quick=(1,),
     ),
     Group(
-        "position_bias", ("PBM",), _places(*BIASED[0.25] * 3, *BIASED[0.5] * 3, *BIASED[1] * 3, *BIASED[2] * 3),
-        "Regret of {horizon:,} sessions where position k is seen with probability 1/k^η", quick=(9,),
+        "position_bias",
+        ("PBM",),
+        _places(*BIASED[0.25] * 3, *BIASED[0.5] * 3, *BIASED[1] * 3, *BIASED[2] * 3),
+        "Regret of {horizon:,} sessions where position k is seen with probability 1/k^η",
+        quick=(9,),
     ),
     Group(
-        "position_bias", ("TPBM",), _places(*BIASED[0.5] * 2, *BIASED[1] * 2),
-        "Regret of {horizon:,} sessions where users also click what is irrelevant, the more the higher it stands", quick=(),
+        "position_bias",
+        ("TPBM",),
+        _places(*BIASED[0.5] * 2, *BIASED[1] * 2),
+        "Regret of {horizon:,} sessions where users also click what is irrelevant, the more the higher it stands",
+        quick=(),
     ),
     Group(
-        "many_items", ("CM", "PBM"),
-        _places(*(f"yandex-like:n_items={n},seed={{seed}}" for n in (20, 20, 50, 50, 100, 100, 200, 1000))),
-        "Regret of {horizon:,} sessions with many items under the {model}", quick=(9,),
+        "many_items",
+        ("CM", "PBM"),
+        _places(
+            *(
+                f"yandex-like:n_items={n},seed={{seed}}"
+                for n in (20, 20, 50, 50, 100, 100, 200, 1000)
+            )
+        ),
+        "Regret of {horizon:,} sessions with many items under the {model}",
+        quick=(9,),
     ),
     Group(
-        "long_lists", ("CM", "PBM", "DBN"), _places(*["yandex-like:n_items=20,n_positions=10,seed={seed}"] * 6),
-        "Regret of {horizon:,} sessions with lists of 10 out of 20 items under the {model}", quick=(1,),
+        "long_lists",
+        ("CM", "PBM", "DBN"),
+        _places(*["yandex-like:n_items=20,n_positions=10,seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions with lists of 10 out of 20 items under the {model}",
+        quick=(1,),
     ),
     Group(
-        "small_gaps", ("CM", "PBM"), _places(*SMALL_GAPS),
+        "small_gaps",
+        ("CM", "PBM"),
+        _places(*SMALL_GAPS),
         "Regret of {horizon:,} sessions where the better items attract alike, as the others do, under the {model}",
         quick=(12,),
     ),
     Group(
-        "low_click_rates", ("CM", "PBM", "UBM", "DBN"), _places(*["rare-clicks:seed={seed}"] * 4),
+        "low_click_rates",
+        ("CM", "PBM", "UBM", "DBN"),
+        _places(*["rare-clicks:seed={seed}"] * 4),
         "Regret of {horizon:,} sessions where no item attracts with more than 0.02, under the {model}",
     ),
     Group(
-        "change", ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
+        "change",
+        ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
         _places(
-            "li2019-switching:query={query},seed={seed}", "abrupt:n_epochs=5,length=20000,seed={seed}",
-            "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}", "abrupt:n_epochs=2,length=50000,seed={seed}",
+            "li2019-switching:query={query},seed={seed}",
+            "abrupt:n_epochs=5,length=20000,seed={seed}",
+            "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}",
+            "abrupt:n_epochs=2,length=50000,seed={seed}",
         ),
         "Regret of {horizon:,} sessions in which attractions change, under the {model}",
     ),
     Group(
-        "safety", ("CM", "PBM", "TPBM"), _places(*["{query}"] * 8),
+        "safety",
+        ("CM", "PBM", "TPBM"),
+        _places(*["{query}"] * 8),
         "How many of {horizon:,} lists are much worse than the production ranking, under the {model}",
-        quick=(1,), measure="violations", allowance=100.0,
+        quick=(1,),
+        measure="violations",
+        allowance=100.0,
     ),
     Group(
-        "cold_start", SIX, _places(*["{query}"] * 4),
+        "cold_start",
+        SIX,
+        _places(*["{query}"] * 4),
         "Regret of the first {horizon:,} sessions with a query under the {model}",
-        horizon=1000, quick=(0, 1, 2, 3),
+        horizon=1000,
+        quick=(0, 1, 2, 3),
     ),
     Group(
-        "misspecified", (*SIX, "TPBM"), _places(*["uniform:seed={seed}"] * 4),
-        "Regret of {horizon:,} sessions with items and users drawn at random, under the {model}", quick=(3,),
+        "misspecified",
+        (*SIX, "TPBM"),
+        _places(*["uniform:seed={seed}"] * 4),
+        "Regret of {horizon:,} sessions with items and users drawn at random, under the {model}",
+        quick=(3,),
     ),
     Group(
-        "warm_start", SIX, _places("{query}", logs=(1000, 10_000, 100_000)),
+        "warm_start",
+        SIX,
+        _places("{query}", logs=(1000, 10_000, 100_000)),
         "Regret of {horizon:,} sessions after a log of {log:,}, with a query under the {model}",
-        horizon=10_000, quick=(6,),
+        horizon=10_000,
+        quick=(6,),
     ),
     Group(
-        "contextual", ("ContextualCM", "ContextualPBM", "ContextualDCM", "ContextualUBM", "ContextualDBN"),
+        "contextual",
+        ("ContextualCM", "ContextualPBM", "ContextualDCM", "ContextualUBM", "ContextualDBN"),
         _places(*["linear:query={query},seed={seed}"] * 3),
         "Regret of {horizon:,} sessions, each with 20 candidates whose attraction is linear in features, under the {model}",
         horizon=50_000,
     ),
     Group(
-        "contextual", ("ContextualCM", "ContextualPBM"),
+        "contextual",
+        ("ContextualCM", "ContextualPBM"),
         _places("linear:query={query},n_pool=20,n_users=1,seed={seed}"),
         "Regret of {horizon:,} sessions with the same 20 candidates, whose attraction is linear in features, under the {model}",
-        horizon=50_000, quick=(),
+        horizon=50_000,
+        quick=(),
     ),
     Group(
-        "memory", ("CascadeMDP",), _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
-        "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
+        "memory",
+        ("CascadeMDP",),
+        _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions of users with a memory",
+        horizon=50_000,
+        quick=(1,),
     ),
     Group(
-        "personal", ("ContextualPBM", "ContextualDBN"), _places(*WORLDS),
+        "personal",
+        ("ContextualPBM", "ContextualDBN"),
+        _places(*WORLDS),
         "Regret of {horizon:,} sessions with users each of whom prefers other items, under the {model}",
-        horizon=10_000, quick=(0, 10),
+        horizon=10_000,
+        quick=(0, 10),
     ),
     Group(
-        "clickbait", ("DBN", "CCM"), _places(*["uniform:seed={seed}"] * 6),
+        "clickbait",
+        ("DBN", "CCM"),
+        _places(*["uniform:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions where what attracts more satisfies less, under the {model}",
         where=disappoints,
     ),
     Group(
-        "ties", ("CM", "PBM"), _places(*NEAR_TIES),
-        "Regret of {horizon:,} sessions where items attract almost alike, under the {model}", quick=(3,),
+        "ties",
+        ("CM", "PBM"),
+        _places(*NEAR_TIES),
+        "Regret of {horizon:,} sessions where items attract almost alike, under the {model}",
+        quick=(3,),
     ),
     Group(
-        "ties", ("CM", "PBM", "DBN"), _places(*["rare-clicks:most=0.5,n_items=20,seed={seed}"] * 2),
-        "Regret of {horizon:,} sessions where few items attract at all, under the {model}", quick=(),
+        "ties",
+        ("CM", "PBM", "DBN"),
+        _places(*["rare-clicks:most=0.5,n_items=20,seed={seed}"] * 2),
+        "Regret of {horizon:,} sessions where few items attract at all, under the {model}",
+        quick=(),
     ),
     Group(
-        "one_position", ("CM", "PBM", "DBN"),
+        "one_position",
+        ("CM", "PBM", "DBN"),
         _places("yandex-like:n_positions=1,seed={seed}", "uniform:n_positions=1,seed={seed}"),
-        "Regret of {horizon:,} sessions with lists of one item, under the {model}", quick=(1,),
+        "Regret of {horizon:,} sessions with lists of one item, under the {model}",
+        quick=(1,),
     ),
     Group(
-        "one_position", ("PBM", "UBM", "DBN"),
-        _places("yandex-like:n_items=7,n_positions=7,seed={seed}", "uniform:n_items=7,n_positions=7,seed={seed}"),
-        "Regret of {horizon:,} sessions with lists of all items, under the {model}", quick=(),
+        "one_position",
+        ("PBM", "UBM", "DBN"),
+        _places(
+            "yandex-like:n_items=7,n_positions=7,seed={seed}",
+            "uniform:n_items=7,n_positions=7,seed={seed}",
+        ),
+        "Regret of {horizon:,} sessions with lists of all items, under the {model}",
+        quick=(),
     ),
     Group(
-        "no_order", ("TPBM",), _places(*(f"position-bias:eta={eta},seed={{seed}}" for eta in (0, 0.25, 0.5) * 2)),
+        "no_order",
+        ("TPBM",),
+        _places(*(f"position-bias:eta={eta},seed={{seed}}" for eta in (0, 0.25, 0.5) * 2)),
         "Regret of {horizon:,} sessions where lower positions are worth more than the first, under the {model}",
     ),
     Group(
-        "no_order", ("UBM",), _places(*["uniform:seed={seed}"] * 6),
+        "no_order",
+        ("UBM",),
+        _places(*["uniform:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions where a position is seen more often than the one above it, under the {model}",
-        quick=(), where=rises,
+        quick=(),
+        where=rises,
     ),
     Group(
-        "drift", ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
+        "drift",
+        ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
         _places(*(f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05))),
-        "Regret of {horizon:,} sessions in which attractions move all the time, under the {model}", quick=(5,),
+        "Regret of {horizon:,} sessions in which attractions move all the time, under the {model}",
+        quick=(5,),
     ),
     Group(
-        "long_run", SIX, _places(*["{query}"] * 2),
-        "Regret of {horizon:,} sessions with a query under the {model}", horizon=1_000_000, quick=(),
+        "long_run",
+        SIX,
+        _places(*["{query}"] * 2),
+        "Regret of {horizon:,} sessions with a query under the {model}",
+        horizon=1_000_000,
+        quick=(),
     ),
-)  # fmt: skip
+)
 """All tasks, in the order of `ABOUT`."""
 
 
@@ -274,7 +360,11 @@ def _of_ability(ability: str) -> Iterator[Task]:
                 log=place.log,
                 allowance=group.allowance,
             )
-            yield task._replace(about=group.about.format(model=task.click_model, horizon=task.horizon, log=place.log))
+            yield task._replace(
+                about=group.about.format(
+                    model=task.click_model, horizon=task.horizon, log=place.log
+                )
+            )
 
 
 def _queries(rng: np.random.Generator) -> Iterator[str]:
@@ -285,9 +375,15 @@ def _queries(rng: np.random.Generator) -> Iterator[str]:
 
 
 def _instance(
-    template: str, queries: Iterator[str], rng: np.random.Generator, model: str, where: Callable[[Any], bool] | None
+    template: str,
+    queries: Iterator[str],
+    rng: np.random.Generator,
+    model: str,
+    where: Callable[[Any], bool] | None,
 ) -> str:
-    """An instance with what is to be filled in, under other item ids, but for those whose candidates change."""
+    """An instance with what is to be filled in, under other item ids, but for those whose
+    candidates change.
+    """
     query = next(queries) if "{query}" in template else ""
     name = template.format(query=query, seed=_seed(rng), p=round(rng.uniform(0.15, 0.4), 3))
     while where is not None and not where(load_instance(name).model(model)):

@@ -1,18 +1,23 @@
 """MixTS: Thompson sampling from a mixture of click models, whose parameters it learns.
 
-Five click models are its hypotheses. All of them explain the same clicks, each with its own probability that an item is
-examined, and therefore with its own estimates of the attractions:
+Five click models are its hypotheses. All of them explain the same clicks, each with its own
+probability that an item is examined, and therefore with its own estimates of the attractions:
 
-1. *Counts.* Clicks and displays of each item by its position and by the position of the last click above. For users who scan,
-   also by what was clicked last above: by the item in the DBN, by the position in the DCM.
-2. *Fit.* Whenever there are 0.5 % more sessions, the parameters of each hypothesis take a Newton step on the likelihood that is
-   left when the attractions are maximised over (the profile likelihood). A step that keeps the attractions as they are would
-   creep if one list is shown for long, because attractions and examination then explain each other's errors.
-3. *Belief.* The share of a hypothesis follows from how well it foretold the clicks of each session before it learned them.
-4. *List.* In each session one hypothesis is drawn by its share, its parameters and the attractions by their posteriors, and the
-   list with most clicks for these values is shown.
-5. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since.
-6. *Guard.* Where a production list is given, a list is shown only if no credible hypothesis lets it lose too many clicks.
+1. *Counts.* Clicks and displays of each item by its position and by the position of the last click
+   above. For users who scan, also by what was clicked last above: by the item in the DBN, by the
+   position in the DCM.
+2. *Fit.* Whenever there are 0.5 % more sessions, the parameters of each hypothesis take a Newton
+   step on the likelihood that is left when the attractions are maximised over (the profile
+   likelihood). A step that keeps the attractions as they are would creep if one list is shown for
+   long, because attractions and examination then explain each other's errors.
+3. *Belief.* The share of a hypothesis follows from how well it foretold the clicks of each session
+   before it learned them.
+4. *List.* In each session one hypothesis is drawn by its share, its parameters and the attractions
+   by their posteriors, and the list with most clicks for these values is shown.
+5. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed
+   since.
+6. *Guard.* Where a production list is given, a list is shown only if no credible hypothesis lets it
+   lose too many clicks.
 """
 
 from __future__ import annotations
@@ -40,13 +45,19 @@ PRIOR = 0.75
 WEIGHT = 2.0
 """The weight of the prior of an examination or continuation probability, in expected clicks."""
 FLAT = 20.0
-"""Displays without a click of an item that attracts nobody, which each position of the TPBM has beforehand."""
+"""Displays without a click of an item that attracts nobody, which each position of the TPBM has
+beforehand.
+"""
 NOISE = 0.2
 """The variance of a click in the TPBM."""
 GROWTH = 0.005
-"""Parameters are fitted anew when there are so many more sessions: as if in each one, for a hundredth of the cost."""
+"""Parameters are fitted anew when there are so many more sessions: as if in each one, for a
+hundredth of the cost.
+"""
 FADE = 0.0005
-"""By this share the evidence for and against hypotheses fades at each fit: that of the first sessions is their ignorance."""
+"""By this share the evidence for and against hypotheses fades at each fit: that of the first
+sessions is their ignorance.
+"""
 LEAST_SHARE = 0.1
 """Of a hypothesis at least, times t^(-2/3)."""
 EXCHANGES = 2.0
@@ -54,9 +65,13 @@ EXCHANGES = 2.0
 CALM = 5000.0
 """Sessions after which the sharpness has fallen from 2 to 1.7; it ends at 1."""
 COSTS = 0.7
-"""By so many clicks must a click shorten what the page below earns for an item to enter that gets few of them."""
+"""By so many clicks must a click shorten what the page below earns for an item to enter that gets
+few of them.
+"""
 FEW = 20.0
-"""Clicks below which a posterior is not sharpened much: an item without luck in its first displays would not come back."""
+"""Clicks below which a posterior is not sharpened much: an item without luck in its first displays
+would not come back.
+"""
 STEEPEST = 8.0
 """The largest power of g to which an examination probability is taken to be proportional."""
 RESERVE = 4
@@ -70,13 +85,19 @@ SMALL = 1e-100
 LEAST = 1e-4
 """The smallest probability of a click, and of none."""
 FIRST_CHANGE = 0.0003
-"""Changes expected before the first one is seen, whenever t grows by e: an item is then tried about once in 10⁵ sessions."""
+"""Changes expected before the first one is seen, whenever t grows by e: an item is then tried about
+once in 10⁵ sessions.
+"""
 FALLEN = 0.05
-"""A window whose evidence of a change falls below this is closed: a change is then 20 times less likely than none."""
+"""A window whose evidence of a change falls below this is closed: a change is then 20 times less
+likely than none.
+"""
 HALF = 0.5 + 1e-9
 """A window is closed when it holds more than half of the exposure of its item, rounding apart."""
 ALARM = 1000.0
-"""Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
+"""Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be
+false in the model.
+"""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 CREDIBLE = 0.01
 """The share of a hypothesis from which on the guard asks it."""
@@ -122,10 +143,14 @@ class State(NamedTuple):
     recent_total: Annotated[Floats, "L"]
     recent_exposure: Annotated[Floats, "L"]  # of the leader
     recent_offset: Annotated[Floats, "L"]  # if it is the TPBM
-    change: Annotated[Floats, "L", 1.0]  # Bayes factor of the window's own attraction to that of all clicks
+    change: Annotated[
+        Floats, "L", 1.0
+    ]  # Bayes factor of the window's own attraction to that of all clicks
     began: Annotated[Floats, "L"]  # the expected number of changes when the window began
     seen: Annotated[Floats, "L"]  # that when the item was last observed
-    changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # expected by now; seen; the first when the last was seen
+    changes: Annotated[
+        Floats, "3", (0.0, 0.0, -1.0)
+    ]  # expected by now; seen; the first when the last was seen
     # Scratch.
     draws: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
@@ -138,7 +163,9 @@ class State(NamedTuple):
     low: Annotated[Floats, "K"]
     high: Annotated[Floats, "K"]
     last: Annotated[Floats, "K+1"]
-    scanned: Annotated[Floats, "3 C"]  # of those that a list of the DBN may be made of: gain, continuation, ratio
+    scanned: Annotated[
+        Floats, "3 C"
+    ]  # of those that a list of the DBN may be made of: gain, continuation, ratio
     by_ratio: Annotated[Ints, "C"]
     values: Annotated[Floats, "C+1 K+1"]
     examined: Annotated[Floats, "5"]
@@ -157,7 +184,9 @@ class State(NamedTuple):
 
 @kernel
 def clicks_on(state, h, i):  # type: ignore[no-untyped-def]
-    """Those that tell of the attraction: in the TPBM without those that the position gets anyway."""
+    """Those that tell of the attraction: in the TPBM without those that the position gets
+    anyway.
+    """
     return max(state.total[i] - state.offset[i], 0.0) if h == TPBM else state.total[i]
 
 
@@ -175,13 +204,17 @@ def profile(state, h, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def own_share(state, w, i):  # type: ignore[no-untyped-def]
-    """Expected clicks that tell of their cell alone; the rest tells of the attraction of the item."""
+    """Expected clicks that tell of their cell alone; the rest tells of the attraction of the
+    item.
+    """
     return w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
 
 
 @kernel
 def vary(p, d):  # type: ignore[no-untyped-def]
-    """sin²(asin √p + atan d), a draw from the posterior of a probability; continued beyond 0 and 1."""
+    """sin²(asin √p + atan d), a draw from the posterior of a probability; continued beyond 0 and
+    1.
+    """
     q = 1.0 - p
     drawn = (p + 2.0 * d * math.sqrt(max(p * q, 0.0)) + q * d * d) / (1.0 + d * d)
     if d < 0.0:
@@ -217,7 +250,9 @@ def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
     new = max(old * step(score, information, 0.5), 1e-6)
     state.examination[h, k, begin:end] = new
     for i in range(len(state.total)):
-        state.exposure[h, i] = max(state.exposure[h, i] + (new - old) * state.displays[i, k, begin:end].sum(), 0.0)
+        state.exposure[h, i] = max(
+            state.exposure[h, i] + (new - old) * state.displays[i, k, begin:end].sum(), 0.0
+        )
     return new
 
 
@@ -225,7 +260,8 @@ def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
 def fit_examination(state, h):  # type: ignore[no-untyped-def]
     """PBM, UBM: γ, of which the largest is 1, because only products with attractions can be known.
 
-    The prior of γ_k0 is about γ_(k-1)0, that of γ_kj about γ_k0 times what clicks above cost on average.
+    The prior of γ_k0 is about γ_(k-1)0, that of γ_kj about γ_k0 times what clicks above cost on
+    average.
     """
     n, above, clicked, expected, largest = len(state.row), 1.0, WEIGHT, WEIGHT, 0.0
     for k in range(n):
@@ -236,7 +272,9 @@ def fit_examination(state, h):  # type: ignore[no-untyped-def]
             for k in range(1, n):
                 for j in range(1, k + 1):
                     clicked += state.clicks[i, k, j]
-                    expected += state.examination[h, k, 0] * state.displays[i, k, j] * profile(state, h, i)
+                    expected += (
+                        state.examination[h, k, 0] * state.displays[i, k, j] * profile(state, h, i)
+                    )
         for k in range(1, n):
             for j in range(1, k + 1):
                 prior = state.examination[h, k, 0] * clicked / expected
@@ -249,7 +287,9 @@ def fit_examination(state, h):  # type: ignore[no-untyped-def]
 
 @kernel
 def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
-    """The Cholesky factor of the precision of log γ, whole rows of it, on the profile likelihood; and the exposures anew."""
+    """The Cholesky factor of the precision of log γ, whole rows of it, on the profile likelihood;
+    and the exposures anew.
+    """
     n, w = len(state.row), state.low
     root[:] = 0.0
     for k in range(n):
@@ -271,10 +311,11 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
 
 @kernel
 def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
-    """DBN, DCM: g, the probability to go on after a skip, and c_x, that after a click of the source x.
+    """DBN, DCM: g, the probability to go on after a skip, and c_x, that after a click of the source
+    x.
 
-    The sources are those from the first one, which is nothing, up to the end. The stored displays are brought to the new g.
-    Each c_x has a prior about the mean of all.
+    The sources are those from the first one, which is nothing, up to the end. The stored displays
+    are brought to the new g. Each c_x has a prior about the mean of all.
     """
     exposure, c, g = state.exposure[h], state.continuation, state.go_on[h - DBN]
     score, information, expected = -2.0 * math.log(g), 2.0, 4.0
@@ -299,7 +340,9 @@ def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
     for x in range(first, end):
         for i in range(len(state.total)):
             if state.displays_after[x, i] > 0.0:
-                factor = math.exp(state.powers_after[x, i] / state.displays_after[x, i] * math.log(new / g))
+                factor = math.exp(
+                    state.powers_after[x, i] / state.displays_after[x, i] * math.log(new / g)
+                )
                 state.displays_after[x, i] *= factor
                 state.powers_after[x, i] *= factor
                 exposure[i] += c[x] * state.displays_after[x, i]
@@ -319,7 +362,9 @@ def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
 
 @kernel
 def fit_trust(state):  # type: ignore[no-untyped-def]
-    """TPBM: u and v, by least squares; the least u/v is 0, the largest v is 1, because only u + v a can be known."""
+    """TPBM: u and v, by least squares; the least u/v is 0, the largest v is 1, because only u + v a
+    can be known.
+    """
     n, least, largest = len(state.row), np.inf, 0.0
     for k in range(n):
         u, v = state.base[k], state.slope[k]
@@ -345,7 +390,9 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
         for i in range(len(state.total)):
             displays = state.displays[i, k, : k + 1].sum()
             state.offset[i] += (state.base[k] - u) * displays
-            state.exposure[TPBM, i] = max(state.exposure[TPBM, i] + (state.slope[k] - v) * displays, 0.0)
+            state.exposure[TPBM, i] = max(
+                state.exposure[TPBM, i] + (state.slope[k] - v) * displays, 0.0
+            )
         least = min(least, state.base[k] / state.slope[k])
         largest = max(largest, state.slope[k])
     state.offset[:] = 0.0
@@ -353,7 +400,9 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
     for k in range(n):
         state.base[k] -= least * state.slope[k]
         state.slope[k] = max(state.slope[k] / largest, 0.02)
-        for i in range(len(state.total)):  # anew: what is only brought up to date drifts away from the counts
+        for i in range(
+            len(state.total)
+        ):  # anew: what is only brought up to date drifts away from the counts
             displays = state.displays[i, k, : k + 1].sum()
             state.offset[i] += state.base[k] * displays
             state.exposure[TPBM, i] += state.slope[k] * displays
@@ -361,9 +410,11 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def compare_trust(state):  # type: ignore[no-untyped-def]
-    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less 3/2 for each parameter more.
+    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less
+    3/2 for each parameter more.
 
-    Its estimates begin as those of the PBM and take long, so what it foretold in the first sessions speaks against it for ever.
+    Its estimates begin as those of the PBM and take long, so what it foretold in the first sessions
+    speaks against it for ever.
     """
     state.evidence[TPBM] = state.evidence[PBM] - 1.5 * len(state.row)
     for i in range(len(state.total)):
@@ -372,7 +423,9 @@ def compare_trust(state):  # type: ignore[no-untyped-def]
             if n > 0.0:
                 p = bounded(state.examination[PBM, k, 0] * estimate(state, PBM, i))
                 q = bounded(state.base[k] + state.slope[k] * estimate(state, TPBM, i))
-                state.evidence[TPBM] += s * math.log(q / p) + (n - s) * math.log((1.0 - q) / (1.0 - p))
+                state.evidence[TPBM] += s * math.log(q / p) + (n - s) * math.log(
+                    (1.0 - q) / (1.0 - p)
+                )
 
 
 @kernel
@@ -390,7 +443,9 @@ def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def fit(state):  # type: ignore[no-untyped-def]
-    """Estimate all parameters anew. The windows keep their share of the exposures, also those of a new leader."""
+    """Estimate all parameters anew. The windows keep their share of the exposures, also those of a
+    new leader.
+    """
     for h in range(len(state.evidence)):
         state.evidence[h] += math.log(state.likelihood[h])
         state.likelihood[h] = 1.0
@@ -404,7 +459,9 @@ def fit(state):  # type: ignore[no-untyped-def]
     compare_trust(state)
     weigh_hypotheses(state)
     for i in range(len(state.total)):
-        state.recent_offset[i] = state.recent_exposure[i] * state.offset[i] if state.leader[0] == TPBM else 0.0
+        state.recent_offset[i] = (
+            state.recent_exposure[i] * state.offset[i] if state.leader[0] == TPBM else 0.0
+        )
         state.recent_exposure[i] *= state.exposure[state.leader[0], i]
 
 
@@ -416,7 +473,13 @@ def take_parameters(state, h):  # type: ignore[no-untyped-def]
     """The estimates of a hypothesis, to be varied."""
     for k in range(len(state.row)):
         state.low[k] = state.base[k] if h == TPBM else 0.0
-        state.high[k] = state.slope[k] if h == TPBM else state.continuation[len(state.owner) + 3 + k] if h == DCM else 1.0
+        state.high[k] = (
+            state.slope[k]
+            if h == TPBM
+            else state.continuation[len(state.owner) + 3 + k]
+            if h == DCM
+            else 1.0
+        )
         if h <= UBM:
             for j in range(k + 1):
                 state.gamma[k, j] = state.examination[h, k, j]
@@ -424,18 +487,24 @@ def take_parameters(state, h):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
-    """Around the estimates; rows of γ by the factors exp x, with x = R^-T z less its mean. ``last`` becomes these, less 1."""
+    """Around the estimates; rows of γ by the factors exp x, with x = R^-T z less its mean. ``last``
+    becomes these, less 1.
+    """
     take_parameters(state, h)
     n, x, mean = len(state.row), state.last, 0.0
     for k in range(n if h != DBN else 0):
         z = width * rng.standard_normal()
         x[k] = width * width * z
         if h == DCM:
-            state.high[k] = bounded(vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k])))
+            state.high[k] = bounded(
+                vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k]))
+            )
         elif h == TPBM:
             more = state.slope_error[k] * z
             state.high[k] = max(state.high[k] + more, 0.02)
-            state.low[k] += width * state.base_error[k] * rng.standard_normal() - state.middle[k] * more
+            state.low[k] += (
+                width * state.base_error[k] * rng.standard_normal() - state.middle[k] * more
+            )
     for k in range(n - 1 if h <= UBM else -1, -1, -1):
         for j in range(k + 1, n):
             x[k] -= state.precision[h, j, k] * x[j]
@@ -450,8 +519,14 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_attractions(state, h, t, calm, rng):  # type: ignore[no-untyped-def]
-    """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
-    detects, now, u = state.detect and h == state.leader[0], state.changes[0] + rate_of_changes(state, t), rng.random()
+    """A draw for each item: from all of its clicks, or, with the odds of a change, from those
+    since, or from the prior.
+    """
+    detects, now, u = (
+        state.detect and h == state.leader[0],
+        state.changes[0] + rate_of_changes(state, t),
+        rng.random(),
+    )
     for i in range(len(state.draws)):
         s, n = clicks_on(state, h, i), state.exposure[h, i]
         noise = state.total[i] + PRIOR
@@ -463,7 +538,10 @@ def draw_attractions(state, h, t, calm, rng):  # type: ignore[no-untyped-def]
             if u * (1.0 + odds) < unseen:
                 s, n, noise = 0.0, 0.0, PRIOR
             elif u * (1.0 + odds) < odds:
-                s, n = max(state.recent_total[i] - state.recent_offset[i], 0.0), state.recent_exposure[i]
+                s, n = (
+                    max(state.recent_total[i] - state.recent_offset[i], 0.0),
+                    state.recent_exposure[i],
+                )
                 noise = state.recent_total[i] + PRIOR
         n = max(s, n) + 2.0 * PRIOR
         if h <= UBM:  # the exposure for the γ that was drawn
@@ -497,7 +575,10 @@ def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
             total += clicks
     else:
         for k in range(len(row)):
-            total += state.low[k] + (state.high[k] if h == TPBM else state.gamma[k, 0]) * state.attraction[row[k]]
+            total += (
+                state.low[k]
+                + (state.high[k] if h == TPBM else state.gamma[k, 0]) * state.attraction[row[k]]
+            )
     return total
 
 
@@ -523,8 +604,9 @@ def arrange_scan(state, n):  # type: ignore[no-untyped-def]
 def arrange(state, h, m):  # type: ignore[no-untyped-def]
     """The list of the first m items of the order, more than K in the DBN alone.
 
-    In the others it is the best items in page order, of which two change places as long as this brings clicks. In the DCM
-    there may be positions where a click ends more than it brings. For each one an item that gets few may enter.
+    In the others it is the best items in page order, of which two change places as long as this
+    brings clicks. In the DCM there may be positions where a click ends more than it brings. For
+    each one an item that gets few may enter.
     """
     if h == DBN:
         arrange_scan(state, m)
@@ -532,7 +614,9 @@ def arrange(state, h, m):  # type: ignore[no-untyped-def]
     items, n, below = state.candidates, len(state.row), 0.0
     for k in range(n - 1, -1, -1):
         items[k] = state.order[k]
-        costs = h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < len(state.draws)
+        costs = (
+            h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < len(state.draws)
+        )
         m += costs
         a = 0.0 if costs else state.attraction[items[k]]
         below = a + (a * state.high[k] + (1.0 - a) * state.go_on[1]) * below
@@ -589,11 +673,15 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_best(state):  # type: ignore[no-untyped-def]
-    """Write the leader's list, without draws, into ``row``; estimates of items that were never observed are 0."""
+    """Write the leader's list, without draws, into ``row``; estimates of items that were never
+    observed are 0.
+    """
     h = state.leader[0]
     take_parameters(state, h)
     for i in range(len(state.draws)):
-        state.draws[i] = estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
+        state.draws[i] = (
+            estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
+        )
         state.attraction[i], state.stay[i] = state.draws[i], state.continuation[source_of(state, i)]
     m = min(RESERVE * len(state.row), len(state.draws)) if h == DBN else len(state.row)
     choose_largest(state.draws, state.order, m)
@@ -624,7 +712,9 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             state.powers_after[x, i] += factor[s] * power[s]
             state.clicks_after[x] += click
             state.click_powers[s, i] += click * power[s]
-            none = max(1.0 - examined[DBN + s] * a, LEAST)  # if there is no click, the user goes on:
+            none = max(
+                1.0 - examined[DBN + s] * a, LEAST
+            )  # if there is no click, the user goes on:
             factor[s] *= g * (1.0 - a) / none
             power[s] = min(1.0 + power[s] / none, STEEPEST)
         foretell(state, i, click, k)
@@ -652,7 +742,9 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 def foretell(state, i, click, k):  # type: ignore[no-untyped-def]
     """Each hypothesis gets the probability that it gave to what happened."""
     for h in range(len(state.likelihood)):
-        p = bounded(state.examined[h] * estimate(state, h, i) + (state.base[k] if h == TPBM else 0.0))
+        p = bounded(
+            state.examined[h] * estimate(state, h, i) + (state.base[k] if h == TPBM else 0.0)
+        )
         state.likelihood[h] *= p if click else 1.0 - p
         if state.likelihood[h] < SMALL:
             state.evidence[h] += math.log(state.likelihood[h])
@@ -661,14 +753,18 @@ def foretell(state, i, click, k):  # type: ignore[no-untyped-def]
 
 @kernel
 def source_of(state, i):  # type: ignore[no-untyped-def]
-    """What a click on an item is: a source of its own, or, if another item has taken that, the common one."""
+    """What a click on an item is: a source of its own, or, if another item has taken that, the
+    common one.
+    """
     m = i % len(state.owner)
     return m + 1 if state.owner[m] == i else len(state.owner) + 1
 
 
 @kernel
 def take_source(state, i):  # type: ignore[no-untyped-def]
-    """What a click on an item is, after it has taken its source from another item that has fewer clicks."""
+    """What a click on an item is, after it has taken its source from another item that has fewer
+    clicks.
+    """
     m = i % len(state.owner)
     if state.total[state.owner[m]] < state.total[i]:
         release(state, m + 1)
@@ -706,10 +802,14 @@ def close_window(state, i, began):  # type: ignore[no-untyped-def]
 
 @kernel
 def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
-    """Evidence of an observation: how much better the window foretells it than all clicks do, as the leader sees it."""
+    """Evidence of an observation: how much better the window foretells it than all clicks do, as
+    the leader sees it.
+    """
     h, now = state.leader[0], state.changes[0]
     # An item that was away for longer than its window is old may have changed in between: the window begins there.
-    if state.change[i] < 1.0 and now - state.seen[i] > rate_of_changes(state, state.t[0]) * (1.0 + state.recent_exposure[i]):
+    if state.change[i] < 1.0 and now - state.seen[i] > rate_of_changes(state, state.t[0]) * (
+        1.0 + state.recent_exposure[i]
+    ):
         close_window(state, i, state.seen[i])
     state.seen[i] = now
     b, u = state.examined[h], state.base[k] if h == TPBM else 0.0
@@ -725,12 +825,17 @@ def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
 @kernel
 def judge_window(state, i):  # type: ignore[no-untyped-def]
     now = state.changes[0]
-    if state.change[i] < FALLEN or state.recent_exposure[i] > HALF * state.exposure[state.leader[0], i]:
+    if (
+        state.change[i] < FALLEN
+        or state.recent_exposure[i] > HALF * state.exposure[state.leader[0], i]
+    ):
         close_window(state, i, now)
     elif (now - state.began[i]) * state.change[i] > ALARM:
         clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
         keep(state, i, clicks, state.recent_exposure[i] / state.exposure[state.leader[0], i])
-        if state.began[i] > state.changes[2]:  # the first item to change makes it as likely as not that the others have, too
+        if (
+            state.began[i] > state.changes[2]
+        ):  # the first item to change makes it as likely as not that the others have, too
             state.changes[1] += 1.0
             state.changes[2] = now
             for other in range(len(state.draws)):
@@ -742,10 +847,18 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
-    """Keep of an item these shares of its clicks and of its displays; what follows clicks on it is forgotten."""
+    """Keep of an item these shares of its clicks and of its displays; what follows clicks on it is
+    forgotten.
+    """
     common = len(state.owner) + 1
-    for x in range(len(state.weight)):  # of the clicks after a source as many are forgotten as were expected
-        expected = state.continuation[x] * state.displays_after[x, i] * estimate(state, DBN if x <= common else DCM, i)
+    for x in range(
+        len(state.weight)
+    ):  # of the clicks after a source as many are forgotten as were expected
+        expected = (
+            state.continuation[x]
+            * state.displays_after[x, i]
+            * estimate(state, DBN if x <= common else DCM, i)
+        )
         state.clicks_after[x] = max(state.clicks_after[x] - (1.0 - clicks) * expected, 0.0)
         state.displays_after[x, i] *= displays
         state.powers_after[x, i] *= displays
@@ -768,7 +881,8 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
 
 @kernel
 def guard(state):  # type: ignore[no-untyped-def]
-    """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
+    """From production towards the list that is wanted: all at once, or else in steps, those of them
+    that are safe.
 
     Items enter from below, in place of those that are not wanted; then neighbours change places.
     """
@@ -814,12 +928,15 @@ def is_safe(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def advantage(state, h):  # type: ignore[no-untyped-def]
-    return expected_clicks(state, h, state.row) - (1.0 - state.tolerance) * expected_clicks(state, h, state.production)
+    return expected_clicks(state, h, state.row) - (1.0 - state.tolerance) * expected_clicks(
+        state, h, state.production
+    )
 
 
 @kernel
 def surplus(state, h):  # type: ignore[no-untyped-def]
-    """A lower bound of the advantage: CERTAIN standard errors below its estimate, to first order in what is uncertain.
+    """A lower bound of the advantage: CERTAIN standard errors below its estimate, to first order in
+    what is uncertain.
 
     An item that was never observed gets no clicks.
     """
@@ -827,14 +944,18 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
     take_parameters(state, h)
     for place in range(2 * n):
         i = row[place] if place < n else state.production[place - n]
-        state.attraction[i] = estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
+        state.attraction[i] = (
+            estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
+        )
         state.stay[i] = state.continuation[source_of(state, i)]
     estimated = advantage(state, h)
     for place in range(2 * n):
         i = row[place] if place < n else state.production[place - n]
         if place < n or place_of(row, i) == n:
             a, c = state.attraction[i], state.stay[i]
-            state.attraction[i] = a + math.sqrt(a * (1.0 - a) / (state.exposure[h, i] + 2.0 * PRIOR))
+            state.attraction[i] = a + math.sqrt(
+                a * (1.0 - a) / (state.exposure[h, i] + 2.0 * PRIOR)
+            )
             variance += (advantage(state, h) - estimated) ** 2
             state.attraction[i] = a
             state.stay[i] = c + math.sqrt(c * (1.0 - c) / state.weight[source_of(state, i)])
@@ -843,7 +964,9 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
     return estimated - CERTAIN * math.sqrt(variance)
 
 
-def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+def check_initial(
+    name: str, initial: ArrayLike, n_items: int, n_positions: int
+) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
     length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
     try:
@@ -853,16 +976,20 @@ def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int)
 
 
 class MixTS(CompiledAgent):
-    """MixTS: Thompson sampling from a mixture of five click models, whose parameters it learns from the clicks.
+    """MixTS: Thompson sampling from a mixture of five click models, whose parameters it learns from
+    the clicks.
 
     Idea:
-        Agents that assume one click model can settle on a wrong list where users follow another one. MixTS keeps five click
-        models as hypotheses, and estimates parameters and attractions of each one from the same clicks. The hypothesis that
-        foretells clicks best leads, but in each session one is drawn by its share, with parameters and attractions from their
-        posteriors; the list with most clicks for what was drawn is shown (Thompson sampling). Estimates maximise the profile
-        likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item
-        recent clicks are compared with older ones, which are forgotten if the two contradict each other. It has no proven
-        bound, needs more memory than agents for one click model, and stays close to a production list only with ``safe=True``.
+        Agents that assume one click model can settle on a wrong list where users follow another
+        one. MixTS keeps five click models as hypotheses, and estimates parameters and attractions
+        of each one from the same clicks. The hypothesis that foretells clicks best leads, but in
+        each session one is drawn by its share, with parameters and attractions from their
+        posteriors; the list with most clicks for what was drawn is shown (Thompson sampling).
+        Estimates maximise the profile likelihood, in which attractions follow the parameters, so
+        that they do not creep while one list is shown. For each item recent clicks are compared
+        with older ones, which are forgotten if the two contradict each other. It has no proven
+        bound, needs more memory than agents for one click model, and stays close to a production
+        list only with ``safe=True``.
 
     Algorithm:
         ::
@@ -888,39 +1015,48 @@ class MixTS(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        initial: the production list, of K or of all L items; ``make_agent`` fills in the instance's, where there is one. It
-            matters to ``safe`` alone.
-        safe: whether lists are kept from being much worse than the first K items of ``initial``, as far as the credible
-            hypotheses know; without a list it changes nothing. It costs regret at the beginning.
-        tolerance: in ``(0, 1]``, the share of the expected clicks of ``initial`` that a list may lose with ``safe``.
+        initial: the production list, of K or of all L items; ``make_agent`` fills in the
+            instance's, where there is one. It matters to ``safe`` alone.
+        safe: whether lists are kept from being much worse than the first K items of ``initial``, as
+            far as the credible hypotheses know; without a list it changes nothing. It costs regret
+            at the beginning.
+        tolerance: in ``(0, 1]``, the share of the expected clicks of ``initial`` that a list may
+        lose with ``safe``.
         detect: whether attractions may change.
         seed: seeds the agent's own generator.
 
     Raises:
         ValueError: on a bad list, number or flag.
 
-    Source: ours. The hypotheses are the click models of Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click
-    position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A user browsing model to predict search engine click data from
-    past observations*, SIGIR 2008 (UBM); Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
-    2009 (DBN); Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM); and users who trust the top of
-    the list (TPBM), as in `TrustBiasModel`.
+    Source: ours. The hypotheses are the click models of Craswell, Zoeter, Taylor, Ramsey, *An
+    experimental comparison of click position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A
+    user browsing model to predict search engine click data from past observations*, SIGIR 2008
+    (UBM); Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
+    2009 (DBN); Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM);
+    and users who trust the top of the list (TPBM), as in `TrustBiasModel`.
 
     What decides, and is covered by tests:
-        1. ``DBN`` stands for all users who scan and whose continuation depends on the clicked item: CM, DBN, and CCM, where it
-           follows from the attraction. ``DCM`` contains the CM, too, and ``UBM`` the PBM and the CM.
-        2. The TPBM contains the PBM. It is compared with it on all counts (u and v as they are now), less 3/2 for each of its
-           K further parameters; the other hypotheses by what they foretold.
+        1. ``DBN`` stands for all users who scan and whose continuation depends on the clicked item:
+           CM, DBN, and CCM, where it follows from the attraction. ``DCM`` contains the CM, too, and
+           ``UBM`` the PBM and the CM.
+        2. The TPBM contains the PBM. It is compared with it on all counts (u and v as they are
+           now), less 3/2 for each of its K further parameters; the other hypotheses by what they
+           foretold.
         3. No hypothesis gets a handicap. None is ever given up: its share is at least 0.1 t^(-2/3).
-        4. In the DCM the least attractive items may be shown, too, above positions at which many users leave after a click.
-        5. With more than 300 items those whose ids are alike modulo 300 share a continuation of their own: the one with most
-           clicks has it, the others have the one in common.
-        6. What a skip tells of the user depends on the attraction as it was before the skip was counted.
-        7. The guard lets an item in from below, in place of one that is not wanted, and exchanges neighbours only as the wanted
-           list has them: an item that it keeps out does not move those that stay. It knows how uncertain attractions and the
-           continuations after items are, not how uncertain other parameters are.
+        4. In the DCM the least attractive items may be shown, too, above positions at which many
+           users leave after a click.
+        5. With more than 300 items those whose ids are alike modulo 300 share a continuation of
+           their own: the one with most clicks has it, the others have the one in common.
+        6. What a skip tells of the user depends on the attraction as it was before the skip was
+           counted.
+        7. The guard lets an item in from below, in place of one that is not wanted, and exchanges
+           neighbours only as the wanted list has them: an item that it keeps out does not move
+           those that stay. It knows how uncertain attractions and the continuations after items
+           are, not how uncertain other parameters are.
 
-    Memory: 2 L K² + 2 L (min(L, 300) + 2 K) + 26 L numbers and little more: 12 kB with L = 10 and K = 5, 26 kB with L = 20 and
-    K = 5, 0.4 MB with L = 100 and K = 10, 6.9 MB with L = 1,000 and K = 10.
+    Memory: 2 L K² + 2 L (min(L, 300) + 2 K) + 26 L numbers and little more: 12 kB with L = 10 and K
+    = 5, 26 kB with L = 20 and K = 5, 0.4 MB with L = 100 and K = 10, 6.9 MB with L = 1,000 and K =
+    10.
 
     Example:
         >>> agent = MixTS(4, 2, seed=0)
@@ -944,19 +1080,34 @@ class MixTS(CompiledAgent):
     detect: bool = hyperparameter(default=True, check=check_flag)
 
     def beliefs(self) -> dict[str, float]:
-        """Return the share of each hypothesis by the short name of its click model; they sum to 1."""
+        """Return the share of each hypothesis by the short name of its click model; they sum to
+        1.
+        """
         return dict(zip(HYPOTHESES, self.state.share.tolist(), strict=True))
 
     def best(self) -> NDArray[np.int64]:
-        copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
+        copies = self.state._replace(
+            **{name: array.copy() for name, array in self._arrays().items()}
+        )
         entry(find_best)(copies)
         return copies.row
 
     def _state_sizes(self) -> dict[str, int]:
         n, k = self.n_items, self.n_positions
-        return {"L": n, "K": k, "M": min(n, FOLLOWED), "X": min(n, FOLLOWED) + k + 3, "C": min(RESERVE * k, n)}
+        return {
+            "L": n,
+            "K": k,
+            "M": min(n, FOLLOWED),
+            "X": min(n, FOLLOWED) + k + 3,
+            "C": min(RESERVE * k, n),
+        }
 
     def _first_values(self) -> dict[str, Any]:
         initial = self.hyperparameters["initial"]
-        production = np.array(range(self.n_positions) if initial is None else initial[: self.n_positions], np.int64)
-        return {"production": production, "guards": self.hyperparameters["safe"] and initial is not None}
+        production = np.array(
+            range(self.n_positions) if initial is None else initial[: self.n_positions], np.int64
+        )
+        return {
+            "production": production,
+            "guards": self.hyperparameters["safe"] and initial is not None,
+        }

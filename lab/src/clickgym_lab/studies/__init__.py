@@ -1,4 +1,6 @@
-"""Studies: experiments of papers (one file per paper), and questions of our own; their results are in ``lab/results``."""
+"""Studies: experiments of papers (one file per paper), and questions of our own; their results are
+in ``lab/results``.
+"""
 
 from .registry import STUDIES
 

@@ -1,4 +1,6 @@
-"""Study of features, networks and generic RL: what must be given to whom before users that differ from one another?"""
+"""Study of features, networks and generic RL: what must be given to whom before users that differ
+from one another?
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,18 @@ from collections.abc import Sequence
 from itertools import product
 
 from .plots import Figure, finish, grid, style_of
-from .study import RANDOM, Evidence, Finding, PaperTable, Values, estimate, less_regret, number, times, versus
+from .study import (
+    RANDOM,
+    Evidence,
+    Finding,
+    PaperTable,
+    Values,
+    estimate,
+    less_regret,
+    number,
+    times,
+    versus,
+)
 
 WORLDS = {"personal": "personal:", "inner": "personal:form=inner,", "network": "network:"}
 """The beginning of the names of the instances of each world."""
@@ -24,7 +37,9 @@ EARLY = 0.1
 
 def instances(_: Sequence[str], world: str, features: str) -> list[str]:
     """Users of a world, who are told by these features; 10 candidates, 5 positions."""
-    return [f"{WORLDS[world]}seed={seed},features={features},n_items=10,n_positions=5" for seed in SEEDS]
+    return [
+        f"{WORLDS[world]}seed={seed},features={features},n_items=10,n_positions=5" for seed in SEEDS
+    ]
 
 
 def _env(model: str) -> str:
@@ -32,7 +47,9 @@ def _env(model: str) -> str:
 
 
 def _part(world: str, features: str, model: str) -> str:
-    """The part in which a world is played; the PBM, in which all agents are told all features, has parts of its own."""
+    """The part in which a world is played; the PBM, in which all agents are told all features, has
+    parts of its own.
+    """
     return f"features-{world}-{features}{'' if model == 'PBM' else '-others'}"
 
 
@@ -40,35 +57,71 @@ def _ends(evidence: Evidence, agent: str, world: str, features: str, model: str 
     return evidence[_part(world, features, model)].end_units(_env(model), agent)
 
 
-def _percents(evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM") -> Values:
-    return 100 * _ends(evidence, agent, world, features, model) / _ends(evidence, RANDOM, world, features, model)
+def _percents(
+    evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM"
+) -> Values:
+    return (
+        100
+        * _ends(evidence, agent, world, features, model)
+        / _ends(evidence, RANDOM, world, features, model)
+    )
 
 
-def share(evidence: Evidence, agent: str, world: str, features: str, low: float, high: float, model: str = "PBM") -> Finding:
+def share(
+    evidence: Evidence,
+    agent: str,
+    world: str,
+    features: str,
+    low: float,
+    high: float,
+    model: str = "PBM",
+) -> Finding:
     """Regret at the end as a share of that of random lists."""
-    return times(evidence[_part(world, features, model)], agent, _env(model), low, high, other=RANDOM)
+    return times(
+        evidence[_part(world, features, model)], agent, _env(model), low, high, other=RANDOM
+    )
 
 
-def less(evidence: Evidence, better: str, worse: str, world: str, features: str, model: str = "PBM") -> Finding:
+def less(
+    evidence: Evidence, better: str, worse: str, world: str, features: str, model: str = "PBM"
+) -> Finding:
     """Whether one agent has less regret at the end than another that is told the same."""
     return less_regret(evidence[_part(world, features, model)], _env(model), better, worse)
 
 
 def told_less(
-    evidence: Evidence, better: str, with_features: str, worse: str, than: str, world: str, model: str = "PBM", by: float = 1.0
+    evidence: Evidence,
+    better: str,
+    with_features: str,
+    worse: str,
+    than: str,
+    world: str,
+    model: str = "PBM",
+    by: float = 1.0,
 ) -> Finding:
-    """Whether one agent with some features has less regret, multiplied by a number, than another with other features."""
+    """Whether one agent with some features has less regret, multiplied by a number, than another
+    with other features.
+    """
     low = by * _ends(evidence, better, world, with_features, model)
     what = f" ({f'{by:g} times ' if by != 1 else ''}{with_features}, {than})"
     return versus(low, _ends(evidence, worse, world, than, model), what, "over 5 instances")
 
 
-def start(evidence: Evidence, agent: str, world: str, features: str, least: float, model: str = "PBM") -> Finding:
-    """Whether an agent has lost at least a share of what random lists lose, in the mean over the instances, at the start."""
+def start(
+    evidence: Evidence, agent: str, world: str, features: str, least: float, model: str = "PBM"
+) -> Finding:
+    """Whether an agent has lost at least a share of what random lists lose, in the mean over the
+    instances, at the start.
+    """
     curves = evidence[_part(world, features, model)]
     step = round(EARLY * curves.horizon)
-    own, random = (curves.at(curves.units(_env(model), each), step).mean() for each in (agent, RANDOM))
-    return Finding(f"{own / random:.2f} of random lists’ after {step:,}", "yes" if own >= least * random else "no")
+    own, random = (
+        curves.at(curves.units(_env(model), each), step).mean() for each in (agent, RANDOM)
+    )
+    return Finding(
+        f"{own / random:.2f} of random lists’ after {step:,}",
+        "yes" if own >= least * random else "no",
+    )
 
 
 def table(evidence: Evidence) -> PaperTable:
@@ -81,7 +134,10 @@ def table(evidence: Evidence) -> PaperTable:
                 percents = _percents(evidence, agent, world, features, model)
                 cells[features] = f"{estimate(percents)}, worst {number(percents.max())}"
         rows.append([world, model, agent, *cells.values()])
-    return "Regret at the end, % of random lists’, mean over 5 instances with its 95 % interval, and the worst", rows
+    return (
+        "Regret at the end, % of random lists’, mean over 5 instances with its 95 % interval, and the worst",
+        rows,
+    )
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -93,4 +149,10 @@ def draw(evidence: Evidence) -> Figure:
             axes.plot(FEATURES, means, marker="o", label=agent, **style_of(agent, axes))
         axes.set(yscale="log", ylim=(0.1, 150), title=f"{world}, PBM", xlabel="features")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")
+    return finish(
+        figure,
+        panels[:1],
+        evidence,
+        "What agents are told, and what they lose",
+        "means over the instances",
+    )

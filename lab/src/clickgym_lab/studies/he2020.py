@@ -1,9 +1,10 @@
-"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the length of the list; and
-figure 3, the positions of last clicks.
+"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the
+length of the list; and figure 3, the positions of last clicks.
 
-The CTRs are means over all sessions so far: CTR_sum of the clicks that were drawn, CTR_set of the probability of at least
-one, which is the optimum's less the regret. The optimum is the same for all agents and taken from the sessions of all of
-them, so that chance enters a comparison of CTR_set through nothing but the lists shown.
+The CTRs are means over all sessions so far: CTR_sum of the clicks that were drawn, CTR_set of the
+probability of at least one, which is the optimum's less the regret. The optimum is the same for all
+agents and taken from the sessions of all of them, so that chance enters a comparison of CTR_set
+through nothing but the lists shown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ import numpy as np
 from clickgym.envs import ContextualModel, load_instance
 
 from .plots import Figure, band, colour_of, finish, grid, points
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent
+from .study import (
+    Curves,
+    Estimate,
+    Evidence,
+    Finding,
+    PaperTable,
+    Values,
+    estimate,
+    every,
+    number,
+    percent,
+)
 
 POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
@@ -30,13 +42,18 @@ THEOREM, BEST = "α of the theorem", "best α"
 CTR_SUM, CTR_SET = "CTR_sum", "CTR_set"
 SIMILAR = 0.05
 """CTRs this close to each other, as a share, count as similar."""
-PUBLISHED_LIFT = {CTR_SUM: 0.202, CTR_SET: 0.256}  # of UBM-LinUCB over C2UCB with K = 6, in the text and table 1
+PUBLISHED_LIFT = {
+    CTR_SUM: 0.202,
+    CTR_SET: 0.256,
+}  # of UBM-LinUCB over C2UCB with K = 6, in the text and table 1
 
 
 PAGE = 10
 LAST_CLICKS = "UBMRank-v0:n_positions=10"
 PUBLISHED_LAST = {1: 0.166, 2: 0.116}
-"""The share of users who click last at a position, of those who click; the paper's figure 3 in its text."""
+"""The share of users who click last at a position, of those who click; the paper's figure 3 in its
+text.
+"""
 PUBLISHED_BELOW = 0.54
 
 
@@ -89,8 +106,12 @@ def lift(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Value
 # -------------------------------------------------------------------------------------------------------------- statements
 
 
-def ahead(curves: Curves, k: int, kind: str, reading: str, better: Sequence[str], worse: Sequence[str]) -> Finding:
-    """Whether all of some agents have a higher CTR than all of some others; the closest pair is told."""
+def ahead(
+    curves: Curves, k: int, kind: str, reading: str, better: Sequence[str], worse: Sequence[str]
+) -> Finding:
+    """Whether all of some agents have a higher CTR than all of some others; the closest pair is
+    told.
+    """
     ends = {agent: ctr(curves, ubm(k), agent, reading, kind)[:, -1] for agent in (*better, *worse)}
     low = min(better, key=lambda agent: ends[agent].mean())
     high = max(worse, key=lambda agent: ends[agent].mean())
@@ -106,7 +127,9 @@ def grows(curves: Curves, kind: str, reading: str) -> Finding:
     return Finding(words, estimate(lifts[-1] - lifts[0]).above(0.0))
 
 
-def lift_within(curves: Curves, agent: str, k: int, kind: str, reading: str, low: float, high: float) -> Finding:
+def lift_within(
+    curves: Curves, agent: str, k: int, kind: str, reading: str, low: float, high: float
+) -> Finding:
     """Whether an agent's lead over C2UCB is between two bounds."""
     gap = estimate(lift(curves, ubm(k), agent, reading, kind))
     return Finding(f"{percent(gap)} over C2UCB", gap.within(low, high))
@@ -170,9 +193,16 @@ def draw_fig2(evidence: Evidence) -> Figure:
     """CTR against the length of the list."""
     curves = evidence["ubm-fig2"]
     figure, panels = grid(2, 2)
-    for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), (CTR_SUM, CTR_SET)), strict=True):
+    for axes, (reading, kind) in zip(
+        panels, product((THEOREM, BEST), (CTR_SUM, CTR_SET)), strict=True
+    ):
         for agent in HE_AGENTS:
-            points(axes, POSITIONS, [ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in POSITIONS], agent)
+            points(
+                axes,
+                POSITIONS,
+                [ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in POSITIONS],
+                agent,
+            )
         axes.set(title=f"{kind}, {reading}", xlabel="K", xticks=POSITIONS, ylabel=kind)
     return finish(figure, panels, evidence, f"CTR over {curves.horizon:,} sessions")
 
@@ -185,7 +215,9 @@ def draw_fig4(evidence: Evidence) -> Figure:
     places = product((THEOREM, BEST), (SHORT, LONG), (CTR_SUM, CTR_SET))
     for axes, (reading, k, kind) in zip(panels, places, strict=True):
         for agent in HE_AGENTS:
-            band(axes, curves.steps[late], ctr(curves, ubm(k), agent, reading, kind)[:, late], agent)
+            band(
+                axes, curves.steps[late], ctr(curves, ubm(k), agent, reading, kind)[:, late], agent
+            )
         axes.set(title=f"K = {k} {kind}, {reading}", xlabel="session")
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     return finish(figure, panels, evidence, "CTR of all sessions so far")
@@ -195,9 +227,13 @@ def draw_fig4(evidence: Evidence) -> Figure:
 
 
 def last_click(position: int, env: Any) -> float:
-    """The exact share of users who click last at a position of the production list, of those who click."""
+    """The exact share of users who click last at a position of the production list, of those who
+    click.
+    """
     model, ranking = env.unwrapped.model, env.unwrapped.initial_ranking
-    shares = np.zeros(model.n_positions + 1)  # of users whose last click so far was at a position; 0: none yet
+    shares = np.zeros(
+        model.n_positions + 1
+    )  # of users whose last click so far was at a position; 0: none yet
     shares[0] = 1.0
     for k, attraction in enumerate(model.attraction[ranking[: model.n_positions]]):
         clicks = shares[: k + 1] * model.examination[k, : k + 1] * attraction
@@ -217,13 +253,17 @@ def _last(curves: Curves) -> Values:
 def last_share(curves: Curves, position: int) -> Finding:
     """Whether the share of a position is between half and twice that of the paper."""
     share, published = estimate(_last(curves)[:, position - 1]), PUBLISHED_LAST[position]
-    return Finding(f"{_share(share)} of those who click", share.within(published / 2, published * 2))
+    return Finding(
+        f"{_share(share)} of those who click", share.within(published / 2, published * 2)
+    )
 
 
 def below_last(curves: Curves) -> Finding:
     """Whether about as many shown items as in the paper are below the last click."""
     share = estimate(_last(curves) @ (1 - np.arange(1, PAGE + 1) / PAGE))
-    return Finding(f"{_share(share)} of the items", share.within(PUBLISHED_BELOW / 2, PUBLISHED_BELOW * 2))
+    return Finding(
+        f"{_share(share)} of the items", share.within(PUBLISHED_BELOW / 2, PUBLISHED_BELOW * 2)
+    )
 
 
 def _share(share: Estimate) -> str:
@@ -237,6 +277,16 @@ def draw_fig3(evidence: Evidence) -> Figure:
     positions = np.arange(1, PAGE + 1)
     mean, half = np.transpose([estimate(column) for column in _last(curves).T])
     panels[0].bar(positions, mean, yerr=half, color=colour_of(OURS, panels[0]), label="web search")
-    panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
-    panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
-    return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")
+    panels[0].plot(
+        *zip(*PUBLISHED_LAST.items(), strict=True),
+        "o",
+        color="black",
+        markersize=4,
+        label="He et al., shop",
+    )
+    panels[0].set(
+        xlabel="position of the last click", ylabel="share of those who click", xticks=positions
+    )
+    return finish(
+        figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries"
+    )

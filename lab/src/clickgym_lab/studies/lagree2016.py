@@ -12,8 +12,14 @@ from .plots import Figure, bands, finish, grid
 from .study import PBM, Curves, Evidence, Finding, Values, estimate
 
 LAGREE_AGENTS = (
-    "PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", "CascadeUCB1", "CascadeUCB1:feedback=first_click",
-)  # fmt: skip
+    "PBMPIE",
+    "PBMTS",
+    "BCMPTS",
+    "PBMUCB",
+    "RankedKLUCB",
+    "CascadeUCB1",
+    "CascadeUCB1:feedback=first_click",
+)
 LAGREE = ("pbm-small", "pbm-realistic")
 QUERIES = "pbm-queries"
 LOWER_BOUND = "lower_bound"
@@ -22,9 +28,10 @@ LOWER_BOUND = "lower_bound"
 def bound_per_log(env: Any) -> float:
     """What the asymptotic lower bound of Lagrée et al., Theorem 6, is multiplied by log n from.
 
-    ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of the list ``(1, …, l-1, k, l, …, K-1)``
-    and l runs over the K positions: the least regret of any uniformly efficient agent that knows χ. The paper takes α and χ to
-    decrease strictly; both are sorted here.
+    ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of the list
+    ``(1, …, l-1, k, l, …, K-1)`` and l runs over the K positions: the least regret of any uniformly
+    efficient agent that knows χ. The paper takes α and χ to decrease strictly; both are sorted
+    here.
 
     Args:
         env: of a position-based model with χ > 0 and α_K > α_{K+1}.
@@ -55,7 +62,9 @@ def lower_bound(curves: Curves) -> Values:
 
 def near_bound(curves: Curves, agent: str) -> Finding:
     """Whether regret at the end is about the bound."""
-    return estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1]).finding(" times the bound", 0.5, 2.0)
+    return estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1]).finding(
+        " times the bound", 0.5, 2.0
+    )
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -65,9 +74,25 @@ def draw(evidence: Evidence) -> Figure:
         late = curves.steps >= 10
         bands(axes, curves, PBM, LAGREE_AGENTS, late)
         bound = lower_bound(curves)
-        axes.plot(curves.steps[late], bound[late], color="black", linewidth=1.2, linestyle=":", label="lower bound (Theorem 6)")
-        title = curves.instances[0] if len(curves.instances) == 1 else f"mean over {len(curves.instances)} queries"
+        axes.plot(
+            curves.steps[late],
+            bound[late],
+            color="black",
+            linewidth=1.2,
+            linestyle=":",
+            label="lower bound (Theorem 6)",
+        )
+        title = (
+            curves.instances[0]
+            if len(curves.instances) == 1
+            else f"mean over {len(curves.instances)} queries"
+        )
         axes.set(xscale="log", title=title, xlabel="session")
-        ends = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
-        axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
+        ends = [
+            estimate(curves.units(PBM, agent)[:, -1]).mean
+            for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")
+        ]
+        axes.set_ylim(
+            0, 1.6 * max(*ends, bound[-1])
+        )  # an agent that does not learn leaves the panel
     return finish(figure, panels, evidence, "Regret beside the lower bound")

@@ -43,7 +43,9 @@ VIOLATIONS = {  # in the first 100 sessions, in the CM, DCM and PBM, in the pape
     "BatchRank": (83.01, 71.89, 59.63),
     "TopRank": (83.56, 71.47, 57.00),
 }
-PUBLISHED = {agent: " / ".join(f"{count:g}" for count in counts) for agent, counts in VIOLATIONS.items()}
+PUBLISHED = {
+    agent: " / ".join(f"{count:g}" for count in counts) for agent, counts in VIOLATIONS.items()
+}
 
 
 # ----------------------------------------------------------------------------------------------------------------- regret
@@ -56,7 +58,9 @@ def less_by_step(curves: Curves, env: str, better: str, worse: str, step: int) -
 
 def not_optimal(curves: Curves, env: str) -> Finding:
     """Whether the production list has regret."""
-    return estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0)).finding(" per session", SLACK)
+    return estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0)).finding(
+        " per session", SLACK
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- violations
@@ -95,7 +99,9 @@ def safe(curves: Curves) -> Finding:
     counts = [curves.ends(env, "BubbleRank", "violations") for env in BUBBLE]
     violated = sum(int((count > 0).sum()) for count in counts)
     n_runs = sum(count.size for count in counts)
-    return Finding(f"{violated} of {n_runs} runs of {curves.horizon:,} sessions", "no" if violated else "yes")
+    return Finding(
+        f"{violated} of {n_runs} runs of {curves.horizon:,} sessions", "no" if violated else "yes"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- initial lists
@@ -105,7 +111,8 @@ N_LISTS = 10
 
 
 def random_lists(queries: Sequence[str]) -> Iterator[Instance]:
-    """Instances that differ from the queries in their production list: ten random ones each, the same every time.
+    """Instances that differ from the queries in their production list: ten random ones each, the
+    same every time.
 
     Args:
         queries: names or files of instances.
@@ -130,8 +137,8 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
     """Regret at the end on |V_0|, both less the mean of their query.
 
     Returns:
-        ``|V_0|`` and regret of each list, the slope, and the shares of the variance within queries that a line and a
-        parabola explain.
+        ``|V_0|`` and regret of each list, the slope, and the shares of the variance within queries
+        that a line and a parabola explain.
     """
     wrong = curves.ends(env, "BubbleRank", WRONG_PAIRS)[:, 0]
     regret = curves.ends(env, "BubbleRank").mean(axis=1)
@@ -147,7 +154,12 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
     half = half_of_slope(math.sqrt(residual @ residual / free / (x @ x)), free)
     design = np.stack([x, within(wrong**2)], axis=1)
     bent = y - design @ np.linalg.lstsq(design, y)[0]
-    return wrong, regret, Estimate(slope, half), 1 - np.array([residual @ residual, bent @ bent]) / (y @ y)
+    return (
+        wrong,
+        regret,
+        Estimate(slope, half),
+        1 - np.array([residual @ residual, bent @ bent]) / (y @ y),
+    )
 
 
 def linear_in_pairs(curves: Curves, env: str) -> Finding:
@@ -161,9 +173,14 @@ CHI_MIN = tuple(f"li2019-chi-min:i={i}" for i in range(1, 6))
 
 
 def doubles(curves: Curves, per_loss: bool) -> Finding:
-    """Whether each ratio of neighbouring i is about 2: of the regret, or of the sessions it is worth at the initial loss."""
+    """Whether each ratio of neighbouring i is about 2: of the regret, or of the sessions it is
+    worth at the initial loss.
+    """
     regret = [curves.units(PBM, "BubbleRank", instance=name)[:, -1] for name in CHI_MIN]
-    scaled = [estimate(values / (0.9 - 0.5**i if per_loss else 1.0)) for i, values in enumerate(regret, start=1)]
+    scaled = [
+        estimate(values / (0.9 - 0.5**i if per_loss else 1.0))
+        for i, values in enumerate(regret, start=1)
+    ]
     findings = {}
     for i, (low, high) in enumerate(pairwise(scaled), start=1):
         ratio = high.mean / low.mean
@@ -176,7 +193,9 @@ def doubles(curves: Curves, per_loss: bool) -> Finding:
 
 
 def ndcg(curves: Curves, env: str, agent: str, end: bool) -> Values:
-    """``(runs,)`` the mean in the last hundredth of the horizon, or in the first hundred sessions."""
+    """``(runs,)`` the mean in the last hundredth of the horizon, or in the first hundred
+    sessions.
+    """
     start, stop = (0.99, 1.0) if end else (0.0, 100 / curves.horizon)
     return curves.rate(curves.units(env, agent, "ndcg"), start, stop)
 
@@ -186,9 +205,13 @@ def perfect(curves: Curves, env: str, agent: str) -> Finding:
     return estimate(ndcg(curves, env, agent, end=True)).finding(low=0.99)
 
 
-def ndcg_gap(curves: Curves, env: str, agent: str, other: str, end: bool, low: float, high: float) -> Finding:
+def ndcg_gap(
+    curves: Curves, env: str, agent: str, other: str, end: bool, low: float, high: float
+) -> Finding:
     """Whether the difference in NDCG of two agents is between two bounds."""
-    return estimate(ndcg(curves, env, agent, end) - ndcg(curves, env, other, end)).finding("", low, high)
+    return estimate(ndcg(curves, env, agent, end) - ndcg(curves, env, other, end)).finding(
+        "", low, high
+    )
 
 
 def never_worse(curves: Curves, env: str) -> Finding:
@@ -201,7 +224,9 @@ def never_worse(curves: Curves, env: str) -> Finding:
 # ---------------------------------------------------------------------------------------------------------------- figures
 
 
-def draw_curves(evidence: Evidence, column: str, agents: Sequence[str], label: str, title: str) -> Figure:
+def draw_curves(
+    evidence: Evidence, column: str, agents: Sequence[str], label: str, title: str
+) -> Figure:
     """A cumulative column in each click model."""
     curves = evidence["bubble"]
     figure, panels = grid(3, labels=[label])
@@ -213,14 +238,18 @@ def draw_curves(evidence: Evidence, column: str, agents: Sequence[str], label: s
 
 
 def draw_fig3(evidence: Evidence) -> Figure:
-    """Regret against wrong pairs in each click model, and with each examination of the last position."""
+    """Regret against wrong pairs in each click model, and with each examination of the last
+    position.
+    """
     curves = evidence["bubble-fig3-pairs"]
     figure, panels = grid(4, labels=[f"regret after {curves.horizon:,} sessions"])
     for axes, env in zip(panels, BUBBLE, strict=False):
         wrong, regret, slope, _ = regression(curves, env)
         axes.plot(wrong, regret, ".", color=PURPLE, markersize=4, alpha=0.6)
         ends = np.array([wrong.min(), wrong.max()])
-        axes.plot(ends, regret.mean() + slope.mean * (ends - wrong.mean()), color=BLACK, linewidth=1.2)
+        axes.plot(
+            ends, regret.mean() + slope.mean * (ends - wrong.mean()), color=BLACK, linewidth=1.2
+        )
         axes.set(title=short(env), xlabel="wrong pairs in the initial list, |V_0|")
     curves = evidence["bubble-fig3-chi"]
     shades = (PURPLE, ORANGE, GREEN, YELLOW, BLUE)
@@ -237,8 +266,15 @@ def draw_fig4(evidence: Evidence) -> Figure:
     curves = evidence["bubble"]
     figure, panels = grid(3, labels=["NDCG@5 per session"])
     for axes, env in zip(panels, BUBBLE, strict=True):
-        places = np.unique(np.searchsorted(curves.steps, np.geomspace(100, curves.horizon, 25).round()))
+        places = np.unique(
+            np.searchsorted(curves.steps, np.geomspace(100, curves.horizon, 25).round())
+        )
         for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
-            band(axes, curves.steps[places], curves.window_rates(curves.units(env, agent, "ndcg"), places), agent)
+            band(
+                axes,
+                curves.steps[places],
+                curves.window_rates(curves.units(env, agent, "ndcg"), places),
+                agent,
+            )
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
     return finish(figure, panels, evidence, "NDCG@5")

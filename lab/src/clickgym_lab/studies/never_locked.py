@@ -1,4 +1,6 @@
-"""Study of MixTS, which weighs several click models: in which of seven does it stay on wrong lists?"""
+"""Study of MixTS, which weighs several click models: in which of seven does it stay on wrong
+lists?
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def further(queries: Sequence[str]) -> list[str]:
     return list(queries[N_FIRST:] or queries)
 
 
-def regret(evidence: Evidence, parts: Sequence[str], env: str, agent: str, fraction: float = 1.0) -> list[Values]:
+def regret(
+    evidence: Evidence, parts: Sequence[str], env: str, agent: str, fraction: float = 1.0
+) -> list[Values]:
     """The regret of the runs of each query."""
     return [runs for part in parts for runs in evidence[part].ends(env, agent, fraction=fraction)]
 
@@ -57,40 +61,69 @@ def tenth(runs: Sequence[Values]) -> float:
     return -worst_tenth(-np.concatenate(runs))
 
 
-def ratio_of(figure: Callable[[Sequence[Values]], float], own: Sequence[Values], other: Sequence[Values]) -> Estimate:
-    """A figure of one agent as a multiple of another's, with the interval of the jackknife over the queries."""
+def ratio_of(
+    figure: Callable[[Sequence[Values]], float], own: Sequence[Values], other: Sequence[Values]
+) -> Estimate:
+    """A figure of one agent as a multiple of another's, with the interval of the jackknife over the
+    queries.
+    """
     if not figure(other):
         return Estimate(np.nan, np.inf)
     n, ratio = len(own), figure(own) / figure(other)
-    without = [figure([*own[:i], *own[i + 1 :]]) / max(figure([*other[:i], *other[i + 1 :]]), 1e-12) for i in range(n)]
+    without = [
+        figure([*own[:i], *own[i + 1 :]]) / max(figure([*other[:i], *other[i + 1 :]]), 1e-12)
+        for i in range(n)
+    ]
     return Estimate(ratio, estimate(n * ratio - (n - 1) * np.array(without)).half)
 
 
 def share(
-    evidence: Evidence, parts: Sequence[str], env: str, other: str, most: float, tail: bool = False, fraction: float = 1.0
+    evidence: Evidence,
+    parts: Sequence[str],
+    env: str,
+    other: str,
+    most: float,
+    tail: bool = False,
+    fraction: float = 1.0,
 ) -> Finding:
-    """Whether the mean regret of MixTS, or with ``tail`` that of its worst tenth, is below a share of another agent's."""
+    """Whether the mean regret of MixTS, or with ``tail`` that of its worst tenth, is below a share
+    of another agent's.
+    """
     own, rival = (regret(evidence, parts, env, agent, fraction) for agent in (OWN, other))
-    means, tenths = (" against ".join(number(figure(runs)) for runs in (own, rival)) for figure in (mean, tenth))
+    means, tenths = (
+        " against ".join(number(figure(runs)) for runs in (own, rival)) for figure in (mean, tenth)
+    )
     ratio = ratio_of(tenth if tail else mean, own, rival)
     words = f"{means}, in the worst tenth {tenths}; {ratio} times{' in the worst tenth' if tail else ''}"
     return Finding(f"{words} over {len(own)} queries", ratio.below(most))
 
 
-def rarely_late(evidence: Evidence, parts: Sequence[str], envs: Sequence[str], most: float, than: str = "") -> Finding:
-    """Whether a share of the runs of MixTS is late that is below a number, or below so many times that of another agent."""
+def rarely_late(
+    evidence: Evidence, parts: Sequence[str], envs: Sequence[str], most: float, than: str = ""
+) -> Finding:
+    """Whether a share of the runs of MixTS is late that is below a number, or below so many times
+    that of another agent.
+    """
     own, rival = (late(evidence, parts, envs, agent) for agent in (OWN, than or RIVAL))
-    counts = " against ".join(f"{sum(map(np.sum, runs)):.0f} of {sum(map(len, runs))}" for runs in (own, rival))
+    counts = " against ".join(
+        f"{sum(map(np.sum, runs)):.0f} of {sum(map(len, runs))}" for runs in (own, rival)
+    )
     measured = ratio_of(mean, own, rival) if than else estimate([runs.mean() for runs in own])
     words = f"{measured} times" if than else f"a share of {measured}"
-    return Finding(f"{counts} runs of {than or RIVAL}, {words} over {len(own)} queries", measured.below(most))
+    return Finding(
+        f"{counts} runs of {than or RIVAL}, {words} over {len(own)} queries", measured.below(most)
+    )
 
 
 def _cells(evidence: Evidence, part: str, env: str, agent: str) -> list[str]:
     if agent not in evidence[part].agents:
         return [""] * 5
     regrets = [regret(evidence, [part], env, agent, fraction) for fraction in (0.1, 1.0)]
-    cells = [text for runs in regrets for text in (str(estimate([each.mean() for each in runs])), number(tenth(runs)))]
+    cells = [
+        text
+        for runs in regrets
+        for text in (str(estimate([each.mean() for each in runs])), number(tenth(runs)))
+    ]
     return [*cells, f"{100 * mean(late(evidence, [part], [env], agent)):.3g} %"]
 
 
@@ -98,14 +131,36 @@ def table(evidence: Evidence) -> PaperTable:
     """Regret on the way and at the end, each with its worst tenth, and the runs that are late."""
     steps = [f"{fraction * evidence[FIRST].horizon:,.0f}" for fraction in (0.1, 1.0)]
     heads = [cell for step in steps for cell in (f"after {step}", "worst tenth")]
-    rows = [["model", "agent", *(f"{head}, {where}" for where in ("16 queries", "60 queries") for head in (*heads, "late"))]]
+    rows = [
+        [
+            "model",
+            "agent",
+            *(
+                f"{head}, {where}"
+                for where in ("16 queries", "60 queries")
+                for head in (*heads, "late")
+            ),
+        ]
+    ]
     for env, agent in product(MODELS, by_label("agent", (*WITH_INFORMED, SLOWEST))):
         parts = (SLOW if agent == SLOWEST else FIRST, SIXTY)
-        rows.append([short(env), agent, *(cell for part in parts for cell in _cells(evidence, part, env, agent))])
-    return "Regret, mean over queries with its 95 % interval, in the worst tenth of the runs, and the share of late runs", rows
+        rows.append(
+            [
+                short(env),
+                agent,
+                *(cell for part in parts for cell in _cells(evidence, part, env, agent)),
+            ]
+        )
+    return (
+        "Regret, mean over queries with its 95 % interval, in the worst tenth of the runs, and the share of late runs",
+        rows,
+    )
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret in seven click models on the first queries, and in the DBN on the others."""
-    cases = [*((short(env), FIRST, env) for env in MODELS), ("DBN, 60 queries", SIXTY, "DBNRank-v0")]
+    cases = [
+        *((short(env), FIRST, env) for env in MODELS),
+        ("DBN, 60 queries", SIXTY, "DBNRank-v0"),
+    ]
     return regret_figure(evidence, cases, 4, "MixTS beside others, in seven click models")

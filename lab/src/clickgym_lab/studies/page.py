@@ -1,4 +1,6 @@
-"""Pages of a study in HTML and in Markdown: its figure, its statements with verdicts, and the runs behind them."""
+"""Pages of a study in HTML and in Markdown: its figure, its statements with verdicts, and the runs
+behind them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def page(name: str, settings: Sequence[Setting]) -> str:
     """
     pages = templates(Path(__file__).parent)
     pages.filters |= {"cell": markdown_text, "one_line": one_line}
-    return pages.get_template("study.md").render(name=name, study=STUDIES[name], settings=settings, figure_name=figure_name)
+    return pages.get_template("study.md").render(
+        name=name, study=STUDIES[name], settings=settings, figure_name=figure_name
+    )
 
 
 def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:

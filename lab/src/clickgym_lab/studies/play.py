@@ -1,4 +1,6 @@
-"""Run studies at a scale, or read what was run, judge the papers' statements, and write curves, figure, table and findings."""
+"""Run studies at a scale, or read what was run, judge the papers' statements, and write curves,
+figure, table and findings.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,9 @@ LEAST_QUERIES = 4
 def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = None) -> list[Plan]:
     """What studies need, a part that several share once.
 
-    Horizons are multiplied by the scale, numbers of queries and of runs by its fourth root: a hundredth of the horizon takes
-    about a third of both. No fewer than four queries and four runs are taken, unless the study has
-    less in full, and nothing is reduced below what the part needs.
+    Horizons are multiplied by the scale, numbers of queries and of runs by its fourth root: a
+    hundredth of the horizon takes about a third of both. No fewer than four queries and four runs
+    are taken, unless the study has less in full, and nothing is reduced below what the part needs.
 
     Args:
         names: of `STUDIES`.
@@ -51,7 +53,8 @@ def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = Non
         queries: names or files of instances; None takes the shipped real queries.
 
     Raises:
-        ValueError: on an unknown study, a bad scale, or an instance that does not serve an environment.
+        ValueError: on an unknown study, a bad scale, or an instance that does not serve an
+            environment.
 
     Example:
         >>> [(part.horizon, part.runs, len(part.queries)) for part in plan(["bubble-fig1"], 0.01)]
@@ -67,7 +70,9 @@ def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = Non
     for part in {part.name: part for name in names for part in STUDIES[name].parts}.values():
         count = _reduced(part.queries, scale, LEAST_QUERIES)
         horizon = max(round(part.horizon * scale), part.least_horizon)
-        plans.append(Plan(part, tuple(queries[:count]), horizon, _reduced(part.runs, scale, part.least_runs)))
+        plans.append(
+            Plan(part, tuple(queries[:count]), horizon, _reduced(part.runs, scale, part.least_runs))
+        )
         _check_instances(plans[-1])
     return plans
 
@@ -80,7 +85,9 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _shipped_queries() -> list[str]:
     """The shipped real queries, the default instance first."""
-    names = [name for name in list_instances() if name.startswith("yandex-") and name != "yandex-like"]
+    names = [
+        name for name in list_instances() if name.startswith("yandex-") and name != "yandex-like"
+    ]
     return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
 
 
@@ -114,7 +121,9 @@ def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
             env = make_env(env_spec, instances[0])
             for player in by_label("agent", each.part.agents).values():
                 agent = make_agent(player, env, horizon=each.horizon, seed=0)
-                result = run(agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics)
+                result = run(
+                    agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics
+                )
                 seconds += result.seconds / length * each.horizon * each.runs * len(instances)
     return seconds
 
@@ -131,9 +140,11 @@ def run_study(
     callback: Callback | None = None,
     pdf: bool = False,
 ) -> dict[str, Findings]:
-    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (HTML, Markdown, JSON).
+    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table
+    (HTML, Markdown, JSON).
 
-    Every part is a sweep in a folder of its own, which goes on where it was when called again with the same arguments.
+    Every part is a sweep in a folder of its own, which goes on where it was when called again with
+    the same arguments.
 
     Args:
         names, scale, queries: as in `plan`.
@@ -147,7 +158,8 @@ def run_study(
         The statements of each study with what was found.
 
     Raises:
-        ValueError, TypeError: on bad arguments, or a study that cannot be judged or drawn, before any session is played.
+        ValueError, TypeError: on bad arguments, or a study that cannot be judged or drawn, before
+            any session is played.
     """
     check_seed(seed)
     plans = plan(names, scale, queries)
@@ -158,10 +170,16 @@ def run_study(
     for each in plans:
         say(console, f"{each.part.name}: {each.words}")
         if round(each.part.horizon * scale) < each.horizon:
-            say(console, f"{each.part.name}: raised to {each.horizon:,} sessions, below which it shows nothing")
+            say(
+                console,
+                f"{each.part.name}: raised to {each.horizon:,} sessions, below which it shows nothing",
+            )
     seconds = project(plans, out)
     workers = joblib.effective_n_jobs(n_jobs)
-    say(console, f"projected: {clock(seconds / workers)} with {workers} workers, without compilation")
+    say(
+        console,
+        f"projected: {clock(seconds / workers)} with {workers} workers, without compilation",
+    )
     setting, measured = _setting(queries), {}
     for each in plans:
         instances = each.instances(out)
@@ -179,14 +197,22 @@ def run_study(
             callback=callback,
         ).frame
         places = {name: portable(name) for name in table["instance"].unique()}
-        table = _with_facts(each.part, table, instances).with_columns(polars.col("instance").replace(places))
+        table = _with_facts(each.part, table, instances).with_columns(
+            polars.col("instance").replace(places)
+        )
         measured[each.part.name] = table, _made(each, out / each.part.name, instances)
     findings_of: dict[str, Findings] = {}
     for name in names:
         command, results = _command(name, scale, queries, seed), []
         for part in STUDIES[name].parts:
             table, origin = measured[part.name]
-            curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each, fractions=part.fractions)
+            curves = compact(
+                table,
+                STUDIES[name].columns,
+                list(part.facts),
+                each=part.each,
+                fractions=part.fractions,
+            )
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
         findings_of[name] = conclude(name, results, out, console, pdf=pdf)
     return findings_of
@@ -199,7 +225,9 @@ def _rehearse(name: str, plans: Sequence[Plan]) -> None:
         parts = []
         for part in STUDIES[name].parts:
             planned = by_part[part.name]
-            instances = [load_instance(instance).name for instance in planned.instances(Path(folder))]
+            instances = [
+                load_instance(instance).name for instance in planned.instances(Path(folder))
+            ]
             parts.append((part, instances, planned.checkpoints.tolist()))
     rehearse(name, STUDIES[name], parts)
 
@@ -212,7 +240,8 @@ def draw_again(
     *,
     pdf: bool = False,
 ) -> dict[str, Findings]:
-    """Judge and draw studies from results that `run_study` wrote, on one set of queries or on several, without playing.
+    """Judge and draw studies from results that `run_study` wrote, on one set of queries or on
+    several, without playing.
 
     Args:
         names: of `STUDIES`.
@@ -225,14 +254,19 @@ def draw_again(
         The statements of each study with what was found, on the queries of the first folder.
 
     Raises:
-        ValueError: on an unknown study, a folder without its results, or results that are there twice.
+        ValueError: on an unknown study, a folder without its results, or results that are there
+            twice.
     """
     _check_names(names)
-    results = {name: [each for folder in folders for each in read_study(name, folder)] for name in names}
+    results = {
+        name: [each for folder in folders for each in read_study(name, folder)] for name in names
+    }
     for name, all_of_it in results.items():
         keys = [(each.setting, each.part) for each in all_of_it]
         if twice := {key for key in keys if keys.count(key) > 1}:
-            raise ValueError(f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders")
+            raise ValueError(
+                f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders"
+            )
     make_folder(Path(out))
     return {name: conclude(name, results[name], Path(out), console, pdf=pdf) for name in names}
 
@@ -256,11 +290,15 @@ def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
     for setting in dict.fromkeys(each.setting for each in results):
         there = [each.part for each in results if each.setting == setting]
         if there != parts:
-            raise ValueError(f"{path} holds {', '.join(there)}; expected {', '.join(parts)}, the parts of {name}")
+            raise ValueError(
+                f"{path} holds {', '.join(there)}; expected {', '.join(parts)}, the parts of {name}"
+            )
     return results
 
 
-def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console, *, pdf: bool = False) -> Findings:
+def conclude(
+    name: str, results: Sequence[Shipped], out: Path, console: Console, *, pdf: bool = False
+) -> Findings:
     """Judge a study by what was measured, and write its curves, its findings and its figures.
 
     Args:
@@ -283,7 +321,13 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console,
     write_whole(out / f"{name}.json", findings(name, settings))
     for setting in settings:
         _print(console, setting)
-    files = [f"{name}.html", *(picture.name for picture in pictures), f"{name}.md", f"{name}.json", f"{name}.parquet"]
+    files = [
+        f"{name}.html",
+        *(picture.name for picture in pictures),
+        f"{name}.md",
+        f"{name}.json",
+        f"{name}.parquet",
+    ]
     say(console, f"Results in {out}: {', '.join(files)}")
     return settings[0].found
 
@@ -306,21 +350,36 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
             users = make_env(env, instance)
             facts = {fact: find(users) for fact, find in part.facts.items()}
             rows.append({"env": env, "instance": place_of(users).instance} | facts)
-    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
+    return table.join(
+        polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left"
+    )
 
 
 def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
     """What made the results of a part."""
     config = Results(folder).config
-    origin = {key: config[key] for key in ("clickgym", "commit", "made", "seed", "horizon", "runs", "envs", "agents")}
+    origin = {
+        key: config[key]
+        for key in ("clickgym", "commit", "made", "seed", "horizon", "runs", "envs", "agents")
+    }
     queries = [load_instance(query).name for query in planned.queries]
-    return {**origin, "queries": queries, "instances": [portable(instance) for instance in instances]}
+    return {
+        **origin,
+        "queries": queries,
+        "instances": [portable(instance) for instance in instances],
+    }
 
 
 def draw(setting: Setting) -> Figure:
-    """The figure of a study, with the version and the command that made it, without which nobody could check it."""
+    """The figure of a study, with the version and the command that made it, without which nobody
+    could check it.
+    """
     figure = STUDIES[setting.study].figure(setting.evidence)
-    least = {f"{each.horizon:,}" for each in setting.plans if each.horizon == each.part.least_horizon < each.part.horizon}
+    least = {
+        f"{each.horizon:,}"
+        for each in setting.plans
+        if each.horizon == each.part.least_horizon < each.part.horizon
+    }
     note = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
     figure.supxlabel(setting.caption + note, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
@@ -333,10 +392,18 @@ def _print(console: Console, setting: Setting) -> None:
     study = STUDIES[setting.study]
     if setting.table is not None:
         title, (names, *rows) = setting.table
-        print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
+        print_table(
+            console,
+            [Column(name, right=place > 0) for place, name in enumerate(names)],
+            rows,
+            title=title,
+        )
         console.print()
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    findings = [(s.text, Text(finding.measured.replace("; ", "\n")), finding.words) for s, finding in setting.found]
+    findings = [
+        (s.text, Text(finding.measured.replace("; ", "\n")), finding.words)
+        for s, finding in setting.found
+    ]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
     print_table(console, columns, findings, title=title)
     console.print()
@@ -357,7 +424,10 @@ def findings(name: str, settings: Sequence[Setting]) -> str:
         return {
             "setting": setting.name,
             "command": setting.command,
-            "parts": [dict(zip(("name", "queries", "horizon", "runs"), each, strict=True)) for each in plans],
+            "parts": [
+                dict(zip(("name", "queries", "horizon", "runs"), each, strict=True))
+                for each in plans
+            ],
             "statements": [dict(zip(columns, each, strict=True)) for each in found],
             **({} if setting.table is None else {"table": [list(row) for row in setting.table[1]]}),
         }

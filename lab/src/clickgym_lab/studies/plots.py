@@ -1,4 +1,6 @@
-"""Looks of agents, panels, curves with bands, legend and title: what the figures of the studies share."""
+"""Looks of agents, panels, curves with bands, legend and title: what the figures of the studies
+share.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,22 @@ _OVERRIDES: dict[Look, str] = {
     (ORANGE, DOTTED): "DCMKLUCB A2C",
     (GREEN, (0, (8, 2))): "MixTS",
 }
-LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
-"""Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
+LOOKS: dict[str, Look] = {
+    label: look for look, labels in _OVERRIDES.items() for label in labels.split()
+}
+"""Of the agents of the papers, which look the same in all figures; two readings of the same
+algorithm share a colour.
+"""
 _AUTOMATIC: list[Look] = [
     (colour, dashes)
-    for dashes in ((0, (6, 1.5, 1, 1.5)), (0, (8, 2)), (0, (6, 1, 1, 1, 1, 1)), SOLID, DASHED, DOTTED)
+    for dashes in (
+        (0, (6, 1.5, 1, 1.5)),
+        (0, (8, 2)),
+        (0, (6, 1, 1, 1, 1, 1)),
+        SOLID,
+        DASHED,
+        DOTTED,
+    )
     for colour in COLOURS
 ]
 _TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
@@ -55,10 +68,14 @@ _TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
 def grid(
     columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9, labels: Sequence[str] = ()
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row, each of so many inches; ``labels`` stand at the y axes, one for each row."""
+    """A figure and its panels, row by row, each of so many inches; ``labels`` stand at the y axes,
+    one for each row.
+    """
     from matplotlib.figure import Figure  # slow to load
 
-    figure = Figure(figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained")
+    figure = Figure(
+        figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained"
+    )
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.grid(color="0.9", linewidth=0.6)
@@ -70,7 +87,9 @@ def grid(
 
 
 def look_of(label: str, axes: Axes) -> Look:
-    """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same figure."""
+    """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same
+    figure.
+    """
     figure: Any = axes.get_figure()
     looks = _TAKEN.setdefault(figure, {})
     if label not in looks:
@@ -89,16 +108,38 @@ def colour_of(label: str, axes: Axes) -> str:
     return look_of(label, axes)[0]
 
 
-def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None, least: float = 0.0) -> None:
+def band(
+    axes: Axes,
+    steps: NDArray[Any],
+    values: Values,
+    label: str,
+    look: Look | None = None,
+    least: float = 0.0,
+) -> None:
     """The mean of ``(units, steps)`` values with its interval, the part above ``least`` of it."""
     colour, dashes = look_of(label, axes) if look is None else look
-    axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
+    axes.plot(
+        steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label
+    )
     if len(values) > 1:
         mean, half = np.transpose([estimate(column) for column in values.T])
-        axes.fill_between(steps, np.maximum(mean - half, least), mean + half, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(
+            steps,
+            np.maximum(mean - half, least),
+            mean + half,
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
 
 
-def points(axes: Axes, places: Sequence[float], samples: Iterable[Values], agent: str, label: str | None = None) -> None:
+def points(
+    axes: Axes,
+    places: Sequence[float],
+    samples: Iterable[Values],
+    agent: str,
+    label: str | None = None,
+) -> None:
     """Draw the means of samples as points on a line, with their 95 % intervals."""
     mean, half = np.transpose([estimate(values) for values in samples])
     look = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
@@ -106,15 +147,26 @@ def points(axes: Axes, places: Sequence[float], samples: Iterable[Values], agent
 
 
 def bands(
-    axes: Axes, curves: Curves, env: str, agents: Iterable[str], places: Any = slice(None), column: str = "regret"
+    axes: Axes,
+    curves: Curves,
+    env: str,
+    agents: Iterable[str],
+    places: Any = slice(None),
+    column: str = "regret",
 ) -> None:
-    """The cumulative curves of several agents, with a checkpoint at each of some places among the steps."""
+    """The cumulative curves of several agents, with a checkpoint at each of some places among the
+    steps.
+    """
     for agent in agents:
         band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
 
 
-def regret_figure(evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str) -> Figure:
-    """Cumulative regret from the 100th session on, a panel for each case: its title, part and environment."""
+def regret_figure(
+    evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str
+) -> Figure:
+    """Cumulative regret from the 100th session on, a panel for each case: its title, part and
+    environment.
+    """
     n_rows = math.ceil(len(cases) / n_columns)
     figure, panels = grid(n_columns, n_rows, labels=n_rows * ["regret"])
     for axes, (name, part, env) in zip(panels, cases, strict=True):
@@ -125,14 +177,20 @@ def regret_figure(evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_c
 
 
 def finish(
-    figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, intervals: str = "bands: 95 % intervals of the mean"
+    figure: Figure,
+    panels: Iterable[Axes],
+    evidence: Evidence,
+    title: str,
+    intervals: str = "bands: 95 % intervals of the mean",
 ) -> Figure:
     """Legend of the curves in some panels, title, and what was averaged."""
     handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside right center", frameon=False, fontsize=8)
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside right center", frameon=False, fontsize=8
+    )
     sizes = []
     for curves in evidence.values():
         several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""

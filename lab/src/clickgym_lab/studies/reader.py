@@ -1,13 +1,15 @@
-"""Studies written in TOML: texts, sizes, agents and ranges; whatever is computed is a function of the module beside the file.
+"""Studies written in TOML: texts, sizes, agents and ranges; whatever is computed is a function of
+the module beside the file.
 
-``parts`` are what the studies of a file play, ``instances``, ``files`` and ``facts`` functions of the module (or a table of a
-``function`` and its further arguments). Every other table is a study. Each of its ``statements`` names a function: ``judge``,
-which returns a `Finding`, or ``measured``, the values that a hypothesis predicts a ``range`` of. The function is called with
-the evidence, or with the curves of the ``part`` if there is one, and with all keys that `Statement` and `hypothesis` do not
-have; for those listed in ``over`` with each of their values in turn.
+``parts`` are what the studies of a file play, ``instances``, ``files`` and ``facts`` functions of
+the module (or a table of a ``function`` and its further arguments). Every other table is a study.
+Each of its ``statements`` names a function: ``judge``, which returns a `Finding`, or ``measured``,
+the values that a hypothesis predicts a ``range`` of. The function is called with the evidence, or
+with the curves of the ``part`` if there is one, and with all keys that `Statement` and `hypothesis`
+do not have; for those listed in ``over`` with each of their values in turn.
 
-A table with ``for`` stands for one of each of its rows, alone or for a list of ``statements``. In texts ``{NAME}`` is a column
-of these rows, or a constant of the file or of the module.
+A table with ``for`` stands for one of each of its rows, alone or for a list of ``statements``. In
+texts ``{NAME}`` is a column of these rows, or a constant of the file or of the module.
 """
 
 from __future__ import annotations
@@ -52,11 +54,17 @@ def _rows(rows: Sequence[Row], names: Mapping[str, Any]) -> Iterator[Row]:
             if "statements" in row:
                 yield from _rows(row["statements"], scope)
             else:
-                yield {key: value if key == "label" else _filled(value, scope) for key, value in row.items() if key != "for"}
+                yield {
+                    key: value if key == "label" else _filled(value, scope)
+                    for key, value in row.items()
+                    if key != "for"
+                }
 
 
 def _filled(value: Any, names: Mapping[str, Any]) -> Any:
-    """A value of the file, in which a text of nothing but ``{NAME}`` is the constant itself, be it a text or not."""
+    """A value of the file, in which a text of nothing but ``{NAME}`` is the constant itself, be it
+    a text or not.
+    """
     if isinstance(value, str):
         only = re.fullmatch(r"\{(\w+)\}", value)
         return names[only[1]] if only else value.format_map(names)
@@ -73,11 +81,15 @@ def _function(value: Any, names: Mapping[str, Any]) -> Callable[..., Any]:
         return lambda _: list(value)
     if isinstance(value, str):
         return names[value]
-    return partial(names[value["function"]], **{key: each for key, each in value.items() if key != "function"})
+    return partial(
+        names[value["function"]], **{key: each for key, each in value.items() if key != "function"}
+    )
 
 
 def _part(row: Row, names: Mapping[str, Any]) -> Part:
-    functions: Row = {key: _function(row.pop(key), names) for key in ("instances", "files") if key in row}
+    functions: Row = {
+        key: _function(row.pop(key), names) for key in ("instances", "files") if key in row
+    }
     facts = {name: _function(value, names) for name, value in row.pop("facts", {}).items()}
     return Part(**(_with_tuples(row) | functions), facts=facts)
 
@@ -85,7 +97,9 @@ def _part(row: Row, names: Mapping[str, Any]) -> Part:
 def _study(table: Row, parts: Mapping[str, Part], names: Mapping[str, Any]) -> Study:
     statements = tuple(_statement(row, names) for row in _rows(table.pop("statements"), names))
     row = _filled(table, names)
-    functions: Row = {key: _function(row.pop(key), names) for key in ("figure", "table") if key in row}
+    functions: Row = {
+        key: _function(row.pop(key), names) for key in ("figure", "table") if key in row
+    }
     own = tuple(parts[name] for name in row.pop("parts", parts))
     return Study(parts=own, statements=statements, **(_with_tuples(row) | functions))
 
@@ -104,7 +118,9 @@ def _statement(row: Row, names: Mapping[str, Any]) -> Statement:
 
 
 def _cases(row: Row) -> dict[str, Row]:
-    """The arguments of every call of a function by what it is called in findings, an environment by its click model."""
+    """The arguments of every call of a function by what it is called in findings, an environment by
+    its click model.
+    """
     over = row.pop("over", [])
     label = row.pop("label", " ".join(f"{{{name}}}" for name in over))
     cases = {}
@@ -114,13 +130,19 @@ def _cases(row: Row) -> dict[str, Row]:
     return cases
 
 
-def _measured(function: Callable[..., Values], cases: Mapping[str, Row], evidence: Evidence) -> dict[str, Values]:
+def _measured(
+    function: Callable[..., Values], cases: Mapping[str, Row], evidence: Evidence
+) -> dict[str, Values]:
     return {label: _called(function, evidence, **case) for label, case in cases.items()}
 
 
-def _judged(function: Callable[..., Finding], cases: Mapping[str, Row], evidence: Evidence) -> Finding:
+def _judged(
+    function: Callable[..., Finding], cases: Mapping[str, Row], evidence: Evidence
+) -> Finding:
     return several({label: _called(function, evidence, **case) for label, case in cases.items()})
 
 
-def _called(function: Callable[..., Any], evidence: Evidence, part: str = "", **arguments: Any) -> Any:
+def _called(
+    function: Callable[..., Any], evidence: Evidence, part: str = "", **arguments: Any
+) -> Any:
     return function(evidence[part] if part else evidence, **arguments)

@@ -34,7 +34,9 @@ class Plan:
     @property
     def names(self) -> list[str]:
         """The instances, before any file is made from them."""
-        return list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
+        return (
+            list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
+        )
 
     @property
     def words(self) -> str:
@@ -48,9 +50,13 @@ class Plan:
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
-        """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99 of the horizon."""
+        """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99
+        of the horizon.
+        """
         windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
-        steps = np.concatenate([windows, np.geomspace(1, self.horizon, 40), [100, 0.99 * self.horizon]])
+        steps = np.concatenate(
+            [windows, np.geomspace(1, self.horizon, 40), [100, 0.99 * self.horizon]]
+        )
         return np.unique(np.clip(steps.round(), 1, self.horizon).astype(np.int64))
 
 
@@ -89,15 +95,24 @@ class Setting:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Of each statement: text, rule, the paper's figure, what was measured, and whether that supports it."""
-        return [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in self.found]
+        """Of each statement: text, rule, the paper's figure, what was measured, and whether that
+        supports it.
+        """
+        return [
+            (s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in self.found
+        ]
 
     @property
     def plans(self) -> list[Plan]:
         """What was run."""
         parts = {part.name: part for part in STUDIES[self.study].parts}
         return [
-            Plan(parts[each.part], tuple(each.made["queries"]), each.made["horizon"], each.made["runs"])
+            Plan(
+                parts[each.part],
+                tuple(each.made["queries"]),
+                each.made["horizon"],
+                each.made["runs"],
+            )
             for each in self.results
         ]
 

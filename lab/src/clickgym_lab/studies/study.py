@@ -1,18 +1,20 @@
 """Studies of papers' experiments as data, and the judging of measured curves that they share.
 
-A study is data: environments, agents, queries, horizon, runs; statements, each a sentence of the paper, a rule and the
-function that applies it; and the function that draws its figure. Those of a paper are in a module of their own, which
-`lab.studies` lists; `lab.studies.play` runs them.
+A study is data: environments, agents, queries, horizon, runs; statements, each a sentence of the
+paper, a rule and the function that applies it; and the function that draws its figure. Those of a
+paper are in a module of their own, which `lab.studies` lists; `lab.studies.play` runs them.
 
-Intervals are 95 % intervals of a mean by Student's t. They are over the queries, each averaged over its runs, where agents are
-compared at the end of the horizon, and where the growth of regret is judged and the values of each query ship: these hold for
-other queries of the kind as well. All others are over runs, each averaged over its queries: they say how surely the mean over
-these very queries is known. A statement is supported if
-the interval lies on the side that it says, contradicted if it lies on the other, and undecided otherwise. One about what is
-reached by the end of the paper's horizon can be supported by a shorter run, but not contradicted.
+Intervals are 95 % intervals of a mean by Student's t. They are over the queries, each averaged over
+its runs, where agents are compared at the end of the horizon, and where the growth of regret is
+judged and the values of each query ship: these hold for other queries of the kind as well. All
+others are over runs, each averaged over its queries: they say how surely the mean over these very
+queries is known. A statement is supported if the interval lies on the side that it says,
+contradicted if it lies on the other, and undecided otherwise. One about what is reached by the end
+of the paper's horizon can be supported by a shorter run, but not contradicted.
 
-The verdicts of a study hold together: by Holm's procedure the probability that any of those decided is wrong is at most 5 %. A
-statement that is decided only by itself is undecided, and its own verdict stands beside.
+The verdicts of a study hold together: by Holm's procedure the probability that any of those decided
+is wrong is at most 5 %. A statement that is decided only by itself is undecided, and its own
+verdict stands beside.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ class Curves:
     """The table of one sweep as arrays.
 
     Args:
-        table: as `sweep` returns it, or made smaller by `shipped.compact`, with the means over the instances in rows without an
-            instance; facts of the instances may be further columns.
+        table: as `sweep` returns it, or made smaller by `shipped.compact`, with the means over the
+            instances in rows without an instance; facts of the instances may be further columns.
         horizon: of the paper, for statements about its end; None takes the last step.
 
     Attributes:
@@ -65,7 +67,9 @@ class Curves:
     def __init__(self, table: polars.DataFrame, horizon: int | None = None) -> None:
         self.table = table
         self.steps: NDArray[np.int64] = table["step"].unique().sort().to_numpy()
-        self.instances: list[str] = table["instance"].drop_nulls().unique(maintain_order=True).to_list()
+        self.instances: list[str] = (
+            table["instance"].drop_nulls().unique(maintain_order=True).to_list()
+        )
         self.full = horizon is None or self.horizon >= horizon
         self._values: dict[tuple[str, str, str, str | float | None], Values] = {}
 
@@ -90,8 +94,12 @@ class Curves:
         """Where in ``steps`` the ends of a hundred equal windows are."""
         return np.unique(np.searchsorted(self.steps, np.linspace(0, self.horizon, 101)[1:].round()))
 
-    def units(self, env: str, agent: str, column: str = "regret", instance: str | None = None) -> Values:
-        """``(runs, steps)`` what intervals are computed from: runs, averaged over the instances or of a single one."""
+    def units(
+        self, env: str, agent: str, column: str = "regret", instance: str | None = None
+    ) -> Values:
+        """``(runs, steps)`` what intervals are computed from: runs, averaged over the instances or
+        of a single one.
+        """
         import polars  # only who judges pays for its import, not who lists studies
 
         key = (env, agent, column, instance)
@@ -102,24 +110,34 @@ class Curves:
             elif rows["instance"].null_count():
                 rows = rows.filter(polars.col("instance").is_null())
             else:
-                rows = rows.group_by("run", "step", maintain_order=True).agg(polars.col(column).mean())
+                rows = rows.group_by("run", "step", maintain_order=True).agg(
+                    polars.col(column).mean()
+                )
             values = rows.sort("run", "step")[column].to_numpy().astype(float)
             self._values[key] = values.reshape(-1, len(self.steps))
         return self._values[key]
 
     def ends(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
-        """``(instances, runs)`` the values at the end, or at another fraction at which those of each instance are kept."""
+        """``(instances, runs)`` the values at the end, or at another fraction at which those of
+        each instance are kept.
+        """
         import polars
 
         key = (env, agent, column, fraction)
         if key not in self._values:
             rows = self._each(env, agent).filter(polars.col("step") == self._step(fraction))
-            values = rows.sort(polars.col("instance").cast(polars.Enum(self.instances)), "run")[column].to_numpy()
+            values = rows.sort(polars.col("instance").cast(polars.Enum(self.instances)), "run")[
+                column
+            ].to_numpy()
             self._values[key] = values.astype(float).reshape(len(self.instances), -1)
         return self._values[key]
 
-    def end_units(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
-        """``(n,)`` what intervals about the end are computed from: queries where there are several, else runs."""
+    def end_units(
+        self, env: str, agent: str, column: str = "regret", fraction: float = 1.0
+    ) -> Values:
+        """``(n,)`` what intervals about the end are computed from: queries where there are several,
+        else runs.
+        """
         return self._of_units(self.ends(env, agent, column, fraction))
 
     def final_units(self, env: str, agent: str, column: str = "regret") -> Values:
@@ -139,20 +157,30 @@ class Curves:
         length = self.horizon - round(0.99 * self.horizon)
         return (self.ends(env, agent, column) - self.ends(env, agent, column, 0.99)) / length
 
-    def rates(self, env: str, agent: str, *spans: tuple[float, float], column: str = "regret") -> tuple[list[Values], str]:
-        """Means per session in spans of the horizon, each ``(n,)``: of queries where those of each are kept, else of runs.
+    def rates(
+        self, env: str, agent: str, *spans: tuple[float, float], column: str = "regret"
+    ) -> tuple[list[Values], str]:
+        """Means per session in spans of the horizon, each ``(n,)``: of queries where those of each
+        are kept, else of runs.
 
         Returns:
             The means of each span, and what the n units are, in words.
         """
         fractions = set(itertools.chain.from_iterable(spans))
-        if len(self.instances) == 1 or not set(map(self._step, fractions)) <= set(self._each(env, agent)["step"]):
+        if len(self.instances) == 1 or not set(map(self._step, fractions)) <= set(
+            self._each(env, agent)["step"]
+        ):
             values = self.units(env, agent, column)
             return [self.rate(values, *span) for span in spans], "over runs"
         ends = {fraction: self.ends(env, agent, column, fraction) for fraction in fractions}
-        n_runs = min(values.shape[1] for values in ends.values())  # of some results the values of each ship for few runs
+        n_runs = min(
+            values.shape[1] for values in ends.values()
+        )  # of some results the values of each ship for few runs
         at = {fraction: values[:, :n_runs].mean(axis=1) for fraction, values in ends.items()}
-        rates = [(at[stop] - at[start]) / (round(stop * self.horizon) - round(start * self.horizon)) for start, stop in spans]
+        rates = [
+            (at[stop] - at[start]) / (round(stop * self.horizon) - round(start * self.horizon))
+            for start, stop in spans
+        ]
         few = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
         return rates, f"{self.units_of_ends}{few}"
 
@@ -169,7 +197,11 @@ class Curves:
 
     def at(self, values: Values, step: float) -> Values:
         """Cumulative values at a step, or the first checkpoint after it; 0 at step 0."""
-        return values[..., np.searchsorted(self.steps, round(step))] if step >= 1 else np.zeros(values.shape[:-1])
+        return (
+            values[..., np.searchsorted(self.steps, round(step))]
+            if step >= 1
+            else np.zeros(values.shape[:-1])
+        )
 
     def rate(self, values: Values, start: float, stop: float) -> Values:
         """Mean per session from the fraction ``start`` of the horizon to ``stop``."""
@@ -177,9 +209,13 @@ class Curves:
         return (self.at(values, last) - self.at(values, first)) / (last - first)
 
     def window_rates(self, values: Values, ends: NDArray[np.intp] | None = None) -> Values:
-        """``(..., windows)`` the mean per session in each of the hundred windows, or of others that end at some places."""
+        """``(..., windows)`` the mean per session in each of the hundred windows, or of others that
+        end at some places.
+        """
         ends = self.windows if ends is None else ends
-        return np.diff(values[..., ends], prepend=0.0, axis=-1) / np.diff(self.steps[ends], prepend=0)
+        return np.diff(values[..., ends], prepend=0.0, axis=-1) / np.diff(
+            self.steps[ends], prepend=0
+        )
 
 
 Evidence = Mapping[str, Curves]
@@ -211,18 +247,32 @@ class Estimate(NamedTuple):
 
     def above(self, bound: float) -> Verdict:
         """Whether the interval lies above a bound."""
-        return "yes" if self.mean - self.half > bound else "no" if self.mean + self.half <= bound else "cannot tell"
+        return (
+            "yes"
+            if self.mean - self.half > bound
+            else "no"
+            if self.mean + self.half <= bound
+            else "cannot tell"
+        )
 
     def below(self, bound: float) -> Verdict:
         """Whether the interval lies below a bound."""
-        return "yes" if self.mean + self.half < bound else "no" if self.mean - self.half >= bound else "cannot tell"
+        return (
+            "yes"
+            if self.mean + self.half < bound
+            else "no"
+            if self.mean - self.half >= bound
+            else "cannot tell"
+        )
 
     def within(self, low: float, high: float) -> Verdict:
         """Whether the interval lies between two bounds."""
         return every([self.above(low), self.below(high)])
 
     def finding(self, unit: str = "", low: float = -math.inf, high: float = math.inf) -> Finding:
-        """Whether the interval lies between two bounds; measured is the estimate, and what it is of (``unit``) behind it."""
+        """Whether the interval lies between two bounds; measured is the estimate, and what it is of
+        (``unit``) behind it.
+        """
         return Finding(f"{self}{unit}", self.within(low, high))
 
 
@@ -244,12 +294,17 @@ def estimate(values: ArrayLike) -> Estimate:
         2 ± 2.5
     """
     array = np.asarray(values, float)
-    half = float(array.std(ddof=1)) * half_width(len(array), _CONFIDENCE.get()) if len(array) > 1 else math.inf
+    half = (
+        float(array.std(ddof=1)) * half_width(len(array), _CONFIDENCE.get())
+        if len(array) > 1
+        else math.inf
+    )
     return Estimate(float(array.mean()), half)
 
 
 def ratio(above: Values, below: Values) -> Estimate:
-    """The mean of some values as a multiple of that of others of the same units, with the interval of the linearised ratio.
+    """The mean of some values as a multiple of that of others of the same units, with the interval
+    of the linearised ratio.
 
     Example:
         >>> print(ratio(np.array([2.0, 4.0, 6.0]), np.array([1.0, 2.0, 3.0])))
@@ -275,7 +330,9 @@ def percent(share: Estimate) -> str:
 
 
 def saved(instances: Iterable[Instance], folder: Path) -> list[str]:
-    """Write instances under their own names into a folder, which is made if need be; returns the files."""
+    """Write instances under their own names into a folder, which is made if need be; returns the
+    files.
+    """
     make_folder(folder)
     files = []
     for instance in instances:
@@ -294,7 +351,8 @@ class Finding(NamedTuple):
 
     Attributes:
         measured: with 95 % intervals.
-        verdict: whether it does; `judged_together` makes it hold beside the other statements of the study.
+        verdict: whether it does; `judged_together` makes it hold beside the other statements of the
+        study.
         alone: the verdict if there were no other statements.
     """
 
@@ -305,7 +363,11 @@ class Finding(NamedTuple):
     @property
     def words(self) -> str:
         """The verdict, with that of the statement alone where it is another."""
-        return self.verdict if self.alone in (None, self.verdict) else f"{self.verdict} (by itself {self.alone})"
+        return (
+            self.verdict
+            if self.alone in (None, self.verdict)
+            else f"{self.verdict} (by itself {self.alone})"
+        )
 
 
 # --------------------------------------------------------------------------------------------------------- studies as data
@@ -332,31 +394,47 @@ class Statement:
     def find(self, evidence: Evidence) -> Finding:
         """Judge the statement."""
         finding = self.judge(evidence)
-        if self.late and finding.verdict == "no" and not all(curves.full for curves in evidence.values()):
+        if (
+            self.late
+            and finding.verdict == "no"
+            and not all(curves.full for curves in evidence.values())
+        ):
             return Finding(f"{finding.measured} (not by this horizon)", "cannot tell")
         return finding
 
 
 def judged_together(statements: Sequence[Statement], evidence: Evidence) -> list[Finding]:
-    """The findings of a study's statements, whose verdicts hold against their number by Holm's procedure.
+    """The findings of a study's statements, whose verdicts hold against their number by Holm's
+    procedure.
 
-    A statement is decided if it is so at the level 5 % divided by the number of those that are not yet.
+    A statement is decided if it is so at the level 5 % divided by the number of those that are not
+    yet.
     """
     alone = [statement.find(evidence) for statement in statements]
     undecided = _undecided(statements, alone, evidence)
     return [
-        finding._replace(verdict="cannot tell" if place in undecided else finding.verdict, alone=finding.verdict)
+        finding._replace(
+            verdict="cannot tell" if place in undecided else finding.verdict, alone=finding.verdict
+        )
         for place, finding in enumerate(alone)
     ]
 
 
-def _undecided(statements: Sequence[Statement], alone: Sequence[Finding], evidence: Evidence) -> set[int]:
-    """The places of the statements that Holm's procedure leaves open; ``alone`` are the findings of each by itself."""
+def _undecided(
+    statements: Sequence[Statement], alone: Sequence[Finding], evidence: Evidence
+) -> set[int]:
+    """The places of the statements that Holm's procedure leaves open; ``alone`` are the findings of
+    each by itself.
+    """
     undecided = {place for place, finding in enumerate(alone) if finding.verdict != "cannot tell"}
     n_decided, news = 0, undecided
     while undecided and news:
         with confidence(1 - (1 - CONFIDENCE) / (len(statements) - n_decided)):
-            news = {place for place in undecided if statements[place].find(evidence).verdict == alone[place].verdict}
+            news = {
+                place
+                for place in undecided
+                if statements[place].find(evidence).verdict == alone[place].verdict
+            }
         n_decided += len(news)
         undecided = undecided - news
     return undecided
@@ -377,7 +455,8 @@ class Part:
         least_horizon, least_runs: below them the experiment shows nothing.
         windows: how many equal windows the checkpoints have.
         each: whether the curves of each instance are kept, not only their mean.
-        fractions: of the horizon, at which the values of each instance are kept otherwise; those of `linear`, and the end.
+        fractions: of the horizon, at which the values of each instance are kept otherwise; those of
+        `linear`, and the end.
         facts: of an environment, kept as columns.
     """
 
@@ -433,8 +512,8 @@ CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
 LINEAR = 0.8
 """
-The share of the rate of the second fifth of the horizon that the last fifth keeps, from which on regret counts as linear.
-Regret that grows as √n keeps 0.57, as log n 0.32.
+The share of the rate of the second fifth of the horizon that the last fifth keeps, from which on
+regret counts as linear. Regret that grows as √n keeps 0.57, as log n 0.32.
 """
 LINEAR_RULE = f"regret per session in the last fifth is above {LINEAR} of that in the second fifth"
 LEARNS_RULE = LINEAR_RULE.replace("above", "below")
@@ -448,7 +527,9 @@ def short(env: str) -> str:
 def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
     """The late rate of regret in words, and how far it is above that of linear regret."""
     share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return f"{estimate(late)} per session{over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early)
+    return f"{estimate(late)} per session{over}, {share:.2f} times the earlier rate", estimate(
+        late - LINEAR * early
+    )
 
 
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
@@ -467,7 +548,9 @@ def sublinear(curves: Curves, env: str, agent: str) -> Finding:
 
 def several(findings: Mapping[str, Finding]) -> Finding:
     """One finding of several by name, all of which must hold; a single one may be called ``""``."""
-    measured = "; ".join(f"{name}: {finding.measured}".removeprefix(": ") for name, finding in findings.items())
+    measured = "; ".join(
+        f"{name}: {finding.measured}".removeprefix(": ") for name, finding in findings.items()
+    )
     return Finding(measured, every([finding.verdict for finding in findings.values()]))
 
 
@@ -484,17 +567,29 @@ def versus(low: Values, high: Values, where: str = "", over: str = "") -> Findin
     return Finding(measured, gap.above(0.0))
 
 
-def less_regret(curves: Curves, env: str, better: str, worse: str, fraction: float = 1.0) -> Finding:
-    """Whether one agent has less cumulative regret than another, at the end or at a fraction of the horizon."""
+def less_regret(
+    curves: Curves, env: str, better: str, worse: str, fraction: float = 1.0
+) -> Finding:
+    """Whether one agent has less cumulative regret than another, at the end or at a fraction of the
+    horizon.
+    """
     if fraction == 1.0:
-        return versus(curves.end_units(env, better), curves.end_units(env, worse), over=curves.units_of_ends)
-    low, high = (curves.at(curves.units(env, agent), fraction * curves.horizon) for agent in (better, worse))
+        return versus(
+            curves.end_units(env, better), curves.end_units(env, worse), over=curves.units_of_ends
+        )
+    low, high = (
+        curves.at(curves.units(env, agent), fraction * curves.horizon) for agent in (better, worse)
+    )
     return versus(low, high)
 
 
 def less_in_the_end(curves: Curves, env: str, better: str, worse: str, where: str = "") -> Finding:
-    """Whether one agent has less regret per session than another in the last hundredth of the horizon."""
-    return versus(curves.final_units(env, better), curves.final_units(env, worse), where, curves.units_of_ends)
+    """Whether one agent has less regret per session than another in the last hundredth of the
+    horizon.
+    """
+    return versus(
+        curves.final_units(env, better), curves.final_units(env, worse), where, curves.units_of_ends
+    )
 
 
 RANDOM = "Random"

@@ -1,4 +1,6 @@
-"""Study of agents that must estimate the examination probabilities, beside those that are given them."""
+"""Study of agents that must estimate the examination probabilities, beside those that are given
+them.
+"""
 
 from __future__ import annotations
 
@@ -36,4 +38,6 @@ def draw(evidence: Evidence) -> Figure:
             look = look_of(agent, axes) if agent in untold else (LOOKS[agent][0], DOTTED)
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, look)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
-    return finish(figure, panels[:1], evidence, "What it is worth to be told the examination (dotted: told)")
+    return finish(
+        figure, panels[:1], evidence, "What it is worth to be told the examination (dotted: told)"
+    )

@@ -1,11 +1,24 @@
-"""Study of when reinforcement learning pays: bandits, a planner and generic RL before users with a memory."""
+"""Study of when reinforcement learning pays: bandits, a planner and generic RL before users with a
+memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from .plots import Figure, band, finish, grid
-from .study import SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, growth, versus
+from .study import (
+    SLACK,
+    Curves,
+    Estimate,
+    Evidence,
+    Finding,
+    PaperTable,
+    Values,
+    estimate,
+    growth,
+    versus,
+)
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
@@ -48,7 +61,9 @@ def learns(evidence: Evidence, agent: str, family: str) -> Finding:
 
 
 def beats(evidence: Evidence, family: str, better: str, worse: str) -> Finding:
-    """Whether an agent has less regret after as many sessions as both played, by as many runs as both have."""
+    """Whether an agent has less regret after as many sessions as both played, by as many runs as
+    both have.
+    """
     pairs = [regret(evidence, name, family) for name in (better, worse)]
     step, runs = min(curves.horizon for curves, _ in pairs), min(len(values) for _, values in pairs)
     low, high = (curves.at(values, step)[:runs] for curves, values in pairs)
@@ -63,7 +78,14 @@ def table(evidence: Evidence) -> PaperTable:
         for agent in agents(evidence):
             values = [at(evidence, agent, family, step) for step in PLACES]
             cells = ["" if value is None else str(estimate(value)) for value in values]
-            rows.append([family, agent, *cells, ", ".join(f"{step:,}" for step in PLACES if best[step] == agent)])
+            rows.append(
+                [
+                    family,
+                    agent,
+                    *cells,
+                    ", ".join(f"{step:,}" for step in PLACES if best[step] == agent),
+                ]
+            )
     return "Regret so far, mean over the runs", rows
 
 
@@ -83,4 +105,6 @@ def draw(evidence: Evidence) -> Figure:
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    return finish(figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory")
+    return finish(
+        figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory"
+    )

@@ -40,7 +40,9 @@ def lists_with(queries: Sequence[str], model: str, counts: Sequence[int]) -> Ite
         rng = np.random.default_rng(list(instance.name.encode()))
         for count in counts:
             ranking = np.argsort(-attraction, kind="stable")
-            for _ in range(count):  # each swap of neighbours in the right order makes one pair wrong
+            for _ in range(
+                count
+            ):  # each swap of neighbours in the right order makes one pair wrong
                 right = np.flatnonzero(attraction[ranking[:-1]] > attraction[ranking[1:]])
                 if not len(right):
                     break
@@ -51,7 +53,9 @@ def lists_with(queries: Sequence[str], model: str, counts: Sequence[int]) -> Ite
 
 @cache
 def unsafe_share(wrong: int) -> float:
-    """The share of the orders of ten items with more than ``wrong + 5`` wrong pairs (Mahonian numbers)."""
+    """The share of the orders of ten items with more than ``wrong + 5`` wrong pairs (Mahonian
+    numbers).
+    """
     counts = np.ones(1)
     for size in range(2, N_ITEMS + 1):
         counts = np.convolve(counts, np.ones(size))
@@ -74,7 +78,9 @@ def like_random(curves: Curves, env: str, agent: str) -> Values:
 def foretold(curves: Curves, env: str) -> Values:
     """``(runs,)`` TopRank's less 100 times the share of unsafe orders at each query's |V_0|."""
     wrong = curves.ends(env, TOP_RANK, WRONG_PAIRS)[:, 0]
-    return early(curves, env, TOP_RANK) - EARLY * np.mean([unsafe_share(int(min(count, 30))) for count in wrong])
+    return early(curves, env, TOP_RANK) - EARLY * np.mean(
+        [unsafe_share(int(min(count, 30))) for count in wrong]
+    )
 
 
 def without_loglog(curves: Curves, env: str) -> Values:
@@ -99,18 +105,24 @@ def implied(model: str) -> float:
 def on_lists_foretold(evidence: Evidence, env: str) -> Values:
     """``(runs,)`` as `foretold`, on lists that were made."""
     expected = np.array([EARLY * unsafe_share(level) for level in LEVELS])
-    return (on_lists(evidence[f"why-violations-{short(env)}"], env, TOP_RANK) - expected[:, None]).mean(axis=0)
+    return (
+        on_lists(evidence[f"why-violations-{short(env)}"], env, TOP_RANK) - expected[:, None]
+    ).mean(axis=0)
 
 
 def at_implied(evidence: Evidence, env: str, agent: str) -> Values:
-    """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the levels on a line."""
+    """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the
+    levels on a line.
+    """
     model = short(env)
     values = on_lists(evidence[f"why-violations-{model}"], env, agent)
     return np.array([np.interp(implied(model), LEVELS, run) for run in values.T])
 
 
 def spread_out(evidence: Evidence, env: str, agent: str) -> Values:
-    """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank has the paper's number."""
+    """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank
+    has the paper's number.
+    """
     curves = evidence[f"why-violations-{short(env)}-spread"]
     good, bad = on_lists(curves, env, TOP_RANK, OUTER).mean(axis=1)
     share = (published("TopRank", env) - bad) / (good - bad) if good > bad else 1.0
@@ -124,20 +136,33 @@ def published(agent: str, env: str) -> float:
 
 
 def nothing_left(evidence: Evidence, env: str, agent: str) -> Finding:
-    """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of it."""
+    """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of
+    it.
+    """
     number = published(LAST, env)
-    return estimate(number - at_implied(evidence, env, agent)).finding(f" of {number:g}", -0.1 * number, 0.1 * number)
+    return estimate(number - at_implied(evidence, env, agent)).finding(
+        f" of {number:g}", -0.1 * number, 0.1 * number
+    )
 
 
 def nothing_left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
-    """Whether the paper's number lies between those of lists all alike and of lists as different as can be."""
+    """Whether the paper's number lies between those of lists all alike and of lists as different as
+    can be.
+    """
     number = published(LAST, env)
-    low, high = estimate(at_implied(evidence, env, agent)), estimate(spread_out(evidence, env, agent))
-    return Finding(f"{low} to {high} (paper {number:g})", every([low.below(number), high.above(number)]))
+    low, high = (
+        estimate(at_implied(evidence, env, agent)),
+        estimate(spread_out(evidence, env, agent)),
+    )
+    return Finding(
+        f"{low} to {high} (paper {number:g})", every([low.below(number), high.above(number)])
+    )
 
 
 def nothing_left_of_random(evidence: Evidence, env: str) -> Finding:
-    """As `nothing_left` for TopRank and BatchRank: the paper's numbers less that of the lists that TopRank's number implies."""
+    """As `nothing_left` for TopRank and BatchRank: the paper's numbers less that of the lists that
+    TopRank's number implies.
+    """
     ours = at_implied(evidence, env, TOP_RANK)
     gaps = {name: estimate(published(name, env) - ours) for name in ("TopRank", "BatchRank")}
     bound = 0.1 * published("TopRank", env)
@@ -152,14 +177,36 @@ def draw(evidence: Evidence) -> Figure:
         curves = evidence[f"why-violations-{model}"]
         levels = np.arange(4, 23)
         shares = [EARLY * unsafe_share(int(level)) for level in levels]
-        axes.plot(levels, shares, color=BLACK, linewidth=0.8, linestyle=":", label="random lists (exact)")
+        axes.plot(
+            levels, shares, color=BLACK, linewidth=0.8, linestyle=":", label="random lists (exact)"
+        )
         for agent in (TOP_RANK, LAST, FIRST):
             ends = dict(zip(LEVELS, on_lists(curves, env, agent), strict=True))
-            ends |= dict(zip(OUTER, on_lists(evidence[f"why-violations-{model}-spread"], env, agent, OUTER), strict=True))
-            points(axes, sorted(ends), [ends[level] for level in sorted(ends)], agent, agent.partition(":delta")[0])
+            ends |= dict(
+                zip(
+                    OUTER,
+                    on_lists(evidence[f"why-violations-{model}-spread"], env, agent, OUTER),
+                    strict=True,
+                )
+            )
+            points(
+                axes,
+                sorted(ends),
+                [ends[level] for level in sorted(ends)],
+                agent,
+                agent.partition(":delta")[0],
+            )
             if agent != FIRST:
                 name = agent.partition(":")[0]
-                axes.plot(implied(model), published(name, env), "*", color=colour_of(agent, axes), markersize=11,
-                          markeredgecolor="black", markeredgewidth=0.6, label=f"{name} in the paper")  # fmt: skip
+                axes.plot(
+                    implied(model),
+                    published(name, env),
+                    "*",
+                    color=colour_of(agent, axes),
+                    markersize=11,
+                    markeredgecolor="black",
+                    markeredgewidth=0.6,
+                    label=f"{name} in the paper",
+                )
         axes.set(title=model, xlabel="wrong pairs in the production list, |V_0|", ylim=(0, 100))
     return finish(figure, panels, evidence, "Violations against the production list")

@@ -42,7 +42,9 @@ def _panel(evidence: Evidence, panel: str, agent: str) -> tuple[Curves, Values]:
 
 def converged(evidence: Evidence, panel: str, agent: str) -> Finding:
     """Whether regret per session at the end is below the threshold."""
-    return estimate(evidence[f"zoghi-fig1-{panel}"].final_units(PANELS[panel][0], agent)).finding(high=CONVERGED)
+    return estimate(evidence[f"zoghi-fig1-{panel}"].final_units(PANELS[panel][0], agent)).finding(
+        high=CONVERGED
+    )
 
 
 def time_to_converge(evidence: Evidence, agent: str) -> Finding:
@@ -57,7 +59,9 @@ def time_to_converge(evidence: Evidence, agent: str) -> Finding:
     horizon = evidence["zoghi-fig1-a"].horizon
     first, second = step("a"), step("b")
     words = [f"by session {s:,.0f}" if s < horizon else "not by the end" for s in (first, second)]
-    verdict: Verdict = "cannot tell" if first == second == horizon else "yes" if first < second else "no"
+    verdict: Verdict = (
+        "cannot tell" if first == second == horizon else "yes" if first < second else "no"
+    )
     return Finding(f"a: {words[0]}; b: {words[1]}", verdict)
 
 
@@ -75,11 +79,15 @@ def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Findin
 
 
 def crossing(curves: Curves, agent: str) -> Finding:
-    """Whether BatchRank has less regret per session at two million sessions, or at the end of a shorter run."""
+    """Whether BatchRank has less regret per session at two million sessions, or at the end of a
+    shorter run.
+    """
     if curves.horizon < 2_000_000:
         return less_in_the_end(curves, PBM, "BatchRank", agent, f" at {curves.horizon:,}, the end")
     fraction = 2_000_000 / curves.horizon
-    (((low,), over), ((high,), _)) = (curves.rates(PBM, name, (0.9 * fraction, fraction)) for name in ("BatchRank", agent))
+    (((low,), over), ((high,), _)) = (
+        curves.rates(PBM, name, (0.9 * fraction, fraction)) for name in ("BatchRank", agent)
+    )
     return versus(low, high, " at 2,000,000", over)
 
 
@@ -91,7 +99,9 @@ def shares(curves: Curves, agent: str) -> Values:
 def one_sixth(curves: Curves, agent: str) -> Finding:
     """Whether a sixth of the runs end above the threshold."""
     share = estimate(shares(curves, agent))
-    verdict: Verdict = "yes" if share.mean - share.half <= 1 / 6 <= share.mean + share.half else "no"
+    verdict: Verdict = (
+        "yes" if share.mean - share.half <= 1 / 6 <= share.mean + share.half else "no"
+    )
     if not curves.full:
         verdict = "cannot tell"  # runs that are not done yet count as if they were suboptimal
     return Finding(f"{share} of the runs", verdict)
@@ -103,23 +113,48 @@ def robust(curves: Curves, agent: str) -> Finding:
 
 
 def _below_from(curves: Curves, agent: str) -> str:
-    """From which session on an agent's mean regret per session stays below CascadeKL-UCB's in the PBM."""
-    ours, theirs = (curves.window_rates(curves.units(PBM, name)).mean(axis=0) for name in (agent, LAST))
+    """From which session on an agent's mean regret per session stays below CascadeKL-UCB's in the
+    PBM.
+    """
+    ours, theirs = (
+        curves.window_rates(curves.units(PBM, name)).mean(axis=0) for name in (agent, LAST)
+    )
     windows = np.flatnonzero(ours >= theirs)
     last = windows[-1] if len(windows) else -1
     ends = curves.steps[curves.windows]
-    return "not by the end" if last == len(ends) - 1 else f"session {ends[last] if len(windows) else 0:,}"
+    return (
+        "not by the end"
+        if last == len(ends) - 1
+        else f"session {ends[last] if len(windows) else 0:,}"
+    )
 
 
 def beside_reference(evidence: Evidence, reference: Mapping[str, Sequence[str]]) -> PaperTable:
-    """Regret per session in the hundredth of the horizon before a step, beside that of another implementation."""
+    """Regret per session in the hundredth of the horizon before a step, beside that of another
+    implementation.
+    """
     curves, fractions = evidence["zoghi-fig2"], (0.2, 0.3, 1.0)
     steps = [f"at {fraction * curves.horizon:,.0f}" for fraction in fractions]
-    rows = [["agent", "measured by", *steps, f"runs that end above {CONVERGED:g}", "below CascadeKL-UCB from"]]
+    rows = [
+        [
+            "agent",
+            "measured by",
+            *steps,
+            f"runs that end above {CONVERGED:g}",
+            "below CascadeKL-UCB from",
+        ]
+    ]
     for agent, figures in reference.items():
         rates, over = curves.rates(PBM, agent, *((end - 0.01, end) for end in fractions))
         cells = [*map(estimate, rates), estimate(shares(curves, agent))]
-        rows.append([agent, f"clickgym, {over}", *map(str, cells), "" if agent == LAST else _below_from(curves, agent)])
+        rows.append(
+            [
+                agent,
+                f"clickgym, {over}",
+                *map(str, cells),
+                "" if agent == LAST else _below_from(curves, agent),
+            ]
+        )
         rows.append([agent, "another implementation, 60 published queries", *figures])
     return "PBM: mean regret per session in the hundredth of the horizon before the step", rows
 
@@ -154,8 +189,12 @@ def draw_fig2(evidence: Evidence) -> Figure:
 
 def _per_session(axes: Axes, curves: Curves, env: str) -> None:
     for agent in ZOGHI_AGENTS:
-        band(axes, curves.steps[curves.windows], curves.window_rates(curves.units(env, agent)), agent)
+        band(
+            axes, curves.steps[curves.windows], curves.window_rates(curves.units(env, agent)), agent
+        )
     axes.axhline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
-    axes.set_yscale("symlog", linthresh=1e-4)  # linear below, for a run that shows the best list has no regret
+    axes.set_yscale(
+        "symlog", linthresh=1e-4
+    )  # linear below, for a run that shows the best list has no regret
     axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)

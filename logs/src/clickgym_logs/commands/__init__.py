@@ -1,1 +1,3 @@
-"""Commands of the command line that work on click logs; the Python functions that they call lie beside this folder."""
+"""Commands of the command line that work on click logs; the Python functions that they call lie
+beside this folder.
+"""

@@ -16,20 +16,33 @@ from .logs import Columns, Log, names
 
 def check(
     log: Log,
-    model: Annotated[list[str] | None, typer.Option(
-        "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, MODELS))}.", show_default="all of them",
-    )] = None,
-    least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL...",
+            help=f"One or more of {', '.join(map(bold, MODELS))}.",
+            show_default="all of them",
+        ),
+    ] = None,
+    least_sessions: Annotated[
+        int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")
+    ] = 100,
     columns: Columns = "",
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The same seed gives the same intervals.")
+    ] = 0,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Check whether simulations of a click log can be trusted to order lists.
 
-    Each query with two or more lists leaves out one list at a time, and click models foretell its click rates by position from
-    all other lists. [bold]error[/] is the root of their mean squared error, [bold]noise[/] that of a model that knows the
-    truth. [bold]foretold[/] is the share of the differences between lists that a model foretells, without noise: 1 is all, 0 is
-    what the click rates of positions foretell, below 0 is worse. Intervals (0.95) are from resampled queries.
+    Each query with two or more lists leaves out one list at a time, and click models foretell its
+    click rates by position from all other lists. [bold]error[/] is the root of their mean squared
+    error, [bold]noise[/] that of a model that knows the truth. [bold]foretold[/] is the share of
+    the differences between lists that a model foretells, without noise: 1 is all, 0 is what the
+    click rates of positions foretell, below 0 is worse. Intervals (0.95) are from resampled
+    queries.
 
     [bold]Examples[/]
 
@@ -41,11 +54,19 @@ def check(
         sessions = read_log(log, columns=names(columns))
         checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)
     rows = [
-        [row["model"], f"{row['error']:.4f}", f"{row['error_low']:.4f} to {row['error_high']:.4f}", f"{row['noise']:.4f}",
-         f"{row['foretold']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}"]
+        [
+            row["model"],
+            f"{row['error']:.4f}",
+            f"{row['error_low']:.4f} to {row['error_high']:.4f}",
+            f"{row['noise']:.4f}",
+            f"{row['foretold']:.3f}",
+            f"{row['low']:.3f} to {row['high']:.3f}",
+        ]
         for row in checked.table.iter_rows(named=True)
-    ]  # fmt: skip
-    heads = (Column(name, right=True) for name in ("error", "interval", "noise", "foretold", "interval"))
+    ]
+    heads = (
+        Column(name, right=True) for name in ("error", "interval", "noise", "foretold", "interval")
+    )
     print_table(output(as_json), [Column("model"), *heads], rows)
     say(output(as_json), checked.sentence, "bold")
     if as_json:

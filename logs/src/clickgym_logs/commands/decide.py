@@ -18,29 +18,54 @@ from .logs import Columns, Cutoff, Log, names
 
 def decide(
     log: Log,
-    out: Annotated[Path, typer.Option(
-        metavar="DIR", help="Folder of the page, [bold]decisions.html[/], and of its data; created if missing.",
-    )],
-    query: Annotated[str | None, typer.Option(
-        metavar="NAME", help="The query to decide.", show_default="the most frequent",
-    )] = None,
-    top: Annotated[int | None, typer.Option(
-        metavar="N", help="Decide the N most frequent queries; the level is corrected for their number.", show_default=False,
-    )] = None,
-    reward: Annotated[str, typer.Option(
-        metavar="|".join(UNITS), help="Reward of a session: its number of clicks, or 1 for at least one click.",
-    )] = "clicks",
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the page, [bold]decisions.html[/], and of its data; created if missing.",
+        ),
+    ],
+    query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The query to decide.",
+            show_default="the most frequent",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Decide the N most frequent queries; the level is corrected for their number.",
+            show_default=False,
+        ),
+    ] = None,
+    reward: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(UNITS),
+            help="Reward of a session: its number of clicks, or 1 for at least one click.",
+        ),
+    ] = "clicks",
     cutoff: Cutoff = None,
-    level: Annotated[float, typer.Option(
-        metavar="P", help="The highest probability of recommending a list that is no better; below 0.5.",
-    )] = LEVEL,
+    level: Annotated[
+        float,
+        typer.Option(
+            metavar="P",
+            help="The highest probability of recommending a list that is no better; below 0.5.",
+        ),
+    ] = LEVEL,
     columns: Columns = "",
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the sessions held out to choose a click model.")] = 0,
-) -> None:  # fmt: skip
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of the sessions held out to choose a click model.")
+    ] = 0,
+) -> None:
     """Recommend a list for a query of a click log, if one was measured to be better.
 
-    A list is better if the log shows it often and it earned more than the production list in the same blocks of time. A click
-    model only proposes a list, with the length of the A/B test that would settle it.
+    A list is better if the log shows it often and it earned more than the production list in the
+    same blocks of time. A click model only proposes a list, with the length of the A/B test that
+    would settle it.
 
     [bold]Examples[/]
 
@@ -57,13 +82,20 @@ def decide(
     settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level, "seed": seed}
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
-        decisions = [decide_(sessions, query, **settings)] if top is None else decide_all(sessions, top, **settings)
+        decisions = (
+            [decide_(sessions, query, **settings)]
+            if top is None
+            else decide_all(sessions, top, **settings)
+        )
     files = write_decisions(decisions, out)
     console = output()
     if top is None:
         _print(decisions[0])
     else:
-        rows = [(each.query, f"{each.n_sessions:,}", each.verdict, ", ".join(each.recommended or ())) for each in decisions]
+        rows = [
+            (each.query, f"{each.n_sessions:,}", each.verdict, ", ".join(each.recommended or ()))
+            for each in decisions
+        ]
         heads = [Column("query"), Column("sessions", right=True), Column("verdict"), Column("list")]
         print_table(console, heads, rows)
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
@@ -71,7 +103,11 @@ def decide(
 
 def _print(decision: Decision) -> None:
     console = output()
-    say(console, f"{decision.sentence} (query {decision.query}, {decision.n_sessions:,} sessions)", "bold")
+    say(
+        console,
+        f"{decision.sentence} (query {decision.query}, {decision.n_sessions:,} sessions)",
+        "bold",
+    )
     say(console, f"Production: {', '.join(decision.production)}")
     if decision.measured:
         rows = []
@@ -82,7 +118,10 @@ def _print(decision: Decision) -> None:
         heads = [Column(name, right=True) for name in ("sessions", "gain", "interval", "p")]
         print_table(console, [*heads, Column("list")], rows)
     if decision.refused:
-        say(console, f"{len(decision.refused)} lists cannot be compared: the lists changed with time")
+        say(
+            console,
+            f"{len(decision.refused)} lists cannot be compared: the lists changed with time",
+        )
     if (proposed := decision.proposal) is not None:
         say(
             console,

@@ -25,77 +25,133 @@ EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction":
 
 def evaluate(
     log: Log,
-    policy: Annotated[list[str], typer.Option(
-        "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
-        help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
-        "them, for several queries); the policy is the best list of its click model. [bold].npz[/]: an array "
-        "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
-        "[bold]items[/].",
-    )],
-    estimator: Annotated[list[str], typer.Option(
-        "--estimator", "-e", metavar="NAME...",
-        help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
-        "[bold]item-position[/] single items; the others are click models.",
-    )],
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
+            help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
+            "them, for several queries); the policy is the best list of its click model. [bold].npz[/]: an array "
+            "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
+            "[bold]items[/].",
+        ),
+    ],
+    estimator: Annotated[
+        list[str],
+        typer.Option(
+            "--estimator",
+            "-e",
+            metavar="NAME...",
+            help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
+            "[bold]item-position[/] single items; the others are click models.",
+        ),
+    ],
     columns: Columns = "",
-    query: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Only the sessions of one query.", show_default="all",
-    )] = None,
-    logging: Annotated[str | None, typer.Option(
-        metavar="POLICY", show_default="what the log recorded",
-        help="The policy that produced the log, written as --policy; or [bold]empirical[/], the frequencies of lists in the "
-        "log.",
-    )] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only the sessions of one query.",
+            show_default="all",
+        ),
+    ] = None,
+    logging: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            show_default="what the log recorded",
+            help="The policy that produced the log, written as --policy; or [bold]empirical[/], the frequencies of lists in the "
+            "log.",
+        ),
+    ] = None,
     reward: Reward = "clicks",
     cutoff: Cutoff = None,
-    bootstrap: Annotated[int, typer.Option(metavar="N", help="Bootstrap resamples for the intervals.")] = 1000,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    bootstrap: Annotated[
+        int, typer.Option(metavar="N", help="Bootstrap resamples for the intervals.")
+    ] = 1000,
+    level: Annotated[
+        float, typer.Option(metavar="P", help="Confidence level of the intervals.")
+    ] = 0.95,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The same seed gives the same intervals.")
+    ] = 0,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Estimate from a click log the reward of another ranking policy, by named estimators.
 
     [bold]Examples[/]
 
     One list for one query, by a click model and by an estimator that assumes less:
 
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm item-position --logging empirical
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm item-position
+      --logging empirical
 
     The first five positions of the best list of a fitted click model:
 
       clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
 
-    Nothing is tested of what an estimator assumes. Click-model estimators fit their model to the log. An estimate is refused if
-    the policy shows lists or items that the log never shows: their weight would be infinite. The column [bold]better[/] is the
-    share of bootstrap resamples in which the policy gains.
+    Nothing is tested of what an estimator assumes. Click-model estimators fit their model to the
+    log. An estimate is refused if the policy shows lists or items that the log never shows: their
+    weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in
+    which the policy gains.
     """
     with compiling_told(errors()):
         compared = compare(
-            of_query(read_log(log, columns=names(columns)), query), policy, estimator, logging=logging, reward=reward,
-            cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed,
-        )  # fmt: skip
+            of_query(read_log(log, columns=names(columns)), query),
+            policy,
+            estimator,
+            logging=logging,
+            reward=reward,
+            cutoff=cutoff,
+            bootstrap=bootstrap,
+            level=level,
+            seed=seed,
+        )
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
-        print_json({
-            "log": log_name(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
-            "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
-            "evaluations": [
-                {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
-                for name, evaluations in compared.by_policy.items()
-                for evaluation in evaluations
-            ],
-            "refused": [{"policy": name, "estimator": by, "why": why} for (name, by), why in compared.refused.items()],
-        })  # fmt: skip
+        print_json(
+            {
+                "log": log_name(log),
+                "query": query,
+                "reward": reward,
+                "cutoff": cutoff,
+                "level": level,
+                "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
+                "evaluations": [
+                    {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
+                    for name, evaluations in compared.by_policy.items()
+                    for evaluation in evaluations
+                ],
+                "refused": [
+                    {"policy": name, "estimator": by, "why": why}
+                    for (name, by), why in compared.refused.items()
+                ],
+            }
+        )
 
 
-def _print(console: Console, compared: Comparison, level: float, reward: str, cutoff: int | None, bootstrap: int) -> None:
+def _print(
+    console: Console,
+    compared: Comparison,
+    level: float,
+    reward: str,
+    cutoff: int | None,
+    bootstrap: int,
+) -> None:
     """Show what was evaluated, the estimates as a table, and what they come to."""
     say = partial(tell, console)
     for policy in compared.policies:
         _print_lists(compared, policy, say)
     earned = f"{EARNED[reward]} per session" + (f", first {cutoff} positions" if cutoff else "")
     interval, several = f"{level:.4g} interval", len(compared.policies) > 1
-    _print_estimates(console, compared, f"{earned}, under the {'policies' if several else 'policy'}", interval, several)
+    _print_estimates(
+        console,
+        compared,
+        f"{earned}, under the {'policies' if several else 'policy'}",
+        interval,
+        several,
+    )
     first = compared.evaluations[0]
     if first.on_policy_interval is None:
         say(f"The log ({first.n_sessions:,} sessions) does not record which users were satisfied")
@@ -110,7 +166,9 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
     _print_remarks(compared, say, several)
 
 
-def _print_estimates(console: Console, compared: Comparison, title: str, interval: str, several: bool) -> None:
+def _print_estimates(
+    console: Console, compared: Comparison, title: str, interval: str, several: bool
+) -> None:
     """The estimates, a row each; of several policies also their names."""
     columns, first = _columns(interval), 0 if several else 1
     heads = [Column("policy"), *(column for column, _ in columns)][first:]
@@ -125,13 +183,31 @@ def _columns(interval: str) -> list[tuple[Column, Callable[[Evaluation], str]]]:
         (Column("estimator"), lambda result: result.estimator),
         (Column("estimate", right=True), lambda result: f"{result.value:.7g}"),
         (Column(interval, right=True), lambda result: _interval(result.interval)),
-        (Column("self-normalised", rank=2, right=True), lambda result: f"{result.self_normalised:.7g}"),
-        (Column(f"self-normalised {interval}", rank=3, right=True), lambda result: _interval(result.self_normalised_interval)),
-        (Column("effective size", rank=1, right=True), lambda result: _number(result.effective_sample_size, ".0f")),
-        (Column("mean weight", rank=4, right=True), lambda result: _number(result.mean_weight, ".3f")),
-        (Column("largest weight", rank=5, right=True), lambda result: _number(result.max_weight, ".4g")),
+        (
+            Column("self-normalised", rank=2, right=True),
+            lambda result: f"{result.self_normalised:.7g}",
+        ),
+        (
+            Column(f"self-normalised {interval}", rank=3, right=True),
+            lambda result: _interval(result.self_normalised_interval),
+        ),
+        (
+            Column("effective size", rank=1, right=True),
+            lambda result: _number(result.effective_sample_size, ".0f"),
+        ),
+        (
+            Column("mean weight", rank=4, right=True),
+            lambda result: _number(result.mean_weight, ".3f"),
+        ),
+        (
+            Column("largest weight", rank=5, right=True),
+            lambda result: _number(result.max_weight, ".4g"),
+        ),
         (Column("difference", right=True), lambda result: _number(result.difference, "+.4g")),
-        (Column(f"difference {interval}", right=True), lambda result: _interval(result.difference_interval)),
+        (
+            Column(f"difference {interval}", right=True),
+            lambda result: _interval(result.difference_interval),
+        ),
         (Column("better", right=True), lambda result: _number(result.probability_better, ".3f")),
     ]
 
@@ -150,7 +226,9 @@ def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool
             say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
 
 
-def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5) -> None:
+def _print_lists(
+    compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5
+) -> None:
     """Which list a policy shows, of each of a few queries."""
     lists = compared.lists(policy)
     for query, labels in [*lists.items()][:most]:

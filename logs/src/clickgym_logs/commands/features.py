@@ -14,40 +14,79 @@ from clickgym.envs import CLICK_MODELS, DEFAULT_INSTANCE
 from ..contextual import contextual_instance, read_ratings
 
 # Ratings and features tell the attraction of items, and nothing else of them.
-ATTRACTION_ONLY = [name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1]
+ATTRACTION_ONLY = [
+    name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1
+]
 
 
 def features(
-    data: Annotated[Path, typer.Argument(
-        metavar="DATA", show_default=False,
-        help="Ratings: a [bold].csv[/] or [bold].parquet[/] file with the columns userId, movieId, rating; CSV may be gzipped.",
-    )],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")],
-    model: Annotated[list[str] | None, typer.Option(
-        "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, ATTRACTION_ONLY))}.",
-        show_default="UBM",
-    )] = None,
-    candidates: Annotated[int, typer.Option(
-        metavar="L", help="Candidate items per session. Users with fewer ratings are left out.",
-    )] = 10,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="Ratings: a [bold].csv[/] or [bold].parquet[/] file with the columns userId, movieId, rating; CSV may be gzipped.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL...",
+            help=f"One or more of {', '.join(map(bold, ATTRACTION_ONLY))}.",
+            show_default="UBM",
+        ),
+    ] = None,
+    candidates: Annotated[
+        int,
+        typer.Option(
+            metavar="L",
+            help="Candidate items per session. Users with fewer ratings are left out.",
+        ),
+    ] = 10,
     positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 5,
-    linear: Annotated[bool, typer.Option(
-        "--linear", help="Replace the attraction probabilities by their best linear fit from the features.",
-    )] = False,
-    floor: Annotated[float, typer.Option(metavar="P", help="Attraction of items with the rating 0.")] = 0.05,
-    dimension: Annotated[int, typer.Option(metavar="N", help="N features of the user and N of the item.")] = 10,
-    interactions: Annotated[str, typer.Option(
-        metavar="none|products|outer", help="Add products of features: of the user's with the item's at the same place, or all "
-        "of them.",
-    )] = "none",
-    items: Annotated[int | None, typer.Option(
-        metavar="N", help="Use only the N items with most ratings.", show_default="all",
-    )] = None,
-    examination: Annotated[str, typer.Option(
-        metavar="NAME|FILE", help="The instance from which the examination parameters are taken.",
-    )] = DEFAULT_INSTANCE,
+    linear: Annotated[
+        bool,
+        typer.Option(
+            "--linear",
+            help="Replace the attraction probabilities by their best linear fit from the features.",
+        ),
+    ] = False,
+    floor: Annotated[
+        float, typer.Option(metavar="P", help="Attraction of items with the rating 0.")
+    ] = 0.05,
+    dimension: Annotated[
+        int, typer.Option(metavar="N", help="N features of the user and N of the item.")
+    ] = 10,
+    interactions: Annotated[
+        str,
+        typer.Option(
+            metavar="none|products|outer",
+            help="Add products of features: of the user's with the item's at the same place, or all "
+            "of them.",
+        ),
+    ] = "none",
+    items: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Use only the N items with most ratings.",
+            show_default="all",
+        ),
+    ] = None,
+    examination: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="The instance from which the examination parameters are taken.",
+        ),
+    ] = DEFAULT_INSTANCE,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the decomposition.")] = 0,
-) -> None:  # fmt: skip
+) -> None:
     """Make a contextual instance (items with features) from ratings.
 
     [bold]Examples[/]
@@ -56,22 +95,37 @@ def features(
 
       clickgym features ml-latest-small/ratings.csv --out movielens.json
 
-      clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon 1e5 --out films
+      clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon
+      1e5 --out films
 
-    The same with products of user's and film's features, so that linear agents can learn what each user prefers:
+    The same with products of user's and film's features, so that linear agents can learn what each
+    user prefers:
 
-      clickgym features ml-latest-small/ratings.csv --interactions products --out movielens-products.json
+      clickgym features ml-latest-small/ratings.csv --interactions products --out
+      movielens-products.json
 
     An item with rating y has the attraction floor + (1 - floor) (2^y - 1) / 2^(largest rating).
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
-        raise ValueError(f"--out is {out}; expected the name of a .json file in a folder that exists")
+        raise ValueError(
+            f"--out is {out}; expected the name of a .json file in a folder that exists"
+        )
     ratings = read_ratings(data)
     instance = contextual_instance(
-        ratings, model or ["UBM"], n_items=candidates, n_positions=positions, linear=linear, floor=floor, dimension=dimension,
-        interactions=interactions, most_rated=items, examination=examination, seed=seed, name=out.stem,
+        ratings,
+        model or ["UBM"],
+        n_items=candidates,
+        n_positions=positions,
+        linear=linear,
+        floor=floor,
+        dimension=dimension,
+        interactions=interactions,
+        most_rated=items,
+        examination=examination,
+        seed=seed,
+        name=out.stem,
         origin=f"made by clickgym from {data.name}",
-    )  # fmt: skip
+    )
     instance.save(out)
     console, left_out = output(), instance.estimation["left_out"]
     say(console, f"read {len(ratings):,} ratings of {len(ratings.user_labels):,} users")

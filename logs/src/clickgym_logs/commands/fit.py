@@ -1,4 +1,6 @@
-"""``clickgym fit``: from a click log to instance files, with what the fit is worth on held-out sessions."""
+"""``clickgym fit``: from a click log to instance files, with what the fit is worth on held-out
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ from .logs import Columns, Log, names
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
-HEADINGS = ("log-likelihood", "log_likelihood"), ("conditional", "conditional_perplexity"), ("perplexity", "perplexity")
+HEADINGS = (
+    ("log-likelihood", "log_likelihood"),
+    ("conditional", "conditional_perplexity"),
+    ("perplexity", "perplexity"),
+)
 """Of the figures of a model on held-out sessions, and their names."""
 UNTOLD = {
     "PBM UBM": "PBM, UBM: clicks tell only products of attraction and examination. Examination at position 1 is the prior's "
@@ -40,43 +46,85 @@ UNTOLD = {
 
 def fit(
     log: Log,
-    model: Annotated[list[str], typer.Option(
-        "--model", "-m", metavar="MODEL...",
-        help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
-    )],
-    out: Annotated[Path, typer.Option(
-        metavar="FILE|DIR", help="The instance file, [bold]name.json[/], or a folder for one file per query.",
-    )],
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL...",
+            help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE|DIR",
+            help="The instance file, [bold]name.json[/], or a folder for one file per query.",
+        ),
+    ],
     columns: Columns = "",
-    queries: Annotated[list[str] | None, typer.Option(
-        "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
-        help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
-        "positions.",
-    )] = None,
-    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance: the N that were displayed most.")] = 10,
-    test_share: Annotated[float, typer.Option(
-        metavar="S", help="Share of the sessions that is held out to test the fit; the instance files use all sessions.",
-    )] = 0.2,
-    iterations: Annotated[int, typer.Option(metavar="N", help="Maximum number of EM steps.")] = ITERATIONS,
-    tol: Annotated[float, typer.Option(
-        metavar="X", help="EM stops when a step improves the log-likelihood per session by less than X.",
-    )] = TOL,
-    per_query: Annotated[bool, typer.Option(
-        "--per-query", help="Estimate separate examination probabilities for each query (PBM, UBM).",
-    )] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions and of refits.")] = 0,
-    bootstrap: Annotated[int, typer.Option(
-        metavar="N", help="Refits to resampled sessions, for the intervals of the parameters; 0 for no intervals.",
-    )] = 10,
+    queries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queries",
+            "-q",
+            metavar="QUERY...",
+            show_default="the most frequent",
+            help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
+            "positions.",
+        ),
+    ] = None,
+    items: Annotated[
+        int, typer.Option(metavar="N", help="Items of an instance: the N that were displayed most.")
+    ] = 10,
+    test_share: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            help="Share of the sessions that is held out to test the fit; the instance files use all sessions.",
+        ),
+    ] = 0.2,
+    iterations: Annotated[
+        int, typer.Option(metavar="N", help="Maximum number of EM steps.")
+    ] = ITERATIONS,
+    tol: Annotated[
+        float,
+        typer.Option(
+            metavar="X",
+            help="EM stops when a step improves the log-likelihood per session by less than X.",
+        ),
+    ] = TOL,
+    per_query: Annotated[
+        bool,
+        typer.Option(
+            "--per-query",
+            help="Estimate separate examination probabilities for each query (PBM, UBM).",
+        ),
+    ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Seed of the choice of the held-out sessions and of refits."
+        ),
+    ] = 0,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Refits to resampled sessions, for the intervals of the parameters; 0 for no intervals.",
+        ),
+    ] = 10,
     as_json: Json = False,
-) -> None:  # fmt: skip
-    """Fit click models to a click log, report how well they predict clicks, and write an instance file.
+) -> None:
+    """Fit click models to a click log, report how well they predict clicks, and write an instance
+    file.
 
     [bold]Examples[/]
 
       clickgym fit log.csv --model PBM UBM --out query.json
 
-      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
+      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out
+      mine
 
     Several queries of a Yandex log, one file each:
 
@@ -91,10 +139,19 @@ def fit(
         sessions = read_log(log, columns=names(columns))
         say(status, f"read {len(sessions):,} sessions in {perf_counter() - start:.1f} s")
         fitted = fit_models(
-            sessions, model, wanted, n_items=items, test_share=test_share, iterations=iterations, tol=tol, per_query=per_query,
-            seed=seed, bootstrap=bootstrap, origin=f"estimated by clickgym from the click log {log_name(log)}",
+            sessions,
+            model,
+            wanted,
+            n_items=items,
+            test_share=test_share,
+            iterations=iterations,
+            tol=tol,
+            per_query=per_query,
+            seed=seed,
+            bootstrap=bootstrap,
+            origin=f"estimated by clickgym from the click log {log_name(log)}",
             on_step=partial(say, status),
-        )  # fmt: skip
+        )
     _say_not_converged(fitted.estimators, iterations)
     scores = _print_scores(console, fitted)
     written = _write_instances(console, fitted.instances, files)
@@ -108,10 +165,15 @@ def fit(
 def _say_not_converged(estimators: Mapping[str, Any], iterations: int) -> None:
     for name, estimator in estimators.items():
         if getattr(estimator, "converged_", None) is False:
-            say(errors(), f"{name} has not converged after {iterations} steps; allow more --iterations")
+            say(
+                errors(),
+                f"{name} has not converged after {iterations} steps; allow more --iterations",
+            )
 
 
-def _write_instances(console: Console, instances: Mapping[str, Any], files: Callable[[str], Path]) -> list[dict[str, Any]]:
+def _write_instances(
+    console: Console, instances: Mapping[str, Any], files: Callable[[str], Path]
+) -> list[dict[str, Any]]:
     """Write the instance of each query, and return what is told of them as JSON."""
     written = []
     for query, instance in instances.items():
@@ -120,7 +182,14 @@ def _write_instances(console: Console, instances: Mapping[str, Any], files: Call
         instance.save(file)
         say(console, f"{file}: {instance.description}")
         sure = instance.estimation.get("standard_errors", {})
-        written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
+        written.append(
+            {
+                "query": query,
+                "file": str(file),
+                "description": instance.description,
+                "standard_errors": sure,
+            }
+        )
     return written
 
 
@@ -134,9 +203,13 @@ def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
     if single:
         _check_file(out, len(queries))
     else:
-        folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+        folder = next(
+            folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists()
+        )
         if not folder.is_dir():
-            raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
+            raise ValueError(
+                f"{folder} is a file; give --out a folder, or a file whose name ends with .json"
+            )
     if len({_file_name(query) for query in queries}) < len(queries):
         raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
     return lambda query: out if single else out / f"{_file_name(query)}.json"
@@ -153,19 +226,35 @@ def _check_file(out: Path, n_queries: int) -> None:
 
 def _file_name(label: str) -> str:
     """A query as the name of a file."""
-    return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
+    return (
+        "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(
+            " ."
+        )
+        or "query"
+    )
 
 
 def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
-    """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
+    """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if
+    there are any.
+    """
     start, rows, test = perf_counter(), [], fitted.test
     for name, estimator in fitted.scored.items():
         by_rank = estimator.perplexity_by_rank(test) if len(test) else np.empty(0)
         figures: tuple[float | None, ...] = (None, None, None)
         if len(test):
-            figures = estimator.score(test), estimator.conditional_perplexity(test), float(np.nanmean(by_rank))
-        told = dict(zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True))
-        course = {"steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None)}
+            figures = (
+                estimator.score(test),
+                estimator.conditional_perplexity(test),
+                float(np.nanmean(by_rank)),
+            )
+        told = dict(
+            zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True)
+        )
+        course = {
+            "steps": getattr(estimator, "n_iter_", None),
+            "converged": getattr(estimator, "converged_", None),
+        }
         rows.append({"model": name} | course | told | {"perplexity_by_rank": by_rank.tolist()})
     _print_rows(console, fitted, rows)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
@@ -178,18 +267,30 @@ def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
 
 
 def _print_rows(console: Console, fitted: Fitted, rows: list[dict[str, Any]]) -> None:
-    """A table of models: the steps of EM and, with held-out sessions, the figures under headings, and the last by rank."""
+    """A table of models: the steps of EM and, with held-out sessions, the figures under headings,
+    and the last by rank.
+    """
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if fitted.n_test:
         columns += [Column(heading, right=True) for heading, _ in HEADINGS]
-        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(fitted.test.n_positions)]
+        columns += [
+            Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(fitted.test.n_positions)
+        ]
     cells = []
     for row in rows:
-        steps = "closed form" if row["steps"] is None else f"{row['steps']}{', not converged' * (not row['converged'])}"
+        steps = (
+            "closed form"
+            if row["steps"] is None
+            else f"{row['steps']}{', not converged' * (not row['converged'])}"
+        )
         told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in HEADINGS]
         told += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
         cells.append([row["model"], steps, *told, *["–"] * (len(columns) - 2 - len(told))])
-    held_out = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
+    held_out = (
+        f"per session and by rank on {fitted.n_test:,} held out"
+        if fitted.n_test
+        else "none held out"
+    )
     print_table(console, columns, cells, title=f"Fitted to {fitted.n_train:,} sessions; {held_out}")
 
 
@@ -199,11 +300,16 @@ def _print_parameters(console: Console, fitted: Fitted) -> None:
     for query, instance in [*fitted.instances.items()][:3]:
         facts = instance.estimation
         for kind, told in facts.get("standard_errors", {}).items():
-            say(console, f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {facts['refits']} refits", "bold")
+            say(
+                console,
+                f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {facts['refits']} refits",
+                "bold",
+            )
             half = float(stdtrit(facts["refits"] - 1, 0.975))
             for title, entries in _parameters(instance.model(kind), facts["items"], told):
                 line = ", ".join(
-                    f"{label}{value:.3f}{'*' if error is None else f' ± {half * error:.3f}'}" for label, value, error in entries
+                    f"{label}{value:.3f}{'*' if error is None else f' ± {half * error:.3f}'}"
+                    for label, value, error in entries
                 )
                 say(console, f"{title}: {line}")
                 untold |= {kind, "prior"} if " 0.500*" in line else {kind}
@@ -223,7 +329,9 @@ def _print_cautions(console: Console, fitted: Fitted) -> None:
             )
 
 
-def _parameters(model: ClickModel, items: Sequence[str], told: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[Any]]]:
+def _parameters(
+    model: ClickModel, items: Sequence[str], told: Mapping[str, Any]
+) -> Iterator[tuple[str, Iterable[Any]]]:
     """The parameters of a click model: a title, and label, estimate and standard error of each."""
     for name, of_name in told.items():
         values = np.asarray(getattr(model.parameters, name))
@@ -232,6 +340,16 @@ def _parameters(model: ClickModel, items: Sequence[str], told: Mapping[str, Any]
             named = [f"{label} " for label in labels] if values.ndim else [""]
             yield name, zip(named, np.ravel(values), np.ravel(of_name), strict=True)
         else:  # of the UBM: a column for each position of the last click above
-            for j, (column, of_column) in enumerate(zip(values.T, zip(*of_name, strict=True), strict=True)):
+            for j, (column, of_column) in enumerate(
+                zip(values.T, zip(*of_name, strict=True), strict=True)
+            ):
                 title = f"{name} after {f'a click at {j}' if j else 'no click'}"
-                yield title, zip((f"{k + 1} " for k in range(j, len(values))), column[j:], of_column[j:], strict=True)
+                yield (
+                    title,
+                    zip(
+                        (f"{k + 1} " for k in range(j, len(values))),
+                        column[j:],
+                        of_column[j:],
+                        strict=True,
+                    ),
+                )

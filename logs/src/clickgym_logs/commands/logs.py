@@ -8,22 +8,39 @@ import typer
 
 from clickgym.envs import REWARDS
 
-Log = Annotated[list[str], typer.Argument(
-    metavar="LOG...", show_default=False,
-    help="The click log, before the options: a table with one row per session and position (CSV, JSON lines or Parquet, with "
-    "the columns session, query, position, item, clicked), or in the format of Yandex 2011; a file, a folder, or several.",
-)]  # fmt: skip
-Columns = Annotated[str, typer.Option(
-    metavar="NAME=COLUMN,...", show_default="the standard names",
-    help="Names of the columns of your log, as in [bold]item=doc_id,clicked=is_click[/]; [bold]time=[/]: there is no time.",
-)]  # fmt: skip
-Reward = Annotated[str, typer.Option(
-    metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a satisfied "
-    "user.",
-)]  # fmt: skip
-Cutoff = Annotated[int | None, typer.Option(
-    metavar="N", help="Count only the first N positions.", show_default="all",
-)]  # fmt: skip
+Log = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG...",
+        show_default=False,
+        help="The click log, before the options: a table with one row per session and position (CSV, JSON lines or Parquet, with "
+        "the columns session, query, position, item, clicked), or in the format of Yandex 2011; a file, a folder, or several.",
+    ),
+]
+Columns = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=COLUMN,...",
+        show_default="the standard names",
+        help="Names of the columns of your log, as in [bold]item=doc_id,clicked=is_click[/]; [bold]time=[/]: there is no time.",
+    ),
+]
+Reward = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(REWARDS),
+        help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a satisfied "
+        "user.",
+    ),
+]
+Cutoff = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Count only the first N positions.",
+        show_default="all",
+    ),
+]
 
 
 def names(columns: str) -> dict[str, str]:
@@ -31,5 +48,7 @@ def names(columns: str) -> dict[str, str]:
     parts = [part.partition("=") for part in columns.split(",") if part]
     result = {name: column for name, _, column in parts}
     if not all(name and equals for name, equals, _ in parts) or len(result) < len(parts):
-        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
+        raise ValueError(
+            f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id"
+        )
     return result

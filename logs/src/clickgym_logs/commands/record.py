@@ -19,28 +19,57 @@ from ..record import record as record_
 
 
 def record(
-    env: Annotated[str, typer.Argument(
-        metavar="ENV", autocompletion=environments, show_default=False,
-        help="The environment, before the options, as after [bold]clickgym run[/].",
-    )],
-    agent: Annotated[str, typer.Option(
-        "--agent", "-a", metavar="AGENT", autocompletion=agents, show_default=False,
-        help="The agent that shows the lists, as [bold]TopRank[/], [bold]Random[/], or your own [bold]module:Class[/].",
-    )],
-    sessions: Annotated[str, typer.Option(
-        metavar="N", show_default=False, help="Sessions, as [bold]100000[/] or [bold]1e5[/].",
-    )],
-    out: Annotated[Path, typer.Option(
-        metavar="FILE", show_default=False,
-        help="The table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/].",
-    )],
-    instance: Annotated[str | None, typer.Option(
-        "--instance", "-i", metavar="NAME|FILE", autocompletion=instances, show_default="a real search query",
-        help="The instance: a name, or your own JSON file.",
-    )] = None,
+    env: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            autocompletion=environments,
+            show_default=False,
+            help="The environment, before the options, as after [bold]clickgym run[/].",
+        ),
+    ],
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent",
+            "-a",
+            metavar="AGENT",
+            autocompletion=agents,
+            show_default=False,
+            help="The agent that shows the lists, as [bold]TopRank[/], [bold]Random[/], or your own [bold]module:Class[/].",
+        ),
+    ],
+    sessions: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Sessions, as [bold]100000[/] or [bold]1e5[/].",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="The table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/].",
+        ),
+    ],
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            "--instance",
+            "-i",
+            metavar="NAME|FILE",
+            autocompletion=instances,
+            show_default="a real search query",
+            help="The instance: a name, or your own JSON file.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same log.")] = 0,
-) -> None:  # fmt: skip
-    """Write the click log of an agent in an environment: its lists, and the clicks of the simulated users.
+) -> None:
+    """Write the click log of an agent in an environment: its lists, and the clicks of the simulated
+    users.
 
     [bold]Examples[/]
 
@@ -49,7 +78,9 @@ def record(
     The commands [bold]fit[/], [bold]evaluate[/], [bold]decide[/] and [bold]check-models[/] read it.
     """
     if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
-        raise ValueError(f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a folder that exists")
+        raise ValueError(
+            f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a folder that exists"
+        )
     n = check_horizon(number(sessions), name="sessions")
     with compiling_told(errors()):
         try:

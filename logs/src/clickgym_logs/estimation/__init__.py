@@ -1,4 +1,6 @@
-"""Estimation of click models from logs, one file per family of models; each registers its estimators."""
+"""Estimation of click models from logs, one file per family of models; each registers its
+estimators.
+"""
 
 from . import browsing, cascading, click_chain
 

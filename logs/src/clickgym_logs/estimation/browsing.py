@@ -1,8 +1,9 @@
-"""Estimators of models in which only positions and clicks decide what is examined: position-based and user browsing model.
+"""Estimators of models in which only positions and clicks decide what is examined: position-based
+and user browsing model.
 
-Both say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position (PBM), or the position
-together with that of the last click above it (UBM). So a log enters only as the displays and clicks of each (pair,
-context) cell, and one EM algorithm serves both.
+Both say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position (PBM),
+or the position together with that of the last click above it (UBM). So a log enters only as the
+displays and clicks of each (pair, context) cell, and one EM algorithm serves both.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class _BrowsingEstimator(EMEstimator):
 
     offers_per_query = True
 
-    def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
+    def __init__(
+        self, iterations: int = 50, tol: float | None = None, per_query: bool = False
+    ) -> None:
         super().__init__(iterations, tol)
         self.per_query = check_flag("per_query", per_query)
 
@@ -39,21 +42,30 @@ class _BrowsingEstimator(EMEstimator):
         self._fit_cells(*count_cells(pairs, clicks, len(self._codes), self.after_click), len(pairs))
 
     def _fit_cells(
-        self, first_cell: NDArray[np.int64], context: Indices, clicked: NDArray[Any], skipped: NDArray[Any], n_sessions: int
+        self,
+        first_cell: NDArray[np.int64],
+        context: Indices,
+        clicked: NDArray[Any],
+        skipped: NDArray[Any],
+        n_sessions: int,
     ) -> None:
         """Estimate from what `count_cells` returns."""
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
         # A block is a range of pairs; its examinations are summed by themselves, so the number of threads changes nothing.
         if self.per_query:
             n_queries = len(self._labels.query_labels)
-            blocks = np.searchsorted(self._codes, np.arange(n_queries + 1) * len(self._labels.item_labels)).astype(np.int64)
+            blocks = np.searchsorted(
+                self._codes, np.arange(n_queries + 1) * len(self._labels.item_labels)
+            ).astype(np.int64)
             rows, tasks = np.arange(n_queries), cut(first_cell[blocks], CELLS)
         else:
             blocks = cut(first_cell, CELLS)
             rows, tasks = np.zeros(len(blocks) - 1, np.int64), np.arange(len(blocks))
         n_rows = int(rows[-1]) + 1
         cell = np.repeat(rows, np.diff(first_cell[blocks])) * n_contexts + context
-        trials = np.bincount(cell, clicked + skipped, n_rows * n_contexts).reshape(n_rows, n_contexts)
+        trials = np.bincount(cell, clicked + skipped, n_rows * n_contexts).reshape(
+            n_rows, n_contexts
+        )
         del cell
         likelihood, examined = np.empty(len(rows)), np.empty((len(rows), n_contexts))
 
@@ -62,7 +74,20 @@ class _BrowsingEstimator(EMEstimator):
 
             def expect(task: int) -> None:
                 part = tasks[task], tasks[task + 1]
-                browsing_step(*part, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood)
+                browsing_step(
+                    *part,
+                    blocks,
+                    rows,
+                    first_cell,
+                    context,
+                    clicked,
+                    skipped,
+                    α,
+                    γ,
+                    α_next,
+                    examined,
+                    likelihood,
+                )
 
             examined[:] = 0.0
             in_parallel(expect, len(tasks) - 1)
@@ -86,17 +111,38 @@ class _BrowsingEstimator(EMEstimator):
         return queries if self.per_query else np.zeros_like(queries)
 
     def _flat(self) -> Floats:
-        """The examination probabilities, ``(rows, contexts)``; a single row if all queries share them."""
+        """The examination probabilities, ``(rows, contexts)``; a single row if all queries share
+        them.
+        """
         return self.examination_.reshape(-1, self.n_positions_ ** (2 if self.after_click else 1))
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         model: Callable[..., ClickModel] = self.model_class
-        return model(self.attraction_[pairs], self.examination_[query] if self.per_query else self.examination_)
+        return model(
+            self.attraction_[pairs],
+            self.examination_[query] if self.per_query else self.examination_,
+        )
 
 
 @entry
-def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood):  # type: ignore[no-untyped-def]
-    """One EM step for some blocks: their new attractions, expected examinations, and the log-likelihood before the step."""
+def browsing_step(
+    start,
+    stop,
+    blocks,
+    rows,
+    first_cell,
+    context,
+    clicked,
+    skipped,
+    α,
+    γ,
+    α_next,
+    examined,
+    likelihood,
+):  # type: ignore[no-untyped-def]
+    """One EM step for some blocks: their new attractions, expected examinations, and the
+    log-likelihood before the step.
+    """
     for block in range(start, stop):
         row, value = rows[block], 0.0
         for pair in range(blocks[block], blocks[block + 1]):
@@ -129,9 +175,11 @@ def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # t
 
 @kernel
 def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position where examination depends on the last click above.
+    """The probability of a click at each position where examination depends on the last click
+    above.
 
-    ``last`` is working memory of ``K + 1`` floats: the probability that the last click so far was at each position.
+    ``last`` is working memory of ``K + 1`` floats: the probability that the last click so far was
+    at each position.
     """
     n_positions = pairs.shape[1]
     for session in range(len(pairs)):
@@ -150,18 +198,20 @@ class PBMEstimator(_BrowsingEstimator):
 
     Args:
         iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
-            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
-            convergence.
-        per_query: estimate examination probabilities for each query separately; else all queries share them.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
+            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
+            takes all steps as plain EM steps, without a check of convergence.
+        per_query: estimate examination probabilities for each query separately; else all queries
+            share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``, in the order of the fitted
-            log's labels, the last row, 0.5, for all queries never shown.
+        examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``,
+            in the order of the fitted log's labels, the last row, 0.5, for all queries never shown.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
-    Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.
+    Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015,
+        section 4.
 
     Example:
         >>> from clickgym_logs import ClickLog
@@ -183,19 +233,22 @@ class UBMEstimator(_BrowsingEstimator):
 
     Args:
         iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
-            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
-            convergence.
-        per_query: estimate examination probabilities for each query separately; else all queries share them.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
+            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
+            takes all steps as plain EM steps, without a check of convergence.
+        per_query: estimate examination probabilities for each query separately; else all queries
+            share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click yet, column j last
-            click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
+        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click
+            yet, column j last click at the j-th position counted from 1; 0 above the diagonal. Per
+            query ``(Q + 1, K, K)``, as for the PBM.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
-    Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past observations*, SIGIR 2008,
-    in the EM form of Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.
+    Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
+    observations*, SIGIR 2008, in the EM form of Chuklin, Markov, de Rijke, *Click models for web
+    search*, Morgan & Claypool 2015, section 4.
 
     Example:
         >>> from clickgym_logs import ClickLog
@@ -213,4 +266,12 @@ class UBMEstimator(_BrowsingEstimator):
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         last = np.empty(self.n_positions_ + 1)
-        return filled(browsing_marginal, pairs.shape, self._rows(queries), pairs, self.attraction_, self._flat(), last)
+        return filled(
+            browsing_marginal,
+            pairs.shape,
+            self._rows(queries),
+            pairs,
+            self.attraction_,
+            self._flat(),
+            last,
+        )

@@ -1,9 +1,12 @@
-"""Estimators of models whose users read from the top: cascade, dependent click, and dynamic Bayesian network model.
+"""Estimators of models whose users read from the top: cascade, dependent click, and dynamic
+Bayesian network model.
 
-All are special cases of one model. The user examines position 1, and clicks an examined item if it attracts. After a click the
-user leaves satisfied with a certain probability: 1 in the cascade model, that of the position in the DCM, that of the item in
-the DBN. A user who has not left satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
-positions down to the last click were examined for certain. Only the positions below it are uncertain.
+All are special cases of one model. The user examines position 1, and clicks an examined item if it
+attracts. After a click the user leaves satisfied with a certain probability: 1 in the cascade
+model, that of the position in the DCM, that of the item in the DBN. A user who has not left
+satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
+positions down to the last click were examined for certain. Only the positions below it are
+uncertain.
 """
 
 from __future__ import annotations
@@ -17,14 +20,33 @@ from clickgym.core.checks import check_choice
 from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 
-from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
-from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, filled, log_prior, smoothed
+from ..counting import (
+    count_certain,
+    count_examined,
+    cut,
+    in_parallel,
+    last_clicks,
+    list_length,
+    merge_tails,
+)
+from .estimator import (
+    Clicks,
+    EMEstimator,
+    Estimator,
+    Floats,
+    Indices,
+    Part,
+    filled,
+    log_prior,
+    smoothed,
+)
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
 
 
 def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) -> NDArray[np.int64]:
-    """Cut the sessions, sorted by query, into blocks: the first session of each, and the number of sessions.
+    """Cut the sessions, sorted by query, into blocks: the first session of each, and the number of
+    sessions.
 
     A block holds all sessions of its queries, so no other adds to the sums of their pairs.
     """
@@ -44,7 +66,8 @@ def merged_tails(
 class _CascadingEstimator(Estimator):
     """The laws of the clicks, and the estimate from the certain part alone.
 
-    The probability of leaving after a click belongs to the pair (``leaving_of_pairs``), or to the position.
+    The probability of leaving after a click belongs to the pair (``leaving_of_pairs``), or to the
+    position.
     """
 
     perseverance_ = 1.0
@@ -53,7 +76,9 @@ class _CascadingEstimator(Estimator):
 
     @abstractmethod
     def _leaving(self) -> Floats:
-        """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at each position ``(K,)``."""
+        """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at
+        each position ``(K,)``.
+        """
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         going = self.perseverance_ * (1.0 - self._leaving())
@@ -65,22 +90,28 @@ class _CascadingEstimator(Estimator):
         return filled(scanning_marginal, pairs.shape, pairs, *law)
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
-        """Estimate attraction from the positions that are taken for examined, down to the first click or to the last.
+        """Estimate attraction from the positions that are taken for examined, down to the first
+        click or to the last.
 
         Returns:
-            The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each position ``(K,)``.
+            The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each
+            position ``(K,)``.
         """
         examined, clicked, last_of_pair = np.zeros((3, len(self._codes) + 1), np.int64)
         last_at, clicked_at = np.zeros((2, self.n_positions_), np.int64)
-        count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at)
+        count_examined(
+            pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
+        )
         self.attraction_ = smoothed(clicked, examined)
         return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
 
 
 @kernel
 def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position given the clicks above it; users go on below a click with the probability
-    of the pair (``of_pairs``) or of the position, and below an examined item without a click with ``after_skip``."""
+    """The probability of a click at each position given the clicks above it; users go on below a
+    click with the probability of the pair (``of_pairs``) or of the position, and below an examined
+    item without a click with ``after_skip``.
+    """
     for session in range(len(pairs)):
         looking = 1.0  # examination of position k given the clicks above it
         for k in range(pairs.shape[1]):
@@ -110,7 +141,8 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
     """Exact EM."""
 
     def _em(self, pairs: Indices, clicks: Clicks) -> Floats:
-        """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also ``perseverance_``.
+        """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also
+        ``perseverance_``.
 
         Args:
             pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
@@ -121,13 +153,30 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
         last = last_clicks(clicks)
-        certain = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
+        certain = int(
+            np.maximum(last, 0).sum()
+        )  # positions below the first that were surely examined
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))
-        count_certain(pairs, clicks, last, leaving_of_pairs, displays, clicked, skipped, passed, clicked_in_group)
-        pairs, last, weights, first = merged_tails(self._codes, pairs, last, len(self._labels.item_labels))
+        count_certain(
+            pairs,
+            clicks,
+            last,
+            leaving_of_pairs,
+            displays,
+            clicked,
+            skipped,
+            passed,
+            clicked_in_group,
+        )
+        pairs, last, weights, first = merged_tails(
+            self._codes, pairs, last, len(self._labels.item_labels)
+        )
         n_blocks = len(first) - 1
-        attracted, satisfied = np.empty(len(displays)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
+        attracted, satisfied = (
+            np.empty(len(displays)),
+            np.empty((1 if leaving_of_pairs else n_blocks, len(passed))),
+        )
         tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
@@ -142,7 +191,12 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
             attracted[:], satisfied[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
             likelihood, going, went = sums.sum(axis=0)
-            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + certain * np.log(g)
+            likelihood += (
+                clicked @ np.log(α)
+                + skipped @ np.log1p(-α)
+                + passed @ np.log1p(-s)
+                + certain * np.log(g)
+            )
             # Every item shown attracts or not; of one that was not examined the log says nothing.
             then[0][:] = smoothed(clicked + attracted, displays)
             then[1][:] = smoothed(satisfied.sum(axis=0), clicked_in_group)
@@ -150,29 +204,51 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
                 then[2][:] = smoothed(certain + went, certain + going)
             return float(likelihood) + log_prior(*now)
 
-        leaving: list[Part] = [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
+        leaving: list[Part] = (
+            [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
+        )
         self.attraction_, s, *free = self._climb(step, [("pair", ()), *leaving], n_sessions)
         self.perseverance_ = float(free[0][0]) if free else 1.0
         return s
 
 
 @entry
-def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
+def scanning_step(
+    block,
+    start,
+    stop,
+    pairs,
+    last,
+    weights,
+    leaving_of_pairs,
+    α,
+    s,
+    g,
+    tail,
+    attracted,
+    satisfied,
+    sums,
+):  # type: ignore[no-untyped-def]
     """The expectations of one EM step over some sessions.
 
     Args:
-        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by pair.
+        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it
+        goes by pair.
         weights: how many sessions each of them stands for.
         tail: ``(K + 1,)`` working memory.
         attracted: of the items not examined, how many attract is added for each pair.
         satisfied: last clicks after which the user left are added for each group.
-        sums: set to the log-likelihood of what follows the last clicks, and to the users below the part surely examined who
-            could go on, and those who did.
+        sums: set to the log-likelihood of what follows the last clicks, and to the users below the
+            part surely examined who could go on, and those who did.
     """
     row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
     for session in range(start, stop):
-        n_positions, certain, weight = list_length(pairs[session]), max(last[session], 0), float(weights[session])
+        n_positions, certain, weight = (
+            list_length(pairs[session]),
+            max(last[session], 0),
+            float(weights[session]),
+        )
         tail[n_positions] = 1.0
         # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
         for k in range(n_positions - 1, certain, -1):
@@ -185,7 +261,9 @@ def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α
         likelihood += weight * np.log(end)
         if last[session] >= 0:
             satisfied[row, group] += weight * (leaving / end)
-        reached = 1.0 - leaving / end  # posterior probability that the user was at position k and had not left satisfied
+        reached = (
+            1.0 - leaving / end
+        )  # posterior probability that the user was at position k and had not left satisfied
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             going += weight * reached
@@ -196,14 +274,16 @@ def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α
 
 
 class CMEstimator(_CascadingEstimator):
-    """Estimator of the cascade model, in closed form: it uses the positions down to the first click, which were examined.
+    """Estimator of the cascade model, in closed form: it uses the positions down to the first
+    click, which were examined.
 
     The model excludes sessions with several clicks: their log-likelihood is minus infinity.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
 
-    Source: Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008.
+    Source: Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias
+        models*, WSDM 2008.
 
     Example:
         >>> from clickgym_logs import ClickLog
@@ -228,13 +308,14 @@ class DCMEstimator(_ScanningEstimator):
     """Estimator of the dependent click model.
 
     Args:
-        method: ``"last_click"``, the standard estimator, assumes that the session ends at the last click. It is biased, because
-            a user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6
-            to 0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
+        method: ``"last_click"``, the standard estimator, assumes that the session ends at the last
+            click. It is biased, because a user may go on and click nothing more: users who leave
+            with probability 0.3 after a click seem to leave with 0.6 to 0.8
+            (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
         iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
-            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
-            convergence.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
+            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
+            takes all steps as plain EM steps, without a check of convergence.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
@@ -255,7 +336,9 @@ class DCMEstimator(_ScanningEstimator):
 
     model_class = DependentClickModel
 
-    def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
+    def __init__(
+        self, method: str = "last_click", iterations: int = 50, tol: float | None = None
+    ) -> None:
         self.method = check_choice("method", method, ("last_click", "em"))
         super().__init__(iterations, tol)
 
@@ -273,12 +356,14 @@ class DCMEstimator(_ScanningEstimator):
 
 
 class SDBNEstimator(_CascadingEstimator):
-    """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form: the last click satisfies.
+    """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form:
+    the last click satisfies.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
 
-    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009, section 5.
+    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
+        2009, section 5.
 
     Example:
         >>> from clickgym_logs import ClickLog
@@ -300,7 +385,10 @@ class SDBNEstimator(_CascadingEstimator):
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
-            self.attraction_[pairs], self.satisfaction_[pairs], self.perseverance_, n_positions=self.n_positions_
+            self.attraction_[pairs],
+            self.satisfaction_[pairs],
+            self.perseverance_,
+            n_positions=self.n_positions_,
         )
 
 
@@ -309,16 +397,17 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
 
     Args:
         iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
-            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
-            convergence.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
+            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
+            takes all steps as plain EM steps, without a check of convergence.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
         perseverance_: probability g that an unsatisfied user goes on.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
-    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009, appendix.
+    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
+        2009, appendix.
 
     Example:
         >>> from clickgym_logs import ClickLog

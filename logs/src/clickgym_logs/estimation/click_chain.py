@@ -1,8 +1,9 @@
 """The estimator of the click chain model.
 
-After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. Told with a coin more: the clicked item
-is relevant with probability α(i), independently of the click, and the user goes on with τ3 if it is and with τ2 if not. Then
-all that is unknown are successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for α.
+After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. Told with a
+coin more: the clicked item is relevant with probability α(i), independently of the click, and the
+user goes on with τ3 if it is and with τ2 if not. Then all that is unknown are successes and
+failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for α.
 """
 
 from __future__ import annotations
@@ -21,25 +22,30 @@ from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, 
 class CCMEstimator(EMEstimator):
     """Estimator of the click chain model, by exact EM.
 
-    The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share of users who go on after a
-    click. If all attractions are equal, the log determines only ``(1 - α) τ2 + α τ3``. If no item attracts nearly always, τ3 is
-    uncertain. If no item attracts nearly never, τ2 is uncertain. The prior then keeps them inside (0, 1).
+    The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share
+    of users who go on after a click. If all attractions are equal, the log determines only ``(1 -
+    α) τ2 + α τ3``. If no item attracts nearly always, τ3 is uncertain. If no item attracts nearly
+    never, τ2 is uncertain. The prior then keeps them inside (0, 1).
 
     Args:
         iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
-            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
-            convergence.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
+            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
+            takes all steps as plain EM steps, without a check of convergence.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        continue_after_skip_: probability τ1 that the user goes on below an item that was not clicked.
-        continue_after_click_: probability τ2 that the user goes on below a click on an item that was not relevant.
-        continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant item.
+        continue_after_skip_: probability τ1 that the user goes on below an item that was not
+        clicked.
+        continue_after_click_: probability τ2 that the user goes on below a click on an item that
+        was not relevant.
+        continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant
+        item.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
-    Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW 2009, with
-    α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015.
+    Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web
+    search*, WWW 2009, with α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web
+    search*, Morgan & Claypool 2015.
 
     Example:
         >>> from clickgym_logs import ClickLog
@@ -58,11 +64,15 @@ class CCMEstimator(EMEstimator):
         last = last_clicks(clicks)
         displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
-        passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
+        passed_skips = (
+            np.maximum(last, 0).sum() - passed.sum()
+        )  # positions above the last click without one
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
         at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
         coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(displays))
-        pairs, last, weights, first = merged_tails(self._codes, pairs, last, len(self._labels.item_labels))
+        pairs, last, weights, first = merged_tails(
+            self._codes, pairs, last, len(self._labels.item_labels)
+        )
         n_blocks = len(first) - 1
         examined, relevant = np.empty((2, len(displays)))
         tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))
@@ -72,22 +82,32 @@ class CCMEstimator(EMEstimator):
 
             def expect(block: int) -> None:
                 part = first[block], first[block + 1]
-                chain_step(*part, pairs, last, weights, α, τ, tail[block], examined, relevant, sums[block])
+                chain_step(
+                    *part, pairs, last, weights, α, τ, tail[block], examined, relevant, sums[block]
+                )
 
             examined[:], relevant[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
             after_click = (1.0 - α) * τ[1] + α * τ[2]
             likelihood, *users = sums.sum(axis=0)
-            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
+            likelihood += (
+                clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
+            )
             likelihood += passed_skips * np.log(τ[0])
             passed_relevant = passed * α * τ[2] / after_click
-            certain = np.array([passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()])
-            then[0][:] = smoothed(clicked + relevant + passed_relevant, clicked + skipped + examined + coins)
+            certain = np.array(
+                [passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()]
+            )
+            then[0][:] = smoothed(
+                clicked + relevant + passed_relevant, clicked + skipped + examined + coins
+            )
             then[1][:] = smoothed(certain + users[3:], certain + users[:3])
             return float(likelihood) + log_prior(α, τ)
 
         self.attraction_, τ = self._climb(step, [("pair", ()), ("log", (3,))], n_sessions)
-        self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = τ.tolist()
+        self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
+            τ.tolist()
+        )
 
     def _parameters(self) -> Parameters:
         chain = self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_
@@ -99,7 +119,9 @@ class CCMEstimator(EMEstimator):
         return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_))
+        return filled(
+            chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_)
+        )
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         α, after_skip, after_click, after_relevant = self._parameters()
@@ -114,15 +136,22 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
         start, stop: which sessions.
         weights: how many sessions each of them stands for.
         tail: ``(K,)`` working memory.
-        examined: of the displays below the part surely examined, the expected number examined is added for each pair.
+        examined: of the displays below the part surely examined, the expected number examined is
+        added for each pair.
         relevant: last clicks that were relevant are added for each pair.
-        sums: set to the log-likelihood of what follows the last clicks; then to the users who could go on with τ1, τ2 and τ3,
-            and to those who did.
+        sums: set to the log-likelihood of what follows the last clicks; then to the users who could
+            go on with τ1, τ2 and τ3, and to those who did.
     """
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
-    likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
+    likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = (
+        relevants_passed
+    ) = 0.0
     for session in range(start, stop):
-        certain, weight, end_of_list = max(last[session], 0), float(weights[session]), list_length(pairs[session]) - 1
+        certain, weight, end_of_list = (
+            max(last[session], 0),
+            float(weights[session]),
+            list_length(pairs[session]) - 1,
+        )
         if certain == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.
@@ -141,7 +170,9 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
             relevants_passed += weight * (went_on_relevant / end)
             irrelevants += weight * (1.0 - was_relevant / end)
             irrelevants_passed += weight * (went_on_irrelevant / end)
-            reached = (went_on_relevant + went_on_irrelevant) / end  # posterior probability that position k was examined
+            reached = (
+                went_on_relevant + went_on_irrelevant
+            ) / end  # posterior probability that position k was examined
         else:
             end = 1.0 - after_skip + after_skip * below
             reached = after_skip * below / end
@@ -162,6 +193,8 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
 
 @kernel
 def chain_marginal(pairs, parameters, examination, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position; ``examination`` is working memory of K floats."""
+    """The probability of a click at each position; ``examination`` is working memory of K
+    floats.
+    """
     for session in range(len(pairs)):
         marginals(parameters, pairs[session], examination, result[session], examination)

@@ -1,8 +1,8 @@
 """Base classes of the estimators of click models: pairs of query and item, smoothing, and scores.
 
-Every probability has a prior: its estimate is ``(1 + successes)/(2 + trials)``, the mean under a Beta(1, 1) prior (and
-the mode under Beta(2, 2), which makes the EM algorithms here maximise the likelihood times that prior). A pair that
-the fitted log never showed keeps 0.5.
+Every probability has a prior: its estimate is ``(1 + successes)/(2 + trials)``, the mean under a
+Beta(1, 1) prior (and the mode under Beta(2, 2), which makes the EM algorithms here maximise the
+likelihood times that prior). A pair that the fitted log never showed keeps 0.5.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ Clicks = NDArray[np.int8]
 Law = Callable[[Indices, Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
-"""The estimators by the names that commands give them: whatever names its ``model_class`` is here."""
+"""The estimators by the names that commands give them: whatever names its ``model_class`` is
+here.
+"""
 
 SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
 
@@ -41,16 +43,17 @@ class ConvergenceWarning(UserWarning):
 
 
 class Estimator(ABC):
-    """Base class of the estimators of click models, in the style of scikit-learn: `fit` sets attributes that end with ``_``.
+    """Base class of the estimators of click models, in the style of scikit-learn: `fit` sets
+    attributes that end with ``_``.
 
-    Attraction (and in some models satisfaction) is estimated for each pair of a query and an item; position parameters
-    are shared by all queries, unless a model offers otherwise.
+    Attraction (and in some models satisfaction) is estimated for each pair of a query and an item;
+    position parameters are shared by all queries, unless a model offers otherwise.
 
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
         n_positions_: K, the length of its lists.
-        attraction_: ``(P + 1,)`` attraction of each pair, in models that have it; the last entry, 0.5, stands for all pairs
-            never shown.
+        attraction_: ``(P + 1,)`` attraction of each pair, in models that have it; the last entry,
+            0.5, stands for all pairs never shown.
     """
 
     model_class: ClassVar[type[ClickModel]]
@@ -70,7 +73,12 @@ class Estimator(ABC):
 
     @classmethod
     def create(
-        cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False, method: str = "em"
+        cls,
+        iterations: int = 50,
+        tol: float | None = None,
+        *,
+        per_query: bool = False,
+        method: str = "em",
     ) -> Estimator:
         """Make the estimator with the settings of the commands.
 
@@ -79,12 +87,23 @@ class Estimator(ABC):
             per_query: position parameters of each query by itself, where they are offered.
             method: where there are several; ``"em"`` is exact EM.
         """
-        options: dict[str, Any] = {"method": method, "iterations": iterations, "tol": tol, "per_query": per_query}
-        return cls(**{name: options[name] for name in inspect.signature(cls).parameters if name in options})
+        options: dict[str, Any] = {
+            "method": method,
+            "iterations": iterations,
+            "tol": tol,
+            "per_query": per_query,
+        }
+        return cls(
+            **{name: options[name] for name in inspect.signature(cls).parameters if name in options}
+        )
 
     def __repr__(self) -> str:
         settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        fitted = f", fitted to {len(self._codes):,} pairs of query and item" if hasattr(self, "_codes") else ", not fitted"
+        fitted = (
+            f", fitted to {len(self._codes):,} pairs of query and item"
+            if hasattr(self, "_codes")
+            else ", not fitted"
+        )
         return as_call(self, **settings) + fitted
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
@@ -92,8 +111,9 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to learn from.
-            start: the start of EM: an estimator of the same kind, fitted to a log with as many positions. Pairs and queries are
-                matched by their labels. Unknown ones start at 0.5, and so do all if ``start`` is None. Closed forms ignore it.
+            start: the start of EM: an estimator of the same kind, fitted to a log with as many
+                positions. Pairs and queries are matched by their labels. Unknown ones start at 0.5,
+                and so do all if ``start`` is None. Closed forms ignore it.
 
         Returns:
             The estimator itself.
@@ -131,7 +151,9 @@ class Estimator(ABC):
         return {label: index for index, label in enumerate(self._labels.item_labels)}
 
     def log_likelihood(self, log: ClickLog) -> Floats:
-        """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model excludes them."""
+        """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model
+        excludes them.
+        """
         return self._score(log, self._conditional)[0]
 
     def score(self, log: ClickLog) -> float:
@@ -139,9 +161,11 @@ class Estimator(ABC):
         return float(self.log_likelihood(log).mean())
 
     def perplexity_by_rank(self, log: ClickLog) -> Floats:
-        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect.
+        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities,
+        ``(K,)``; 1 is perfect.
 
-        A list that ends above a position says nothing of it; where all do, there is no figure (NaN).
+        A list that ends above a position says nothing of it; where all do, there is no figure
+        (NaN).
         """
         return self._perplexity(log, self._marginal)
 
@@ -152,8 +176,8 @@ class Estimator(ABC):
     def conditional_perplexity_by_rank(self, log: ClickLog) -> Floats:
         """``exp(-E[log P(c(k) | clicks above k)])`` at each position k, ``(K,)``.
 
-        For lists of one length the product over the positions is ``exp(-score)``. Infinite at a position where the log has what
-        the model excludes (CM: a second click of a session).
+        For lists of one length the product over the positions is ``exp(-score)``. Infinite at a
+        position where the log has what the model excludes (CM: a second click of a session).
         """
         return self._perplexity(log, self._conditional)
 
@@ -162,7 +186,8 @@ class Estimator(ABC):
         return float(np.nanmean(self.conditional_perplexity_by_rank(log)))
 
     def click_probabilities(self, log: ClickLog, *, given: bool = False) -> Floats:
-        """The probability of a click at each position of each session's list, ``(N, K)``; 0 below its end.
+        """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
+        its end.
 
         Args:
             log: sessions with as many positions.
@@ -175,19 +200,23 @@ class Estimator(ABC):
         return np.where(log.items < 0, 0.0, law(queries[:, 0], pairs, log.clicks))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
-        """The fitted model of one query as a click model over the given items, numbered in the given order.
+        """The fitted model of one query as a click model over the given items, numbered in the
+        given order.
 
         Args:
             query: label of the query.
             items: labels of at least K items.
-            unseen: whether items that the fitted log never showed for the query are taken, with the prior's 0.5.
+            unseen: whether items that the fitted log never showed for the query are taken, with the
+                prior's 0.5.
 
         Raises:
             KeyError: if there are such items, and they are not taken.
         """
         row, size = self._query_index.get(query, -1), len(self._item_index)
         number = (self._item_index if row >= 0 else {}).get
-        codes = np.array([-1 if (index := number(item)) is None else row * size + index for item in items])
+        codes = np.array(
+            [-1 if (index := number(item)) is None else row * size + index for item in items]
+        )
         pairs = self._find(codes)
         for item, pair in zip(items, pairs.tolist(), strict=True):
             if pair == len(self._codes) and not unseen:
@@ -196,7 +225,9 @@ class Estimator(ABC):
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        """Estimate from ``(N, K)`` indices of pairs, -1 below the end of a list, and clicks, the sessions sorted by query."""
+        """Estimate from ``(N, K)`` indices of pairs, -1 below the end of a list, and clicks, the
+        sessions sorted by query.
+        """
 
     @abstractmethod
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
@@ -215,8 +246,12 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
-    def _numbers(self, log: ClickLog, queries: NDArray[np.integer], items: NDArray[np.integer]) -> tuple[Indices, Indices]:
-        """The numbers here of a log's queries, see `_renumber`, and of the pairs of a query and an item, see `_find`."""
+    def _numbers(
+        self, log: ClickLog, queries: NDArray[np.integer], items: NDArray[np.integer]
+    ) -> tuple[Indices, Indices]:
+        """The numbers here of a log's queries, see `_renumber`, and of the pairs of a query and an
+        item, see `_find`.
+        """
         query_of, item_of = self._renumber(log)
         rows, columns = query_of[queries], item_of[items]
         codes = np.where(columns < 0, -1, rows * len(self._labels.item_labels) + columns)
@@ -233,8 +268,13 @@ class Estimator(ABC):
         if not hasattr(self, "_codes"):
             raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        if log.query_labels == self._labels.query_labels and log.item_labels == self._labels.item_labels:
-            return np.arange(n_queries), np.arange(n_items)  # the parts of one log are numbered alike
+        if (
+            log.query_labels == self._labels.query_labels
+            and log.item_labels == self._labels.item_labels
+        ):
+            return np.arange(n_queries), np.arange(
+                n_items
+            )  # the parts of one log are numbered alike
         query_of = [self._query_index.get(label, n_queries) for label in log.query_labels]
         item_of = [self._item_index.get(label, -1) for label in log.item_labels]
         return np.array(query_of, np.int64), np.array(item_of, np.int64)
@@ -250,8 +290,9 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to score.
-            law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and pairs; of one that the fitted
-                log lacks the number is P. Below the end of a list, where the pair is -1, it may say anything.
+            law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and
+                pairs; of one that the fitted log lacks the number is P. Below the end of a list,
+                where the pair is -1, it may say anything.
 
         Returns:
             ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
@@ -259,7 +300,9 @@ class Estimator(ABC):
         check_kind("log", log, ClickLog, "a ClickLog")
         query_of, item_of = self._renumber(log)
         if log.n_positions != self.n_positions_:
-            raise ValueError(f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}")
+            raise ValueError(
+                f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}"
+            )
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
         first_pair = np.searchsorted(self._codes, np.arange(n_queries + 2) * n_items)
         pair_of = np.zeros(n_items, np.int64)
@@ -272,7 +315,9 @@ class Estimator(ABC):
             clicks, pairs = log.clicks[part], np.empty(log.items[part].shape, np.int32)
             queries = query_of[log.queries[part]].astype(np.int32)
             find_fitted(queries, log.items[part], item_of, pair_of, first_pair, self._codes, pairs)
-            add_logs(law(queries, pairs, clicks), pairs, clicks, likelihood[part], by_position[block])
+            add_logs(
+                law(queries, pairs, clicks), pairs, clicks, likelihood[part], by_position[block]
+            )
 
         in_parallel(score, len(starts))
         return likelihood, by_position.sum(axis=0)
@@ -280,9 +325,11 @@ class Estimator(ABC):
 
 @entry
 def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # type: ignore[no-untyped-def]
-    """Replace the items of each session by the numbers of the fitted pairs, by P where there is none, and -1 by -1.
+    """Replace the items of each session by the numbers of the fitted pairs, by P where there is
+    none, and -1 by -1.
 
-    Most items belong to a single query, so ``pair_of``, some pair of each item, is nearly always the right one.
+    Most items belong to a single query, so ``pair_of``, some pair of each item, is nearly always
+    the right one.
     """
     for session in range(len(items)):
         query = queries[session]
@@ -304,7 +351,9 @@ def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # 
 
 @entry
 def add_logs(probabilities, pairs, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
-    """Sum the logarithms of the probabilities of what happened: set for each session, add for each position."""
+    """Sum the logarithms of the probabilities of what happened: set for each session, add for each
+    position.
+    """
     for session in range(len(clicks)):
         total = 0.0
         for k in range(list_length(pairs[session])):
@@ -316,30 +365,38 @@ def add_logs(probabilities, pairs, clicks, by_session, by_position):  # type: ig
 
 
 Part = tuple[str, tuple[int, ...]]
-"""Some of the parameters: whether they belong to each "pair", to each "query" or to the whole "log", and their shape there."""
+"""Some of the parameters: whether they belong to each "pair", to each "query" or to the whole
+"log", and their shape there.
+"""
 Step = Callable[[list[Floats], list[Floats]], float]
-"""An EM step: given parameters, it writes those that follow into arrays like them, and returns the penalised log-likelihood of
-the former. What it does not write stays."""
+"""An EM step: given parameters, it writes those that follow into arrays like them, and returns the
+penalised log-likelihood of the former. What it does not write stays.
+"""
 
 
 class EMEstimator(Estimator):
-    """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the record of the steps.
+    """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the
+    record of the steps.
 
-    Without ``tol`` all steps are plain EM steps. With ``tol``, every second step starts from an extrapolation of the last two
-    steps (SQUAREM). If that is no better than the plain step before, it is discarded.
+    Without ``tol`` all steps are plain EM steps. With ``tol``, every second step starts from an
+    extrapolation of the last two steps (SQUAREM). If that is no better than the plain step before,
+    it is discarded.
 
     Args:
         iterations: the most EM steps.
-        tol: stop once a plain EM step, with the extrapolation before it, raises the penalised log-likelihood by less than this
-            per session, and warn if that never happens; None takes all the steps and judges nothing.
+        tol: stop once a plain EM step, with the extrapolation before it, raises the penalised
+            log-likelihood by less than this per session, and warn if that never happens; None takes
+            all the steps and judges nothing.
 
     Attributes:
         n_iter_: the EM steps computed, also those that counted for nothing.
-        log_posterior_: the highest penalised log-likelihood so far, before each step and after the last; it never falls.
+        log_posterior_: the highest penalised log-likelihood so far, before each step and after the
+        last; it never falls.
         converged_: whether the last step, a plain one, gained so little; None without ``tol``.
 
-    Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the convergence of any EM algorithm*,
-    Scandinavian Journal of Statistics 2008, scheme S3, kept inside (0, 1) and from falling.
+    Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the
+    convergence of any EM algorithm*, Scandinavian Journal of Statistics 2008, scheme S3, kept
+    inside (0, 1) and from falling.
     """
 
     n_iter_: int
@@ -373,7 +430,9 @@ class EMEstimator(Estimator):
             )
 
     def _last_gain(self) -> float:
-        """Of the last plain step and, but for the first, of the one before it: alone it may be short where the way is long."""
+        """Of the last plain step and, but for the first, of the one before it: alone it may be
+        short where the way is long.
+        """
         return self.log_posterior_[-1] - self.log_posterior_[-3:][0]
 
     def _check_start(self, log: ClickLog, start: Estimator | None) -> EMEstimator | None:
@@ -387,31 +446,48 @@ class EMEstimator(Estimator):
         if getattr(start, "per_query", False) != per_query:
             raise ValueError(f"start has per_query={not per_query}; expected {per_query}, as here")
         if start.n_positions_ != log.n_positions:
-            raise ValueError(f"start was fitted to {start.n_positions_} positions; the log has {log.n_positions}")
+            raise ValueError(
+                f"start was fitted to {start.n_positions_} positions; the log has {log.n_positions}"
+            )
         return copy.copy(start)  # it may be this one
 
     def _begin(self, parts: list[Part]) -> list[Floats]:
         """The parameters of the start; 0.5 for what it does not know."""
         start = self._start
         if start is None or start._estimates is None:
-            sizes = {"pair": (len(self._codes) + 1,), "query": (len(self._labels.query_labels) + 1,), "log": ()}
+            sizes = {
+                "pair": (len(self._codes) + 1,),
+                "query": (len(self._labels.query_labels) + 1,),
+                "log": (),
+            }
             return [np.full((*sizes[owner], *shape), 0.5) for owner, shape in parts]
         query_of, item_of = start._renumber(self._labels)
         _, pair_of = start._numbers(self._labels, *np.divmod(self._codes, len(item_of)))
         # The last entry of an estimate is that of what was never shown.
-        rows: dict[str, Any] = {"pair": np.append(pair_of, -1), "query": np.append(query_of, -1), "log": slice(None)}
-        return [estimate[rows[owner]] for (owner, _), estimate in zip(parts, start._estimates, strict=True)]
+        rows: dict[str, Any] = {
+            "pair": np.append(pair_of, -1),
+            "query": np.append(query_of, -1),
+            "log": slice(None),
+        }
+        return [
+            estimate[rows[owner]]
+            for (owner, _), estimate in zip(parts, start._estimates, strict=True)
+        ]
 
     def _climb(self, step: Step, parts: list[Part], n_sessions: int) -> list[Floats]:
         """Take the steps, and return the parameters where they end.
 
-        Computing a step also tells how high the point is from which it goes, so that the guard costs nothing more.
+        Computing a step also tells how high the point is from which it goes, so that the guard
+        costs nothing more.
         """
         first = self._begin(parts)
         ends = np.cumsum([values.size for values in first])[:-1]
 
         def arrays(point: Floats) -> list[Floats]:
-            return [part.reshape(values.shape) for part, values in zip(np.split(point, ends), first, strict=True)]
+            return [
+                part.reshape(values.shape)
+                for part, values in zip(np.split(point, ends), first, strict=True)
+            ]
 
         def climb_from(point: Floats) -> tuple[float, Floats]:
             following = point.copy()
@@ -427,7 +503,9 @@ class EMEstimator(Estimator):
             self.log_posterior_.append(height)
             if self.tol is not None:
                 self.converged_ = self._last_gain() < self.tol * n_sessions
-                if not self.converged_ and self.n_iter_ + 2 < self.iterations:  # the last step is a plain one
+                if (
+                    not self.converged_ and self.n_iter_ + 2 < self.iterations
+                ):  # the last step is a plain one
                     further = extrapolated(before, point, following)
                     reached, beyond = climb_from(further)
                     if reached >= height:
@@ -439,14 +517,18 @@ class EMEstimator(Estimator):
 
 
 def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
-    """Where three points in a row lead to (SQUAREM); at most half-way from the third to 0 and to 1."""
+    """Where three points in a row lead to (SQUAREM); at most half-way from the third to 0 and to
+    1.
+    """
     step = second - first
     change = third - second - step
     size = float(np.linalg.norm(change))
     if size == 0.0:
         return third
     length = max(float(np.linalg.norm(step)) / size, 1.0)  # 1 leads to the third
-    return np.clip(first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0)
+    return np.clip(
+        first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0
+    )
 
 
 def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
@@ -462,5 +544,7 @@ def smoothed(successes: Any, trials: Any) -> Floats:
 
 
 def log_prior(*parameters: Floats) -> float:
-    """The logarithm of the Beta(2, 2) prior, up to a constant (the entry for unseen pairs does not change)."""
+    """The logarithm of the Beta(2, 2) prior, up to a constant (the entry for unseen pairs does not
+    change).
+    """
     return float(sum(np.log(values * (1.0 - values)).sum() for values in parameters))

@@ -32,22 +32,26 @@ class FitSettings(NamedTuple):
         log: ClickLog,
         start: Estimator | None = None,
     ) -> Estimator:
-        """An estimator with these settings, fitted; ``log`` and ``start`` as for `Estimator.fit`."""
-        return estimator.create(self.iterations, self.tol, per_query=self.per_query).fit(log, start=start)
+        """An estimator with these settings, fitted; ``log`` and ``start`` as for
+        `Estimator.fit`.
+        """
+        return estimator.create(self.iterations, self.tol, per_query=self.per_query).fit(
+            log, start=start
+        )
 
     def refits(
         self, fitted: Estimator, log: ClickLog, n: int, seed: int, size: int | None = None
     ) -> Iterator[tuple[ClickLog, Estimator]]:
-        """Draw sessions with replacement and fit a model to them, starting from what it is in the log: how far estimates would
-        differ in another log of the same users.
+        """Draw sessions with replacement and fit a model to them, starting from what it is in the
+        log: how far estimates would differ in another log of the same users.
 
         Args:
             fitted: an estimator fitted to the log with these settings.
             log: the sessions.
             n: how many times.
             seed: the same seed draws the same sessions, whatever the model.
-            size: sessions of a draw; None: as many as the log has. Estimates from fewer vary by the square root of the ratio
-                more.
+            size: sessions of a draw; None: as many as the log has. Estimates from fewer vary by the
+                square root of the ratio more.
 
         Yields:
             The sessions drawn, and the estimator fitted to them.

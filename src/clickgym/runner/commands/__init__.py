@@ -1,4 +1,5 @@
-"""Commands of the command line that run, merge and report; the Python functions that they call lie beside this folder.
+"""Commands of the command line that run, merge and report; the Python functions that they call lie
+beside this folder.
 
 What is listed here is for commands of other packages.
 """

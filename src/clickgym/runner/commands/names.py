@@ -1,4 +1,6 @@
-"""Complete names in the shell: agents, environments, instances, metrics, and everything that `clickgym show` describes."""
+"""Complete names in the shell: agents, environments, instances, metrics, and everything that
+`clickgym show` describes.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,15 @@ def agents(incomplete: str) -> list[str]:
 
 
 def environments(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Environments of which the id begins so; after several values of one flag, what may be a further one."""
+    """Environments of which the id begins so; after several values of one flag, what may be a
+    further one.
+    """
     flag = ctx.meta.get(OPEN_FLAG, "")
-    for names, flags in ((agents, ("--agents", "-a")), (instances, ("--instance", "-i")), (metrics, ("--metrics", "-m"))):
+    for names, flags in (
+        (agents, ("--agents", "-a")),
+        (instances, ("--instance", "-i")),
+        (metrics, ("--metrics", "-m")),
+    ):
         if flag in flags:
             return names(incomplete)
     return beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)

@@ -1,4 +1,6 @@
-"""``clickgym show``: the docstring of an agent, an environment or a metric, and what is known of an instance."""
+"""``clickgym show``: the docstring of an agent, an environment or a metric, and what is known of an
+instance.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,16 @@ from .names import everything
 
 
 def show(
-    name: Annotated[str, typer.Argument(
-        metavar="NAME", show_default=False, autocompletion=everything,
-        help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
-    )],
-) -> None:  # fmt: skip
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            autocompletion=everything,
+            help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
+        ),
+    ],
+) -> None:
     """Print the docstring of an agent, environment or metric, or what is known of an instance.
 
     [bold]Examples[/]
@@ -60,7 +67,9 @@ def text_of(name: str) -> str:
         return _of_instance(load_instance(name))
     if base in _names() or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base))
-    return _of_environment(name) if re.search(r"-v\d+$", name) else _documented(agent_class(name))  # your own
+    return (
+        _of_environment(name) if re.search(r"-v\d+$", name) else _documented(agent_class(name))
+    )  # your own
 
 
 def _documented(thing: Any) -> str:
@@ -69,10 +78,14 @@ def _documented(thing: Any) -> str:
 
 def _of_environment(env_id: str) -> str:
     """What an environment is, and the docstring of its users."""
-    key = getattr(place_of(env_id).maker, "id", "")  # which imports a module first, so that it registers the id
+    key = getattr(
+        place_of(env_id).maker, "id", ""
+    )  # which imports a module first, so that it registers the id
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
     if environment is None:
-        raise ValueError(f"{env_id} is no environment that clickgym.register made, and only these are shown")
+        raise ValueError(
+            f"{env_id} is no environment that clickgym.register made, and only these are shown"
+        )
     return f"{environment.about}\n\n{_documented(environment.users)}"
 
 
@@ -103,7 +116,11 @@ def _unknown(name: str) -> str:
     """What was meant, of whatever kind."""
     kind_of = _names()
     by_lower = {each.lower(): each for each in kind_of}
-    users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
+    users = (
+        [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []
+    )  # PBM is what PBMRank-v0 simulates
     close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
+    hint = (
+        f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
+    )
     return f"there is no agent, environment, instance or metric {name!r}{hint} (clickgym list names them all)"

@@ -1,1 +1,3 @@
-"""Generic reinforcement learning: adapters of vector environments, streams for training, and the loop."""
+"""Generic reinforcement learning: adapters of vector environments, streams for training, and the
+loop.
+"""

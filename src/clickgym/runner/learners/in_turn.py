@@ -1,4 +1,6 @@
-"""The sessions of one environment in turn, as a vector environment for learners, where every session has other candidates."""
+"""The sessions of one environment in turn, as a vector environment for learners, where every
+session has other candidates.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ from ..metrics import Metrics
 class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     """Vector environment whose streams are the sessions of one environment in turn.
 
-    A policy chooses n lists at once, and they are shown to the next n users, one after the other, so that users are those of
-    the environment, whatever n is. A stream observes the features of the candidates of its next session, not its last clicks,
-    because these were on others.
+    A policy chooses n lists at once, and they are shown to the next n users, one after the other,
+    so that users are those of the environment, whatever n is. A stream observes the features of the
+    candidates of its next session, not its last clicks, because these were on others.
 
     Args:
         env: that has been reset; its candidates change from session to session.
@@ -37,7 +39,9 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     action_space: Any
     single_observation_space: Any
 
-    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False) -> None:
+    def __init__(
+        self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False
+    ) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.num_envs, self.meter, self._apart = num_envs, meter, apart
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
@@ -45,10 +49,14 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         self.action_space = batch_space(env.action_space, num_envs)
         space: Any = env.observation_space
         features = space["features"]
-        self.single_observation_space = Dict(features=features) if apart else Box(-1, 1, (flatdim(features),))
+        self.single_observation_space = (
+            Dict(features=features) if apart else Box(-1, 1, (flatdim(features),))
+        )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in which the environment goes on; with a seed it begins anew."""
         observation, _ = self._env.reset(seed=seed, options=options)
         return self._seen(observation), {}
@@ -63,17 +71,25 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             observation, rewards[b], _, _, info = self._env.step(ranking)
             clicks = clicks_of(observation)
             if self._metrics.summed and self.meter.step < self.meter.horizon:
-                self._metrics.measure(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
+                self._metrics.measure(
+                    contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3
+                )
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
         return self._seen(observation), rewards, never, never.copy(), {}
 
     def _seen(self, last: dict[str, Any]) -> Any:
         """The observations ``(n, ...)`` of the streams, from the last of the environment."""
         features = self._coming(last["features"])
-        return {"features": features} if self._apart else features.reshape(self.num_envs, -1).astype(np.float32)
+        return (
+            {"features": features}
+            if self._apart
+            else features.reshape(self.num_envs, -1).astype(np.float32)
+        )
 
     def _coming(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The features ``(n, L, d)`` of the next n sessions, from those of the first: the environment will draw the same."""
+        """The features ``(n, L, d)`` of the next n sessions, from those of the first: the
+        environment will draw the same.
+        """
         task, coming = self._env.task, deepcopy(self._env.np_random)
         drawn = deepcopy(task.round)
         features = np.tile(first, (self.num_envs, 1, 1))

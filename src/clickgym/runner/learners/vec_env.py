@@ -11,18 +11,20 @@ from stable_baselines3.common.vec_env import VecEnv
 
 
 class StableBaselinesVecEnv(VecEnv):
-    """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which cannot use it directly.
+    """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which
+    cannot use it directly.
 
-    All streams are one object, stepped by one call. So attributes and methods are those of the vector environment, and are the
-    same for every stream. If a method returns an array with one row per stream, each stream gets its row.
+    All streams are one object, stepped by one call. So attributes and methods are those of the
+    vector environment, and are the same for every stream. If a method returns an array with one row
+    per stream, each stream gets its row.
 
-    Infos of single streams are returned only for streams that end, because splitting them at every step would take longer than
-    the step. The arrays of all streams are in ``infos``.
+    Infos of single streams are returned only for streams that end, because splitting them at every
+    step would take longer than the step. The arrays of all streams are in ``infos``.
 
     Args:
-        envs: a vector environment that resets a finished stream in the same step, as the library does: built with
-            ``autoreset_mode=AutoresetMode.SAME_STEP``. For an algorithm that chooses lists, wrap it in
-            `LehmerVectorAction` first.
+        envs: a vector environment that resets a finished stream in the same step, as the library
+            does: built with ``autoreset_mode=AutoresetMode.SAME_STEP``. For an algorithm that
+            chooses lists, wrap it in `LehmerVectorAction` first.
 
     Attributes:
         infos: what the vector environment returned as infos with its last step.
@@ -89,12 +91,18 @@ class StableBaselinesVecEnv(VecEnv):
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if len(set(self._get_indices(indices))) < self.num_envs:
-            raise ValueError(f"{attr_name} cannot be set for some streams only: they are one object")
+            raise ValueError(
+                f"{attr_name} cannot be set for some streams only: they are one object"
+            )
         setattr(self._owner(attr_name), attr_name, value)
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs  # as the masks of actions are
+        by_stream = (
+            isinstance(result, np.ndarray) and len(result) == self.num_envs
+        )  # as the masks of actions are
         return [result[b] if by_stream else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
@@ -117,7 +125,9 @@ class StableBaselinesVecEnv(VecEnv):
 
 
 def _of_stream(infos: dict[str, Any], b: Any) -> dict[str, Any]:
-    """The entries of one stream in Gymnasium's dict of arrays, each with a mask ``_name`` of the streams that have an entry."""
+    """The entries of one stream in Gymnasium's dict of arrays, each with a mask ``_name`` of the
+    streams that have an entry.
+    """
     return {
         name: _of_stream(values, b) if isinstance(values, dict) else values[b]
         for name, values in infos.items()

@@ -1,4 +1,6 @@
-"""Figure of a sweep, cumulative regret against sessions with a panel per environment, and the curve of a single run."""
+"""Figure of a sweep, cumulative regret against sessions with a panel per environment, and the curve
+of a single run.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,16 @@ ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
-METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
 """What would make two files of the same figure differ."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
-"""How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers refuse Type 3, the choice of
-matplotlib)."""
+"""How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
+refuse Type 3, the choice of matplotlib).
+"""
 SCREEN = 80
 """Pixels per inch, of a figure in a notebook."""
 
@@ -44,18 +51,24 @@ SCREEN = 80
 class Picture(Figure):
     """A figure that a notebook shows if it is the value of a cell.
 
-    It does not use pyplot, which would keep the figure in memory, let other code draw into it, and show it a second time.
+    It does not use pyplot, which would keep the figure in memory, let other code draw into it, and
+    show it a second time.
     """
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """As every figure of matplotlib, in the format of the suffix; the fonts of a PDF are those that papers can embed."""
+        """As every figure of matplotlib, in the format of the suffix; the fonts of a PDF are those
+        that papers can embed.
+        """
         with matplotlib.rc_context(FILES):
             super().savefig(fname, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
         content, (width, height) = io.BytesIO(), self.get_size_inches()
         self.savefig(content, format="png", dpi=2 * SCREEN)  # sharp on fine screens
-        return content.getvalue(), {"width": float(width * SCREEN), "height": float(height * SCREEN)}
+        return content.getvalue(), {
+            "width": float(width * SCREEN),
+            "height": float(height * SCREEN),
+        }
 
 
 class _Panel(Axes):
@@ -74,7 +87,12 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
         axes: what to draw into, beside the runs that are drawn already; None makes a figure.
     """
     check_kind("ax", axes, Axes | None, "axes of matplotlib")
-    agent, env, instance, horizon = run["agent"][0], run["env"][0], run["instance"][0], run["step"][-1]
+    agent, env, instance, horizon = (
+        run["agent"][0],
+        run["env"][0],
+        run["instance"][0],
+        run["step"][-1],
+    )
     without = without_regret(run)
     if axes is None:
         axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
@@ -94,17 +112,23 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
 
 
 def regret_figure(table: polars.DataFrame, config: dict[str, Any], *, log: bool = True) -> Picture:
-    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
+    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every
+    panel.
 
-    On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart share a
-    panel. Several instances are averaged, or have a panel each. A panel shows reward where regret is unknown.
+    On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
+    thousand times apart share a panel. Several instances are averaged, or have a panel each. A
+    panel shows reward where regret is unknown.
 
     Args:
-        table, config: of a finished sweep, as `read_results` returns them; with ``per_instance`` in the configuration, each
-            instance has panels of its own.
+        table, config: of a finished sweep, as `read_results` returns them; with ``per_instance`` in
+            the configuration, each instance has panels of its own.
         log: both axes are logarithmic, or both linear.
     """
-    places, without, curves = words.places_of(config), without_regret(table), _curves(table, config, log)
+    places, without, curves = (
+        words.places_of(config),
+        without_regret(table),
+        _curves(table, config, log),
+    )
     figure, panels = _grid(config)
     for panel, place in zip(panels, places, strict=False):
         _draw_place(panel, place, curves, config, without, log)
@@ -121,7 +145,11 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], *, log: bool 
 
 
 def _title(config: dict[str, Any], without: list[str]) -> str:
-    interval = f"mean and 95 % confidence band of {words.number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    interval = (
+        f"mean and 95 % confidence band of {words.number_of_runs(config)} runs"
+        if config["runs"] > 1
+        else "one run"
+    )
     return f"{words.measure_of(config['envs'], without).capitalize()}, {words.where(config)} ({interval})"
 
 
@@ -133,7 +161,9 @@ def _grid(config: dict[str, Any]) -> tuple[Picture, list[Axes]]:
         n_columns = n_separate  # a row for each environment
     n_rows = math.ceil(n_places / n_columns)
     legend_width = 0.8 + 0.075 * max(map(len, config["agents"]))
-    figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
+    figure = Picture(
+        figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained"
+    )
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
 
 
@@ -146,7 +176,13 @@ def _draw_place(
     log: bool,
 ) -> None:
     env, instance = place
-    _draw(panel, words.rows_of(curves, place), config["agents"], words.measure_of([env], [env] * (env in without)), log=log)
+    _draw(
+        panel,
+        words.rows_of(curves, place),
+        config["agents"],
+        words.measure_of([env], [env] * (env in without)),
+        log=log,
+    )
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
     panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(config, env, without)}")
 
@@ -155,14 +191,21 @@ def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -
     """The agents of a legend, from the top about as their lines lie."""
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     order = sorted(agents, key=lambda agent: -final[agent])
-    return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
+    return [
+        Line2D([], [], **_look(agents, agent), label=_literal(agent))
+        for agent in order
+        if final[agent] > FLOOR or not log
+    ]
 
 
 def _commands(config: dict[str, Any], figure: Figure) -> list[str]:
     """Version and commands: a curve without them cannot be checked."""
     commands = words.commands_of(config, out=None)
     if len(commands) > 1:
-        commands = [textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...") for command in commands]
+        commands = [
+            textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...")
+            for command in commands
+        ]
     return [f"clickgym {config['clickgym']}: {command}" for command in commands]
 
 
@@ -220,7 +263,9 @@ def write_figure(figure: Figure, path: Path) -> None:
     """
     kind = path.suffix[1:].lower()
     if kind not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"{path}: the suffix of a figure's file says its format; expected .pdf, .svg, .png or the like")
+        raise ValueError(
+            f"{path}: the suffix of a figure's file says its format; expected .pdf, .svg, .png or the like"
+        )
     write_whole(path, drawn(figure, kind))
 
 
@@ -236,12 +281,15 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
         text.set_text(visible(text.get_text(), keep="\n"))
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
-        figure.savefig(content, format=kind, dpi=150, metadata=METADATA.get(kind), transparent=transparent)
+        figure.savefig(
+            content, format=kind, dpi=150, metadata=METADATA.get(kind), transparent=transparent
+        )
     return content.getvalue()
 
 
 def picture(figure: Figure) -> str:
-    """A figure as the address of a picture within a page, which has the names of its parts to itself.
+    """A figure as the address of a picture within a page, which has the names of its parts to
+    itself.
 
     Args:
         figure: any figure; it has no background, so that a dark page can turn it around.
@@ -250,7 +298,13 @@ def picture(figure: Figure) -> str:
 
 
 def _draw(
-    panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str, *, log: bool = True, first_look: int = 0
+    panel: Axes,
+    curves: polars.DataFrame,
+    agents: list[str],
+    measure: str,
+    *,
+    log: bool = True,
+    first_look: int = 0,
 ) -> None:
     scale, floor = ("log", FLOOR) if log else ("linear", -math.inf)
     panel.set(xscale=scale, yscale=scale)
@@ -269,23 +323,40 @@ def _draw(
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _name_faultless(panel: Axes, by_agent: dict[str, polars.DataFrame], floor: float, measure: str) -> None:
+def _name_faultless(
+    panel: Axes, by_agent: dict[str, polars.DataFrame], floor: float, measure: str
+) -> None:
     """Name the agents whose curve has no place on the axis."""
     faultless = [agent for agent, rows in by_agent.items() if (rows["regret"] <= floor).all()]
     if faultless:
         names = _literal(", ".join(faultless))
-        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
+        panel.text(
+            0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8
+        )
 
 
-def _draw_curve(panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float) -> None:
+def _draw_curve(
+    panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float
+) -> None:
     step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
-    dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
+    dot: dict[str, Any] = (
+        {"marker": "o", "clip_on": False} if len(step) == 1 else {}
+    )  # a line needs two points
     panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **look)
-    panel.fill_between(step, np.maximum(mean - half, floor), mean + half, color=look["color"], alpha=0.2, linewidth=0)
+    panel.fill_between(
+        step,
+        np.maximum(mean - half, floor),
+        mean + half,
+        color=look["color"],
+        alpha=0.2,
+        linewidth=0,
+    )
 
 
 def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
-    """Between which regrets the curves of a panel are drawn, by their means: a band may reach down to zero."""
+    """Between which regrets the curves of a panel are drawn, by their means: a band may reach down
+    to zero.
+    """
     if not log:
         low, high = np.min(curves["regret"].to_numpy()), np.max(curves["regret"].to_numpy())
         return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
@@ -298,4 +369,7 @@ def _look(agents: list[str], agent: str) -> dict[str, Any]:
 
 
 def _look_at(i: int) -> dict[str, Any]:
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "linestyle": DASHES[i // len(COLOURS) % len(DASHES)],
+    }

@@ -50,8 +50,9 @@ def to_html(
 ) -> str:
     """An HTML page that needs no network and no other file.
 
-    Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without JavaScript; the curves are
-    drawn by plotly.js, which is packed into the page (gzip in Base64: 2.0 MB in place of 4.8).
+    Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without
+    JavaScript; the curves are drawn by plotly.js, which is packed into the page (gzip in Base64:
+    2.0 MB in place of 4.8).
 
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
@@ -73,7 +74,10 @@ def to_html(
         level=f"{LEVEL:.0%}",
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
         data={
-            "envs": [{"name": env, "amount": words.amount_of(config, env, without)} for env in config["envs"]],
+            "envs": [
+                {"name": env, "amount": words.amount_of(config, env, without)}
+                for env in config["envs"]
+            ],
             "agents": agents,
             "steps": config["checkpoints"],
             "separate": bool(words.separate(config)),
@@ -85,12 +89,19 @@ def to_html(
     )
 
 
-def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:
-    """What can be shown of each environment: all instances together, and each by itself, if there are several."""
+def _views(
+    table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What can be shown of each environment: all instances together, and each by itself, if there
+    are several.
+    """
     names = _names(config)
     table, timings = (
         polars.concat(
-            [(frame if name is None else frame.filter(instance=name)).with_columns(view=i) for i, name in enumerate(names)]
+            [
+                (frame if name is None else frame.filter(instance=name)).with_columns(view=i)
+                for i, name in enumerate(names)
+            ]
         )
         for frame in (table, timings)
     )
@@ -98,7 +109,9 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
     without = without_regret(table)
     rows, pairs = ranked(table, timings, by), pairwise(table, by)
     rows = rows.with_columns(
-        regret=polars.when(polars.col("env").is_in(without)).then(-polars.col("regret")).otherwise("regret")
+        regret=polars.when(polars.col("env").is_in(without))
+        .then(-polars.col("regret"))
+        .otherwise("regret")
     )
     curves = average(reward_for_regret(table), (*by, "agent", "step")).with_columns(
         polars.col("regret", "regret_ci95").round_sig_figs(DIGITS)
@@ -122,7 +135,10 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
 def _curves(rows: polars.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
     """The curve of each agent; empty for one that was not run there."""
     of_agents = (rows.filter(agent=agent).sort("step") for agent in agents)
-    return [{"mean": curve["regret"].to_list(), "half": curve["regret_ci95"].to_list()} for curve in of_agents]
+    return [
+        {"mean": curve["regret"].to_list(), "half": curve["regret_ci95"].to_list()}
+        for curve in of_agents
+    ]
 
 
 def _names(config: dict[str, Any]) -> list[str | None]:

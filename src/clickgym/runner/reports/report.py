@@ -33,11 +33,13 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     pdf: bool = False,
 ) -> None:
-    """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg``.
+    """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and
+    ``regret.svg``.
 
     Args:
         folder: the ``out`` of the sweep.
-        console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
+        console: where to print. The table averages over instances; ``summary.csv`` has a row for
+        each.
         html: write ``report.html``, a page to read, too.
         agents, environments: what to report, in this order; None takes all.
         per_instance: a table and a panel for each instance, in place of means over them.
@@ -48,10 +50,13 @@ def write_report(
     Raises:
         ValueError: the folder is not one of finished results, or has no such agent or environment.
 
-    Into a folder of results that may only be read nothing is written, and a page or a PDF is refused by the system.
+    Into a folder of results that may only be read nothing is written, and a page or a PDF is
+    refused by the system.
     """
     if html and not all(map(find_spec, ("jinja2", "plotly"))):
-        raise ImportError('report.html needs jinja2 and plotly; install them: pip install "clickgym[report]"')
+        raise ImportError(
+            'report.html needs jinja2 and plotly; install them: pip install "clickgym[report]"'
+        )
     folder, target = Path(folder), Path(folder if out is None else out)
     results = Results(folder).select(agents, environments)
     if out is not None:
@@ -79,7 +84,9 @@ def _write(target: Path, results: Results, html: bool, log: bool, pdf: bool) -> 
 
 def _print_table(console: Console, results: Results) -> None:
     config, without = results.config, without_regret(results.frame)
-    rows = summary(reward_for_regret(results.frame, -1), results.timings, (*words.columns_of(config), "agent"))
+    rows = summary(
+        reward_for_regret(results.frame, -1), results.timings, (*words.columns_of(config), "agent")
+    )
     columns = [
         Column("environment"),
         *([Column("instance")] if words.separate(config) else []),
