@@ -60,7 +60,7 @@ def codes_of(features: np.ndarray, epochs: int, seed: int) -> tuple[np.ndarray, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--sessions", type=int, default=20_000)
     options = parser.parse_args()

@@ -265,7 +265,7 @@ def _replay_file(name: str, path: Path, folder: Path | None, n_jobs: int) -> Ite
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument(
         "names", nargs="*", help="studies, or scorecard-AGENT; all if none is named"
     )

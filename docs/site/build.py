@@ -106,7 +106,10 @@ def _documented(module: str, name: str) -> str:
 def api_page(module: str) -> str:
     """Every public name of a package; agents have pages of their own."""
     package = sys.modules[module]
-    parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n")[0]]
+    parts = [
+        f"# API of {module}",
+        " ".join((inspect.getdoc(package) or "").partition("\n\n")[0].split()),
+    ]
     for name in package.__all__:
         thing = getattr(package, name)
         if module == "clickgym.agents" and name in PUBLISHED:

@@ -269,7 +269,10 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
             if kept
             else make(**values)
         )
-        description, estimation = made.description or make.__doc__ or "", dict(made.estimation)
+        description, estimation = (
+            made.description or " ".join((make.__doc__ or "").split()),
+            dict(made.estimation),
+        )
         made = replace(made, name=name, description=description, estimation=estimation)
         return made if order is None else made.shuffled(order)
     except ValueError as error:
@@ -317,7 +320,9 @@ def list_instances() -> dict[str, str]:
         >>> list_instances()["lagree2016-small"]
         'Lagrée 2016: 5 items, 3 positions (PBM)'
     """
-    generated = {name: make.__doc__ or "" for name, make in sorted(FAMILIES.items())}
+    generated = {
+        name: " ".join((make.__doc__ or "").split()) for name, make in sorted(FAMILIES.items())
+    }
     return {
         name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()
     } | generated

@@ -118,7 +118,7 @@ def run_checks(
 
 
 def _fault(check: Callable[[], None]) -> list[str]:
-    title = (check.__doc__ or "").partition("\n")[0].strip().rstrip(".").lower()
+    title = " ".join((check.__doc__ or "").partition("\n\n")[0].split()).rstrip(".").lower()
     try:
         check()
     except Fault as fault:
