@@ -19,7 +19,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import CascadeKLUCB, CompiledAgent
 from clickgym.agents.kernels import exploration, kl_upper, log_likelihood, rank_by_index
-from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, chosen_by
+from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, rank_by_choices
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
 
@@ -104,7 +104,7 @@ def choose_plainly(state, k, rng):
 class PlainRankedKLUCB(RankedKLUCB):
     """RankedKL-UCB that solves for every index at every step."""
 
-    rank_kernel = chosen_by(choose_plainly)
+    rank_kernel = rank_by_choices(choose_plainly)
 
 
 @pytest.mark.parametrize(

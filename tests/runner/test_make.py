@@ -23,7 +23,7 @@ from clickgym.envs.guests import sizes_of
 from clickgym.runner.labels import by_label, own_label
 from clickgym.runner.make import agent_class, make_env
 from clickgym.runner.results import read_results
-from clickgym.runner.words import command_of, is_told_optimum, unit_of
+from clickgym.runner.words import command_of, unit_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -499,7 +499,6 @@ def test_reports_speak_of_every_label(mine, tmp_path, printed):
         "clicks",
         "reward",
     ]
-    assert not is_told_optimum({}, "a b")
 
 
 def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):
