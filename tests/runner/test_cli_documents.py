@@ -56,10 +56,6 @@ def test_list_in_json_names_what_there_is(document):
     }
     agents = {row["name"]: row for row in there["agents"]}
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
-    assert [agents[name]["change"] for name in ("CascadeUCB1", "CascadeDUCB")] == [
-        "",
-        "nonstat-detect",
-    ]
     assert list(document("list", "metrics")) == ["metrics"]
 
 

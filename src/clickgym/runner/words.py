@@ -250,6 +250,15 @@ def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
     return "reward" if env in without else f"regret ({unit_of(config, env)})"
 
 
+def what_is_unknown(without: Sequence[str]) -> str:
+    """The sentence below a table where regret is unknown.
+
+    Args:
+        without: the environments whose regret is unknown, at least one.
+    """
+    return f"Regret is unknown in {', '.join(without)}; a higher total reward is better."
+
+
 def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
     """The heading of a table of final regret.
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.console import output
+from ...core.formats import visible
 from ...core.terminal import say
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances, load_instance
 from ..labels import PUBLISHED
@@ -45,7 +46,7 @@ def show(
     console = output()
     text = text_of(name)
     say(console, name, "bold")
-    console.print(text, markup=False, highlight=False)
+    console.print(visible(text, keep="\n"), markup=False, highlight=False)
 
 
 def text_of(name: str) -> str:

@@ -102,3 +102,5 @@ def _print_table(console: Console, results: Results) -> None:
         for row in words.rows_of(rows, place).sort("regret").iter_rows(named=True)
     ]
     print_table(console, columns, cells, title=words.heading(config, without), groups=True)
+    if without:
+        say(console, words.what_is_unknown(without))
