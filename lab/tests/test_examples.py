@@ -46,13 +46,6 @@ def test_quickstart_prints_what_the_page_shows(tmp_path):
     assert out.splitlines() == shown[1].splitlines()
 
 
-def test_the_quickstart_of_the_readme_runs(capsys):
-    *blocks, ppo = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert "model.learn" in ppo
-    exec("\n".join(blocks).replace("1_000_000", "1_000"), {"__name__": "readme"})
-    assert "TopRank lost" in capsys.readouterr().out
-
-
 def test_custom_agent(tmp_path):
     out = example(
         "custom_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path
