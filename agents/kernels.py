@@ -8,12 +8,11 @@ import math
 
 import numpy as np
 
-from ..core.checks import Choices
 from ..core.kernels import kernel
 from ..envs.scan import scan as scan
 
 FIRST_CLICK, LAST_CLICK = 0, 1
-FEEDBACK = Choices(("first_click", "last_click"))
+FEEDBACK = ("first_click", "last_click")
 
 
 @kernel

@@ -1,22 +1,31 @@
-"""Wrong input: one table of what is wrong and what is said, through the command line and through
-Python.
-"""
+"""Wrong input gets one line: of commands, of calls, and of every argument of models and agents."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import math
+import re
 import shutil
 import sys
+from functools import partial
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import clickgym
-import clickgym_logs
+from clickgym import agents, envs
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Range
 from clickgym.command_line import main
-from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
+from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, ClickVectorEnv, PositionBasedModel
 
-OWN = """
+MODEL = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
+SIZES = {"n_items": 4, "n_positions": 2}
+
+# ------------------------------------------------------------------------------------------------------------- commands
+
+OWN_AGENT = """
 from clickgym.agents import Agent
 
 class Clumsy(Agent):
@@ -33,46 +42,36 @@ class Clumsy(Agent):
 class NoAgent:
     pass
 """
+NESTED = "[" * 100_000 + "]" * 100_000
+CM = '{"model": "CM", "attraction": [0.5, %s], "n_positions": %s}'
+INSTANCES = {
+    "broken": "{",
+    "nan": CM % ("NaN", "2"),
+    "long": CM % ("0.4", "3"),
+    "twice": CM % ("0.4", '1, "n_positions": 2'),
+    "infinite": CM % ("0.4", "Infinity"),
+    "digits": CM % ("0.4", "9" * 5000),
+    "deep": NESTED,
+    "list": "[1, 2]",
+    "epochs": '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 2 + "{}]}]}",
+}
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A folder with results and other things, to be copied by each test."""
+    """A folder with results, instances and an agent, to be copied by each test."""
     folder = tmp_path_factory.mktemp("prepared")
     clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=folder / "finished", n_jobs=1)
-    for name in ("damaged", "foreign", "unreadable", "unfinished", "shuffled"):
+    for name in ("foreign", "unreadable"):
         shutil.copytree(folder / "finished", folder / name)
-    first, second = sorted((folder / "damaged" / "cells").iterdir())
-    first.write_bytes(second.read_bytes()[:100])
     (folder / "foreign" / "config.json").write_text('{"name": "another program"}')
     (folder / "unreadable" / "config.json").write_text("{")
-    (folder / "unfinished" / "results.parquet").unlink()
-    first, second = sorted((folder / "shuffled" / "cells").iterdir())
-    first.write_bytes(second.read_bytes())
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
-    (folder / "clumsy.py").write_text(OWN)
-    (folder / "broken.json").write_text("{")
-    (folder / "nan.json").write_text('{"model": "CM", "attraction": [0.5, NaN], "n_positions": 2}')
-    too_long = {"model": "CM", "attraction": [0.5, 0.4], "n_positions": 3}
-    (folder / "long.json").write_text(json.dumps(too_long))
-    nested = "[" * 100_000 + "]" * 100_000
-    epochs = (
-        '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 100 + "{}" + "]}" * 100
-    )
-    texts = {
-        "twice": '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 1, "n_positions": 2}',
-        "deep": nested,
-        "epochs": epochs,
-        "list": "[1, 2]",
-        "digits": '{"model": "CM", "attraction": [0.5], "n_positions": ' + "9" * 5000 + "}",
-        "infinite": '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": Infinity}',
-    }
-    for name, text in texts.items():
+    (folder / "clumsy.py").write_text(OWN_AGENT)
+    for name, text in INSTANCES.items():
         (folder / f"{name}.json").write_text(text)
-        shutil.copytree(folder / "other", folder / f"config-{name}")
-        (folder / f"config-{name}" / "config.json").write_text(text)
     return folder
 
 
@@ -85,306 +84,301 @@ def workplace(prepared, tmp_path, monkeypatch):
 
 
 RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --out new"
-
-# The words after `clickgym`, and what the one line on stderr must say.
-COMMANDS = [
-    ("lst", "No such command 'lst'. Did you mean 'list'?"),
-    ("list agent", "unknown kind 'agent'; did you mean 'agents'?"),
-    ("run", "Missing argument 'ENVS...'"),
-    ("run PBMRank-v0 --horizon 100 --out new", "Missing option '--agents'"),
-    (f"{RUN} --horizn 5", "No such option: --horizn (Possible options: --horizon)"),
-    (f"{RUN} --runs x", "Invalid value for '--runs'"),
-    (
-        RUN.replace("PBMRank-v0", "PBMRnk-v0"),
-        "unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?",
-    ),
-    (RUN.replace("Random", "Batchrank"), "unknown agent 'Batchrank'; did you mean 'BatchRank'?"),
-    (RUN.replace("Random", "Random Random"), "agent 'Random' is named twice"),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0 PBMRank-v0"), "environment 'PBMRank-v0' is named twice"),
-    (
-        RUN.replace("Random", "CascadeKLUCB:feedbak=last_click"),
-        "unknown hyper-parameter 'feedbak'; did you mean 'feedback'?",
-    ),
-    (RUN.replace("Random", "CascadeKLUCB:feedback=last_clik"), "did you mean 'last_click'?"),
-    (
-        RUN.replace("Random", "CascadeKLUCB:feedback=last_click,first"),
-        "expected key=value after the name, got 'first'",
-    ),
-    (RUN.replace("Random", "EpsilonGreedy:epsilon=2"), "epsilon is 2; expected a probability"),
-    (RUN.replace("Random", "no_module:MyAgent"), "there is no module 'no_module'"),
-    (RUN.replace("Random", "clumsy:Clumsi"), "the module 'clumsy' has no 'Clumsi'"),
-    (RUN.replace("Random", "clumsy:NoAgent"), "is not a subclass of clickgym.agents.Agent"),
-    (
-        RUN.replace("PBMRank-v0", "PBMRank-v0:rewrd=clicks"),
-        "unknown parameter 'rewrd'; did you mean 'reward'?",
-    ),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:reward=satisfaction"), "reward"),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=6"), "cutoff is 6"),
-    (
-        RUN.replace("PBMRank-v0", "PBMRank-v0:n_positions=11"),
-        "n_positions is 11, but there are only n_items = 10 items",
-    ),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=2,reward"), "expected key=value after the name"),
-    (
-        f"{RUN} --instance yandex-99357 yandex-9935",
-        "unknown instance 'yandex-9935'; did you mean 'yandex-99357'?",
-    ),
-    (f"{RUN} --instance yandex-9 yandex-9", "two instances have the same name"),
-    (f"{RUN} --instance none.json", "there is no instance file none.json"),
-    (f"{RUN} --instance broken.json", "broken.json is not JSON"),
-    (f"{RUN} --instance nan.json", "attraction[1] is nan; expected a probability in [0, 1]"),
-    (f"{RUN} --instance long.json", "n_positions is 3, but there are only n_items = 2 items"),
-    (f"{RUN} --instance uniform:n_item=3", "unknown argument 'n_item'; did you mean 'n_items'?"),
-    (f"{RUN} --horizon 0", "horizon is 0; expected an integer of at least 1"),
-    (f"{RUN} --horizon 1.5", "horizon is 1.5; expected an integer of at least 1"),
-    (f"{RUN} --horizon abc", "horizon is 'abc'; expected an integer of at least 1"),
-    (f"{RUN} --horizon nan", "horizon is nan; expected an integer of at least 1"),
-    (f"{RUN} --horizon inf", "horizon is inf; expected an integer of at least 1"),
-    (f"{RUN} --horizon=-5", "horizon is -5; expected an integer of at least 1"),
-    (
-        RUN.replace("Random --horizon 100", "BatchRank --horizon 4"),
-        "horizon is 4; expected an integer of at least 5",
-    ),
-    (f"{RUN} --runs 0", "runs is 0; expected a positive integer"),
-    (f"{RUN} --seed=-1", "seed is -1; expected a non-negative integer"),
-    (f"{RUN} --jobs 0", "n_jobs is 0; expected a number of workers"),
-    (f"{RUN} --engine numba", "unknown engine 'numba'"),
-    (f"{RUN} --engine compile", "did you mean 'compiled'?"),
-    (
-        RUN.replace("Random", "clumsy:Clumsy") + " --engine compiled",
-        "Clumsy is a plain Python agent",
-    ),
-    (RUN.replace("new", "file"), "file is a file, or lies below a file; expected a folder"),
-    (RUN.replace("new", "file/new"), "file/new is a file, or lies below a file; expected a folder"),
-    (RUN.replace("new", "other"), "other is not a results folder: it has no config.json"),
-    (RUN.replace("new", "foreign"), "is not the configuration of a sweep"),
-    (RUN.replace("new", "unreadable"), "unreadable/config.json cannot be read"),
-    (
-        RUN.replace("new", "finished") + " --seed 1",
-        "results of another configuration (seed: 0 there, 1 now)",
-    ),
-    (
-        RUN.replace("new", "finished").replace("100", "99"),
-        "results of another configuration (horizon: 100 there, 99 now; ch",
-    ),
-    (
-        RUN.replace("new", "finished") + " --metrics ndcg",
-        'results of another configuration (metrics: [] there, ["ndcg"] now)',
-    ),
-    (RUN.replace("new", "damaged"), "is damaged"),
-    (RUN.replace("new", "shuffled"), "it belongs to another run"),
-    (
-        f"{RUN} --instance twice.json",
-        "twice.json cannot be read: the key 'n_positions' is there twice",
-    ),
-    (f"{RUN} --instance deep.json", "deep.json cannot be read: it is nested too deep"),
-    (
-        f"{RUN} --instance epochs.json",
-        "models[0]: it is a PiecewiseStationaryModel; expected a click model that",
-    ),
-    (f"{RUN} --instance list.json", "list.json holds a list; expected a JSON object"),
-    (f"{RUN} --instance digits.json", "digits.json cannot be read: "),
-    (f"{RUN} --instance infinite.json", "n_positions is inf; expected a positive integer"),
-    (f"{RUN} --instance new/none.json", "there is no instance file new/none.json"),
-    ("report config-twice", "config.json cannot be read: the key 'n_positions' is there twice"),
-    ("report config-deep", "config.json cannot be read: it is nested too deep"),
-    ("report config-list", "config.json holds a list; expected a JSON object"),
-    ("report config-digits", "config.json cannot be read: "),
-    (
-        RUN.replace("Random", "TopRank:horizon=5"),
-        "TopRank: horizon is set by --horizon, the argument horizon",
-    ),
-    (
-        RUN.replace("Random", "Random:seed=3"),
-        "Random: seed is set by --seed, the argument seed; it is no hyper-parameter",
-    ),
-    (
-        RUN.replace("Random", "Random:n_items=3"),
-        "Random: n_items is set by the environment; it is no hyper-parameter",
-    ),
-    (RUN.replace("Random", "TopRank:delta=0.1,delta=0.2"), "delta is given twice"),
-    (
-        RUN.replace("Random", 'PPO:policy_kwargs={"a":1,"a":2}'),
-        "policy_kwargs: the key 'a' is there twice",
-    ),
-    (
-        RUN.replace("Random", "TopRank:delta=" + "[" * 100_000 + "]" * 100_000),
-        "delta: it is nested too deep",
-    ),
-    (RUN.replace("Random", "TopRank:delta=" + "9" * 5000), "delta: "),
-    (RUN.replace("Random", "TopRank:delta=NaN"), "delta is nan; expected a number in (1e-300, 1)"),
-    (
-        RUN.replace("Random", "TopRank:delta=true"),
-        "delta is True; expected a number in (1e-300, 1)",
-    ),
-    (RUN.replace("Random", "PBMUCB:examination=[1,true,1,1,1]"), "examination[1] is True"),
-    (RUN.replace("Random", 'PBMUCB:examination=["1",1,1,1,1]'), "examination[0] is '1'"),
-    (
-        RUN.replace("Random", "../x:Y"),
-        "agent '../x:Y': '../x' is no name of a module; expected module:Name",
-    ),
-    (
-        RUN.replace("PBMRank-v0", "../x:Y"),
-        "environment '../x:Y': '../x' is no name of a module; expected module:Name",
-    ),
-    (
-        RUN.replace("PBMRank-v0", "PBMRank-v0:n_items=20"),
-        "has no argument n_items; the number of items follows from",
-    ),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:id=3"), "id"),
-    (
-        RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=true"),
-        "cutoff is True; expected an integer from 1",
-    ),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:seed=3"), "unknown parameter 'seed'"),
-    (f"{RUN} --instance uniform:seed=1,seed=2", "seed is given twice"),
-    (f"{RUN} --instance uniform:seed=True", "seed is 'True'; expected an integer"),
-    ("report", "Missing argument 'DIR'"),
-    ("report nowhere", "nowhere is not a results folder"),
-    ("report other", "other is not a results folder"),
-    ("report foreign", "is not the configuration of a sweep"),
-    ("report unfinished", "holds an unfinished sweep; run it again"),
-]
+RUNS = {  # the first word of a line below
+    "AGENT": RUN.replace("Random", "{}"),
+    "ENV": RUN.replace("PBMRank-v0", "{}"),
+    "INSTANCE": RUN + " --instance {}",
+    "OUT": RUN.replace("new", "{}"),
+    "RUN": RUN + " {}",
+}
+COMMANDS = """
+lst                               No such command 'lst'. Did you mean 'list'?
+list agent                        unknown kind 'agent'; did you mean 'agents'?
+run                               Missing argument 'ENVS...'
+run PBMRank-v0 --horizon 100      Missing option '--agents'
+report nowhere                    nowhere is not a results folder
+report other                      other is not a results folder
+report foreign                    is not the configuration of a sweep
+RUN --horizn 5                    No such option: --horizn (Possible options: --horizon)
+RUN --runs x                      Invalid value for '--runs'
+RUN --runs 0                      runs is 0; expected a positive integer
+RUN --horizon 1.5                 horizon is 1.5; expected an integer of at least 1
+RUN --horizon nan                 horizon is nan; expected an integer of at least 1
+RUN --seed=-1                     seed is -1; expected a non-negative integer
+RUN --jobs 0                      n_jobs is 0; expected a number of workers
+RUN --engine compile              did you mean 'compiled'?
+ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
+ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice
+ENV PBMRank-v0:rewrd=clicks       unknown parameter 'rewrd'; did you mean 'reward'?
+ENV PBMRank-v0:cutoff=true        cutoff is True; expected an integer from 1
+ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
+ENV PBMRank-v0:cutoff=2,reward    expected key=value after the name
+AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
+AGENT Random Random               agent 'Random' is named twice
+AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
+AGENT CascadeTS:feedback=x        unknown feedback 'x'
+AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
+AGENT TopRank:horizon=5           horizon is set by --horizon
+AGENT TopRank:delta=.1,delta=.2   delta is given twice
+AGENT TopRank:delta=NaN           delta is nan; expected a number in (1e-300, 1)
+AGENT PBMUCB:examination=[1,"x"]  examination
+AGENT no_module:MyAgent           there is no module 'no_module'
+AGENT ../x:Y                      '../x' is no name of a module; expected module:Name
+AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
+AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
+INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
+INSTANCE none.json                there is no instance file none.json
+INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
+INSTANCE broken.json              broken.json is not JSON
+INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
+INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
+INSTANCE twice.json               the key 'n_positions' is there twice
+INSTANCE infinite.json            n_positions is inf; expected a positive integer
+INSTANCE digits.json              digits.json cannot be read
+INSTANCE deep.json                deep.json cannot be read: it is nested too deep
+INSTANCE list.json                list.json holds a list; expected a JSON object
+INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
+OUT file                          file is a file, or lies below a file; expected a folder
+OUT other                         other is not a results folder: it has no config.json
+OUT unreadable                    unreadable/config.json cannot be read
+OUT finished --seed 1             results of another configuration (seed: 0 there, 1 now)
+""".strip().splitlines()
 
 
-@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words[:80] for words, _ in COMMANDS])
-def test_the_command_line_names_the_fault_in_one_line(workplace, capsys, words, message):
-    before = {
-        file: file.stat().st_mtime_ns
-        for file in workplace.rglob("*")
-        if "__pycache__" not in file.parts
-    }
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command(workplace, capsys, line):
+    """One line on standard error says what is wrong, and nothing is written."""
+    first, *rest = re.split("  +", line)[0].split()
+    words = RUNS[first].format(" ".join(rest)) if first in RUNS else " ".join([first, *rest])
+    before = files_of(workplace)
     assert main(words.split()) == 2
     out, err = capsys.readouterr()
-    assert message in err
+    assert re.split("  +", line)[1] in err
     assert err.startswith("clickgym: ")
     assert err.count("\n") == 1
     assert out == ""
-    after = {
+    assert files_of(workplace) == before
+
+
+def files_of(folder):
+    return {
         file: file.stat().st_mtime_ns
-        for file in workplace.rglob("*")
+        for file in folder.rglob("*")
         if "__pycache__" not in file.parts
     }
-    assert after == before, "nothing is written"
 
 
-def test_an_agents_fault_in_mid_run_is_named_and_what_is_finished_is_kept(workplace, capsys):
-    words = RUN.replace("Random", "Random clumsy:Clumsy --jobs 1")
+def test_error_of_an_agent(workplace, capsys):
+    """It is named with its step, and what is finished is kept."""
+    words = RUNS["AGENT"].format("Random clumsy:Clumsy --jobs 1")
     assert main(words.split()) == 1
     _, err = capsys.readouterr()
     assert err.splitlines()[-1].startswith("clickgym: Clumsy, step 50: ")
     assert "2 of 4 runs are finished and kept in new" in err
     assert "Traceback" not in err
-    assert len(list((workplace / "new" / "cells").glob("*.parquet"))) == 2
 
 
-ENDLESS: dict = {"model": "PiecewiseStationaryModel", "starts": [0]}
-ENDLESS["models"] = [ENDLESS]
-MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
+# ---------------------------------------------------------------------------------------------------------------- calls
 
 
-def agent(**arguments):
+def endless():
+    """A description that holds itself."""
+    description = {"model": "PiecewiseStationaryModel", "starts": [0]}
+    return description | {"models": [description]}
+
+
+def batch_rank(**arguments):
     return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
 
 
-LOG = clickgym_logs.ClickLog(
-    [[0, 1], [1, 0]] * 500, [[1, 0], [0, 1]] * 500, [0] * 1000, ("a", "b"), ("q",)
-)
+def waiting(agent):
+    agent.update(None, [0, 1], [0, 0])
 
 
-# What is called, with the error it raises and what that says.
-CALLS = [
-    (
-        lambda: clickgym.make_agent("BatchRnk", ClickEnv(MODEL)),
-        ValueError,
-        "did you mean 'BatchRank'",
-    ),
-    (
-        lambda: clickgym.make_agent("BatchRank", ClickEnv(MODEL)),
-        ValueError,
-        "BatchRank needs a horizon",
-    ),
-    (
-        lambda: clickgym.make_agent("Fixed", ClickEnv(MODEL)),
-        ValueError,
-        "Fixed must be told ranking",
-    ),
-    (lambda: agent(delta=0.1), TypeError, "unknown hyper-parameter 'delta'"),
-    (
-        lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, checkpoints=[10]),
-        ValueError,
-        r"checkpoints\[0\] is 10",
-    ),
-    (
-        lambda: clickgym.run(agent(), gym.make("PBMRank-v0"), 9),
-        ValueError,
-        "n_items = 3, but the environment has 10",
-    ),
-    (
-        lambda: clickgym.sweep("PBMRank-v0", ["Random"], 9, 1, out="new"),
-        TypeError,
-        "expected a list of environments",
-    ),
-    (
-        lambda: clickgym.sweep([], ["Random"], 9, 1, out="new"),
-        ValueError,
-        "no environment was named",
-    ),
-    (lambda: clickgym.sweep(["PBMRank-v0"], [], 9, 1, out="new"), ValueError, "no agent was named"),
-    (
-        lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances=[], out="new"),
-        ValueError,
-        "no instance was named",
-    ),
-    (
-        lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances="yandex-9", out="new"),
-        TypeError,
-        "instances is",
-    ),
-    (
-        lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances=[3], out="new"),
-        TypeError,
-        "instance is a name",
-    ),
-    (
-        lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, metrics="ndcg"),
-        ValueError,
-        "metrics is 'ndcg'; expected a sequence",
-    ),
-    (
-        lambda: gym.make_vec("PBMRank-v0", 2, instance=["yandex-9", 3]),
-        TypeError,
-        r"instance\[1\]: an instance is a name",
-    ),
-    (
-        lambda: clickgym.make_agent("TopRank", ClickEnv(MODEL), horizon=9, n_items=3),
-        ValueError,
-        "n_items is set by the env",
-    ),
-    (lambda: clickgym.make_agent("../x:Y", ClickEnv(MODEL)), ValueError, "is no name of a module"),
-    (lambda: ClickModel.from_dict({"model": "../x:Y"}), ValueError, "unknown click model '../x:Y'"),
-    (
-        lambda: ClickModel.from_dict(ENDLESS),
-        ValueError,
-        r"^models.0.: it is a PiecewiseStationaryModel; expected",
-    ),
-    (
-        lambda: clickgym.agents.Random(3, 2).learn([1]),
-        TypeError,
-        r"log is \[1\]; expected an object with rankings and clicks",
-    ),
-    (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),
-    (lambda: clickgym_logs.decide(None), TypeError, "log is None; expected a ClickLog"),
-    (
-        lambda: clickgym_logs.compare(LOG, "fixed:a,b", ["pbm"]).lists([1]),
-        ValueError,
-        "unknown policy",
-    ),
-]
+make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
+CALLS = {
+    "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
+    "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
+    "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
+    "n_items is set by the env": lambda: batch_rank(n_items=3),
+    r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
+    "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
+    "expected a list of environments": lambda: sweep("PBMRank-v0", ["Random"], 9, 1, out="new"),
+    "no environment was named": lambda: sweep([], ["Random"], 9, 1, out="new"),
+    "no agent was named": lambda: sweep(["PBMRank-v0"], [], 9, 1, out="new"),
+    "unknown click model '../x:Y'": lambda: ClickModel.from_dict({"model": "../x:Y"}),
+    "^models.0.: it is a Piecewise": lambda: ClickModel.from_dict(endless()),
+    "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
+    "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "reset has no options": lambda: ClickEnv(MODEL).reset(options={"difficulty": 3}),
+    "seed is True; expected a non": lambda: ClickEnv(MODEL).reset(seed=True),
+}
 
 
-@pytest.mark.parametrize(("call", "error", "message"), CALLS, ids=range(len(CALLS)))
-def test_python_names_the_fault(workplace, call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+@pytest.mark.parametrize("message", CALLS)
+def test_call(workplace, message):
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        CALLS[message]()
+    assert "\n" not in str(error.value)
     assert not (workplace / "new").exists()
+
+
+@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)])
+def test_step_before_reset(make):
+    env = make("PBMRank-v0")
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(env.action_space.sample())
+
+
+def test_list_is_learned_from_once(tmp_path):
+    """Also by an agent that was saved meanwhile, and after a run."""
+    agent = agents.TopRank(4, 2, horizon=5, seed=0)
+    ranking = agent.rank(None)
+    agent.save(tmp_path / "waiting.npz")
+    agents.TopRank.load(tmp_path / "waiting.npz").update(None, ranking, [1, 0])
+    agent.update(None, ranking, [1, 0])
+    with pytest.raises(ValueError, match="no list waits for clicks"):
+        agent.update(None, ranking, [1, 0])
+    run(agent, ClickEnv(MODEL), 5)
+    with pytest.raises(ValueError, match="no list waits for clicks"):
+        agent.update(None, ranking, [1, 0])
+
+
+ACTIONS = [[True, 0], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, 10**30], {0, 1}]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_action(action):
+    """An action that is no list of integers, plain and in wrappers."""
+    env, vector = ClickEnv(MODEL), ClickVectorEnv(MODEL, 2, autoreset_mode="SameStep")
+    env.reset(seed=0)
+    vector.reset(seed=0)
+    steps = [lambda: env.step(action), lambda: vector.step([action, action])]
+    for wrapper in (envs.LehmerAction, envs.EnumeratedAction, envs.ItemByItem):
+        wrapped = wrapper(ClickEnv(MODEL))
+        wrapped.reset()
+        steps.append(partial(wrapped.step, action))
+    for step in steps:
+        assert refusal(step) is None
+
+
+# ------------------------------------------------------------------------------------------------------------ arguments
+
+SHAPES = {"L": [0.5, 0.4, 0.3, 0.2], "K": [1.0, 0.6], "KK": [[1.0, 0.0], [0.5, 0.9]], "": 0.5}
+HYPERPARAMETERS = {
+    "seed": 0,
+    "horizon": 100,
+    "ranking": [0, 1],
+    "initial": [2, 1],
+    "n_features": 3,
+    "position_order": [1, 0],
+    "inflation": 0.5,
+    "max_batches": 2,
+}
+
+
+def recipes():
+    """Constructors and functions by name, each with arguments that are right."""
+    for name, model in CLICK_MODELS.items():
+        if set(model.shapes.values()) <= SHAPES.keys() and "trust_irrelevant" not in model.shapes:
+            arguments = {parameter: SHAPES[shape] for parameter, shape in model.shapes.items()}
+            if "n_positions" in inspect.signature(model).parameters:
+                arguments["n_positions"] = 2
+            yield name, model, arguments
+    for name, agent in (AGENTS | CONTEXTUAL_AGENTS).items():
+        arguments = dict(SIZES)
+        for parameter in list(inspect.signature(agent).parameters.values())[2:]:
+            arguments[parameter.name] = right(agent, parameter)
+        yield name, agent, arguments
+    session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "n_positions": 2}
+    yield "ClickEnv", ClickEnv, {"model": MODEL, **session}
+    vector = {"num_envs": 2, "max_episode_steps": 5, "autoreset_mode": "SameStep"}
+    yield "ClickVectorEnv", ClickVectorEnv, {"model": MODEL, **vector, **session}
+    yield "RankedList", envs.RankedList, {**SIZES, "seed": 0}
+    wrapper = {"env": ClickEnv(MODEL), "items": [3, 1, 0, 2], "across_lists": True}
+    yield "ItemByItem", envs.ItemByItem, wrapper
+    settings = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python"}
+    yield "run", run, {"agent": "Random", "env": ClickEnv(MODEL), **settings, "metrics": ["ndcg"]}
+
+
+def right(agent, parameter):
+    """A hyper-parameter that an agent takes: of the table, by default, or of its search space."""
+    if parameter.name == "examination":
+        return SHAPES["KK" if agent.__name__.startswith("UBM") else "K"]
+    if parameter.name in HYPERPARAMETERS:
+        return HYPERPARAMETERS[parameter.name]
+    if parameter.default is not None:
+        return parameter.default
+    searched = agent.search_space[parameter.name]
+    return searched.low if isinstance(searched, Range) else next(filter(None, searched))
+
+
+WRONG = {
+    bool: [0, 1, None, "true", [True]],
+    int: [True, 0.5, "3", math.nan, -1, [1], 1j, b"3"],
+    float: [True, "3", math.nan, [1.0], 1j, 10**400],
+    str: [3, True, "x", ["clicks"]],
+    list: [None, "abc", object(), True, [], [[1], [1, 2]], [1j], ["3"], [None], [math.nan], {1}],
+}
+
+
+TAKEN = [("checkpoints", []), ("metrics", []), ("max_episode_steps", -1)]
+"""What looks wrong and is not."""
+
+
+def refusal(call):
+    """How a call fails to be refused in one line of ours; None if it is."""
+    try:
+        call()
+    except (ValueError, TypeError) as error:
+        return None if "\n" not in str(error) else str(error)
+    except Exception as error:
+        return repr(error)
+    return "accepted"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [pytest.param(function, arguments, id=name) for name, function, arguments in recipes()],
+)
+def test_argument(function, arguments):
+    """Every argument refuses values of a wrong kind; the right ones are taken, NumPy's too."""
+    numpy_types = {bool: np.bool_, int: np.int64, float: np.float64, list: np.array}
+    as_numpy = {
+        name: numpy_types.get(type(value), lambda value: value)(value)
+        for name, value in arguments.items()
+        if name != "metrics"
+    }
+    function(**arguments)
+    function(**arguments | as_numpy)
+    faults = []
+    for name, value in arguments.items():
+        annotation = str(inspect.signature(function).parameters[name].annotation)
+        for wrong in WRONG.get(type(value), []):
+            if (wrong is None and "None" in annotation) or (name, wrong) in TAKEN:
+                continue
+            fault = refusal(lambda name=name, wrong=wrong: function(**arguments | {name: wrong}))
+            if fault is not None:
+                faults.append(f"{name}={wrong!r}: {fault}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("name", [*CLICK_MODELS, "PiecewiseStationaryModel", "LinearModel"])
+def test_description_of_a_model(name):
+    """A wrong kind at each key of the JSON object is refused."""
+    spec = {
+        "PiecewiseStationaryModel": "abrupt:n_items=4,n_positions=2,n_epochs=2",
+        "LinearModel": "linear:n_items=3,n_positions=2,n_features=3,n_pool=4,n_users=2",
+    }.get(name, "uniform:n_items=4,n_positions=2")
+    models = envs.load_instance(spec).models.items()
+    description = next(
+        json.loads(json.dumps(model.to_dict()))
+        for kind, model in models
+        if name in (kind.partition(" ")[0], type(model).__name__)
+    )
+    for key in description.keys() - {"model", "users", "candidates"}:
+        for value in (True, "x", {"a": 1}, [[[]]], [None], -3, math.nan):
+            wrong = description | {key: value}
+            assert refusal(lambda wrong=wrong: ClickModel.from_dict(wrong)) is None, wrong
+    for wrong in ({"model": name}, {"model": [name]}, {"model": None}, {}, [], "x", None):
+        assert refusal(lambda wrong=wrong: ClickModel.from_dict(wrong)) is None, wrong

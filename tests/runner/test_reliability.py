@@ -246,7 +246,7 @@ def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(smal
     assert main(words) == 1
     err = capsys.readouterr().err
     assert re.fullmatch(
-        r"clickgym: .*cells/\w+.parquet cannot be written: the disk is full: .*B are needed, .*B are free; "
+        r"clickgym: .*cells/\w+.parquet cannot be written: No space left on device; "
         r"\d+ of 40 runs are finished and kept in .*, and the same command resumes it\n",
         err[err.index("clickgym: ") :],
     )
@@ -267,11 +267,11 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     assert main(["report", str(out)]) == 0
     capsys.readouterr()
     for call in (lambda: sweep(out, runs=4), lambda: sweep(out.parent / "new")):
-        with pytest.raises(FileError, match=r"cannot be written: the file system is read-only$"):
+        with pytest.raises(FileError, match=r"cannot be written: Read-only file system$"):
             call()
     assert main(["report", str(out), "--html"]) == 2
     assert capsys.readouterr().err.endswith(
-        "summary.csv cannot be written: the file system is read-only\n"
+        "summary.csv cannot be written: Read-only file system\n"
     )
 
 

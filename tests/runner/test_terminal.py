@@ -90,7 +90,7 @@ def test_the_name_of_a_group_does_not_fill_a_line_that_is_read_by_a_program():
     text = io.StringIO()
     columns = [Column("group"), Column("name")]
     print_table(
-        Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups="above"
+        Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups=True
     )
     assert max(map(len, text.getvalue().splitlines())) < 10
 
@@ -113,13 +113,8 @@ def test_the_word_about_what_is_left_out_is_true():
     assert "also" not in at(63)
     assert "also: engine" in at(62)
     assert "also: reward, engine" in at(50)
-    lines = at(30).splitlines()  # where even what always stays has no room
-    assert lines == [
-        "CascadeKLUCB:feedback=first_click",
-        "  regret: 4,231 ± 39",
-        "  reward: 1.0595",
-        "  engine: compiled",
-    ]
+    longer = at(30).splitlines()[1]  # what always stays is longer than the terminal
+    assert longer == "CascadeKLUCB:feedback=first_click  4,231 ± 39"
 
 
 def test_a_sentence_breaks_between_words_only():

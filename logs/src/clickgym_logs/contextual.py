@@ -47,7 +47,6 @@ from clickgym.core.checks import (
     check_path,
     check_positions,
     check_seed,
-    check_text,
     integers,
     numbers,
     probability,
@@ -241,7 +240,7 @@ def contextual_instance(
     check_seed(seed)
     check_flag("linear", linear)
     check_choice("interactions", interactions, ("none", *INTERACTIONS))
-    check_text("origin", origin)
+    check_kind("origin", origin, str, "text")
     check_kind("ratings", ratings, Ratings, "ratings, as read_ratings returns them")
     source, bases = _bases(models, examination, n_items, n_positions)
     ratings = _of_most_rated(ratings, most_rated)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from clickgym.core.checks import (
     check_at_least,
     check_between,
-    check_callable,
     check_choice,
     check_count,
     check_flag,
@@ -24,7 +23,6 @@ from clickgym.core.checks import (
     check_labels,
     check_seed,
     check_share,
-    check_text,
 )
 from clickgym.envs import ClickModel, DependentClickModel
 from clickgym.envs.instances import Instance
@@ -132,7 +130,7 @@ def fit_models(
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
-    check_text("origin", origin)
+    check_kind("origin", origin, str, "text")
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
@@ -319,7 +317,7 @@ def _check_fitting(
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
-    check_callable("on_step", on_step)
+    check_kind("on_step", on_step, Callable, "a function")
     return models, queries
 
 
@@ -405,7 +403,7 @@ def query_instance(
             estimators of one model.
     """
     check_kind("log", log, ClickLog, "a ClickLog")
-    check_text("query", query)
+    check_kind("query", query, str, "text")
     check_kind("estimation", estimation, Mapping | None, "a mapping")
     _check_estimators(estimators)
     if query not in log.query_labels:

@@ -7,20 +7,17 @@ into the folder.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
-import math
-import mmap
 import os
 import platform
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,23 +29,19 @@ FORMAT = 4
 
 
 class FileError(OSError):
-    """A file cannot be written; the message says in one line what and where, and on a full disk how
-    much space is missing.
-    """
+    """A file cannot be written; the message says in one line where and why."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- writing
 
 
-def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 0o666) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically: if writing fails, an error is raised and no part of the file
     remains.
 
     Args:
         path: the file, replaced if there is one.
-        content: text, which is written as UTF-8; bytes; or blocks of bytes, which are made as they
-        are written.
-        mode: who may read and write the file; the umask takes from it.
+        content: bytes, or text, which is written as UTF-8.
 
     Raises:
         FileError: the file cannot be written.
@@ -60,35 +53,19 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
-    content = content.encode() if isinstance(content, str) else content
-    blocks = iter([content] if isinstance(content, bytes) else content)
     _clean_once(path.parent)
-    draft, size = draft_of(path), 0
+    draft = draft_of(path)
     try:
-        with open(draft, "wb", opener=partial(os.open, mode=mode)) as file:
-            for block in blocks:
-                size += len(block)
-                file.write(block)
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     except BaseException as error:
         with suppress(
             OSError
-        ):  # on a file system that is full or read-only: the first error is the one to be told
+        ):  # on a read-only file system: the first error is the one that counts
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise _file_error(path, error, size + sum(map(len, blocks))) from None
+            raise _file_error(path, error) from None
         raise
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Context that turns errors of the system into a `FileError` about this path."""
-    try:
-        yield
-    except FileError:
-        raise
-    except OSError as error:
-        raise _file_error(path, error) from None
 
 
 def make_folder(path: Path) -> None:
@@ -99,38 +76,17 @@ def make_folder(path: Path) -> None:
         FileError: it cannot be made.
     """
     try:
-        with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-    except FileError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTDIR):
-            raise ValueError(f"{path} is a file, or lies below a file; expected a folder") from None
-        raise
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{path} is a file, or lies below a file; expected a folder") from None
+    except OSError as error:
+        raise _file_error(path, error) from None
 
 
-def _file_error(path: Path, error: OSError, needed: int | None = None) -> FileError:
-    reason = {
-        errno.ENOSPC: "the disk is full",
-        errno.EDQUOT: "the quota of the disk is used up",
-        errno.EFBIG: "the file is larger than the system allows",
-        errno.EROFS: "the file system is read-only",
-    }.get(error.errno or 0, error.strerror or str(error))
-    sizes = []
-    if needed is not None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        sizes.append(f"{in_bytes(needed)} are needed")
-    if error.errno == errno.ENOSPC:
-        free = shutil.disk_usage(_existing(path)).free
-        sizes.append(
-            f"{in_bytes(free)} are free"
-            + (" and no file can be added" if free >= (needed or 1) else "")
-        )
-    reason += f": {', '.join(sizes)}" if sizes else ""
-    fault = FileError(f"{path} cannot be written: {reason}")
-    fault.errno = error.errno
-    return fault
-
-
-def _existing(path: Path) -> Path:
-    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+def _file_error(path: Path, error: OSError) -> FileError:
+    refusal = FileError(f"{path} cannot be written: {error.strerror or error}")
+    refusal.errno = error.errno
+    return refusal
 
 
 # ----------------------------------------------------------------------------------------------------------------- drafts
@@ -226,34 +182,13 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     Raises:
         Exception: of many kinds, on another file or a damaged one; see `reading`.
     """
-    archive_file = np.load(path, allow_pickle=False)
-    if not isinstance(archive_file, np.lib.npyio.NpzFile):
+    archive = np.load(path, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError("it is a single array")
-    with archive_file as file:
-        archive: Any = file.zip
-        for entry in archive.infolist():
-            with archive.open(entry) as member:
-                _check_size(member, entry.file_size)
-        if (
-            damaged := archive.testzip()
-        ):  # an array that claims to be shorter than it is would not be read to its checksum
+    with archive as file:
+        if damaged := file.zip.testzip():  # type: ignore[union-attr]  # open until the end of the block
             raise ValueError(f"the checksum of {damaged} differs")
         return {name: file[name] for name in file.files}
-
-
-def _check_size(member: IO[bytes], size: int) -> None:
-    """Refuse an array whose header claims more than the member of the archive has, before memory is
-    taken for it.
-    """
-    version = np.lib.format.read_magic(member)
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, _, dtype = read(member)
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize + member.tell() != size:
-        raise ValueError(f"an array claims the shape {shape}, and the file holds another")
 
 
 def parse_json(text: str) -> Any:
@@ -315,9 +250,8 @@ def read_json(path: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- Parquet
 
 SEAL, BLANK = "clickgym_sha256", "0" * 64
-SEALED = re.compile(
-    rb"clickgym_sha256\x18@(.{64})", re.DOTALL
-)  # key and value as Parquet's footer has them
+SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"
+"""The key, and the type and the length of its value, as Parquet's footer has them."""
 
 
 def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
@@ -334,52 +268,28 @@ def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
         {"compression": "brotli", "compression_level": 11, "statistics": False} if smallest else {}
     )
     frame.write_parquet(file, **options, metadata={**metadata, SEAL: BLANK})
-    content = bytearray(file.getbuffer())
-    start, stop = _seal_of(content).span(1)
-    content[start:stop] = _digest(content).encode()
-    return bytes(content)
+    content = file.getvalue()
+    start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
+    return _with_seal(content, start, hashlib.sha256(content).hexdigest())
 
 
-def check_seal(content: bytes | mmap.mmap) -> None:
-    """Check the checksum of a Parquet file, if it has one: those of version 0.1 and of others do
-    not.
+def check_seal(content: bytes) -> None:
+    """Check the checksum of a Parquet file, if it has one: those that others wrote do not.
 
     Raises:
         ValueError: the checksum is another.
     """
-    seal = _seal_of(content)
-    if seal and _digest(content, *seal.span(1)).encode() != seal[1]:
-        raise ValueError("its checksum differs")
+    start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
+    if start >= len(SEAL_IN_FOOTER):
+        digest = hashlib.sha256(_with_seal(content, start, BLANK)).hexdigest()
+        if content != _with_seal(content, start, digest):
+            raise ValueError("its checksum differs")
 
 
 def check_file(path: Path) -> None:
-    """`check_seal` of a file of any size."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        check_seal(content)
+    """`check_seal` of a file."""
+    check_seal(path.read_bytes())
 
 
-def _seal_of(content: Any) -> Any:
-    return SEALED.search(content, max(content.rfind(SEAL.encode()), 0))
-
-
-def _digest(content: bytes | bytearray | mmap.mmap, start: int = 0, stop: int = 0) -> str:
-    """Of all bytes, those from ``start`` to ``stop`` blank."""
-    with memoryview(content) as view:
-        digest = hashlib.sha256(view[:start])
-        digest.update(BLANK.encode()[: stop - start])
-        digest.update(view[stop:])
-    return digest.hexdigest()
-
-
-# ------------------------------------------------------------------------------------------------------------------ sizes
-
-
-def in_bytes(size: float) -> str:
-    """A number of bytes.
-
-    Example:
-        >>> in_bytes(500), in_bytes(31_000), in_bytes(4.2e12)
-        ('500 B', '31.0 kB', '4.2 TB')
-    """
-    power = min(int(math.log10(max(size, 1))) // 3, 6)
-    return f"{size / 1000**power:,.{int(power > 0)}f} {('B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"
+def _with_seal(content: bytes, start: int, digest: str) -> bytes:
+    return content[:start] + digest.encode() + content[start + len(BLANK) :]

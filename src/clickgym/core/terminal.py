@@ -1,7 +1,6 @@
-"""Tables and sentences in a terminal of any width: no number and no name is ever cut.
+"""Tables and sentences in a terminal of any width: no number and no name is cut.
 
-What does not fit folds between words, or is left out by importance with a word about it. Where even
-that is not enough, each row becomes some lines.
+What does not fit folds between words, or is left out by importance with a word about it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -57,8 +55,7 @@ def print_table(
     *,
     title: str = "",
     headings: bool = True,
-    groups: bool | Literal["above"] = False,
-    indent: int = 0,
+    groups: bool = False,
 ) -> None:
     """Print a table in the width that there is.
 
@@ -68,144 +65,85 @@ def print_table(
         rows: the cells.
         title: what stands above.
         headings: whether the names of the columns stand above them.
-        groups: whether rows that begin alike are set apart; the first cell then stands above them
-            where columns lack room, or always: ``"above"``.
-        indent: of all but the title.
+        groups: whether the first cell stands above the rows that begin with it.
     """
-    table = _Sized(columns, [[_text(cell) for cell in row] for row in rows], headings, groups)
+    cells = [[_text(cell) for cell in row] for row in rows]
     if title:
         say(console, title, "bold")
-    if title and headings:
-        console.print()
-    if not table.rows:
-        return
-    visible = table.choose(console.width - indent)
-    if visible is None:
-        _print_lines(console, table, indent)
-    else:
-        _print_columns(console, table, visible, indent)
-
-
-class _Sized:
-    """A table whose columns are measured."""
-
-    def __init__(
-        self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool | str
-    ) -> None:
-        self.columns, self.rows, self.headings, self.groups = columns, rows, headings, groups
-        self._least, self._natural = [], []
-        for i, column in enumerate(columns):
-            lines = [line for row in rows for line in row[i].plain.split("\n")]
-            heading = [column.name] if headings else []
-            longest = _longest(lines)
-            words = _longest(
-                word for text in (lines if column.words else []) + heading for word in text.split()
-            )
-            self._least.append(
-                max(words, min(longest, READABLE)) if column.words else max(words, longest)
-            )
-            self._natural.append(max(longest, _longest(heading)))
-
-    def _width(self, visible: Sequence[int], sizes: Sequence[int]) -> int:
-        return sum(sizes[i] for i in visible) + GAP * (len(visible) - 1)
-
-    @property
-    def _everything(self) -> list[list[int]]:
-        """The ways to show all columns: as they are, and with the first above its rows."""
-        every = list(range(len(self.columns)))
-        return [every, every[1:]][self.groups == "above" :] if self.groups else [every]
-
-    @property
-    def full_width(self) -> int:
-        """From which width on nothing is left out."""
-        return min(self._width(every, self._least) for every in self._everything)
-
-    def choose(self, room: int) -> list[int] | None:
-        """The columns that have room; None if not even those have that always stay."""
-        for every in self._everything:
-            if self._width(every, self._least) <= room:
-                return every
-        visible = self._everything[-1]
-        while self._width(visible, self._least) > room:
-            last = max(visible, key=lambda i: (self.columns[i].rank, i))
-            if self.columns[last].rank == 0:
-                return None
-            visible = [i for i in visible if i != last]
-        return visible
-
-    def widths(self, visible: Sequence[int], room: int) -> dict[int, int]:
-        """How wide each is: the columns that fold share the rest of the room."""
-        sizes = {i: self._least[i] for i in visible}
-        spare = room - self._width(visible, self._least)
-        while spare > 0 and (folding := [i for i in visible if sizes[i] < self._natural[i]]):
-            for i in folding[:spare]:
-                sizes[i] += 1
-            spare -= len(folding)
-        return sizes
-
-    def hidden(self, visible: Sequence[int]) -> list[str]:
-        """The names of the columns that have no room; the first of groups is above its rows."""
-        return [
-            column.name
-            for i, column in enumerate(self.columns)
-            if i not in visible and (i or not self.groups)
-        ]
-
-
-def _print_columns(console: Console, table: _Sized, visible: Sequence[int], indent: int) -> None:
-    """The rows below the names of the columns, in groups where these are set apart."""
-    widths = table.widths(visible, console.width - indent)
-    if table.headings:
-        _print_rows(
-            console,
-            table,
-            [[Text(column.name, "bold") for column in table.columns]],
-            widths,
-            indent,
-        )
-    for place, (first, rows) in enumerate(
-        groupby(table.rows, key=lambda row: row[0].plain if table.groups else "")
-    ):
-        if table.groups and (place or table.headings):
+        if headings:
             console.print()
-        if 0 not in visible:
-            console.print(
-                Padding(Text(first, "bold"), (0, 0, 0, indent), expand=False), soft_wrap=True
-            )
-        _print_rows(console, table, rows, widths, indent)
-    if hidden := table.hidden(visible):
-        say(console, f"at {table.full_width + indent} columns also: {', '.join(hidden)}", "dim")
+    if not cells:
+        return
+    heading = [Text(column.name if headings else "", "bold") for column in columns]
+    sizes = [
+        _least_and_whole(column, texts)
+        for column, texts in zip(columns, zip(heading, *cells, strict=True), strict=True)
+    ]
+    every = {i: least for i, (least, _) in enumerate(sizes) if i or not groups}
+    widths = _columns_that_fit(columns, every, console.width)
+    for i in widths:  # columns of words take the room that is left, from the left
+        room = max(console.width - _total(widths), 0)
+        widths[i] = min(widths[i] + room, max(sizes[i]))
+
+    if headings:
+        _print_rows(console, columns, widths, [heading])
+    for name, group in groupby(cells, key=lambda row: row[0].plain if groups else ""):
+        if groups:
+            console.print()
+            console.print(Text(name, "bold"), soft_wrap=True)
+        _print_rows(console, columns, widths, group)
+    if hidden := [columns[i].name for i in every if i not in widths]:
+        say(console, f"at {_total(every)} columns also: {', '.join(hidden)}", "dim")
+
+
+def _least_and_whole(column: Column, texts: Sequence[Text]) -> tuple[int, int]:
+    """The width below which a column, whose first text is its heading, is not shown; and the width
+    at which nothing folds.
+    """
+    heading, *cells = (text.plain for text in texts)
+    lines = [line for cell in cells for line in cell.split("\n")]
+    longest = max(map(cell_len, lines))
+    words = " ".join([heading, *(lines if column.words else ())]).split()
+    longest_word = max(map(cell_len, words), default=0)
+    least = max(longest_word, min(longest, READABLE) if column.words else longest)
+    return least, max(longest, cell_len(heading))
+
+
+def _total(widths: Mapping[int, int]) -> int:
+    return sum(widths.values()) + GAP * (len(widths) - 1)
+
+
+def _columns_that_fit(
+    columns: Sequence[Column], widths: Mapping[int, int], room: int
+) -> dict[int, int]:
+    """The widths of the columns that have room; those of rank 0 stay, even where lines become
+    longer than the terminal.
+    """
+    widths = dict(widths)
+    by_rank = sorted(widths, key=lambda i: (columns[i].rank, i), reverse=True)
+    for i in by_rank:
+        if columns[i].rank > 0 and _total(widths) > room:
+            del widths[i]
+    return widths
 
 
 def _print_rows(
     console: Console,
-    table: _Sized,
-    rows: Iterable[Sequence[Text]],
+    columns: Sequence[Column],
     widths: Mapping[int, int],
-    indent: int,
+    rows: Iterable[Sequence[Text]],
 ) -> None:
     grid = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for i, width in widths.items():
-        grid.add_column(
-            width=width, justify="right" if table.columns[i].right else "left", overflow="fold"
-        )
+        justify: Literal["left", "right"] = "right" if columns[i].right else "left"
+        grid.add_column(width=width, justify=justify, overflow="fold")
     for row in rows:
         grid.add_row(*(row[i] for i in widths))
-    for segments in console.render_lines(Padding(grid, (0, 0, 0, indent), expand=False), pad=False):
+    options = console.options.update_width(_total(widths))
+    for segments in console.render_lines(grid, options, pad=False):
         line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
         line.rstrip()  # a grid is as wide as its widest row
         console.print(line, soft_wrap=True, highlight=False)
-
-
-def _print_lines(console: Console, table: _Sized, indent: int) -> None:
-    """Each row as some lines, one for each cell."""
-    for row in table.rows:
-        for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
-            text = cell.plain if place == 0 or not column.name else f"{column.name}: {cell.plain}"
-            space = " " * (indent + 2 * bool(place))
-            for line in folded(text.split(), console.width - len(space), between=" ", indent=0):
-                if line.strip():
-                    console.print(Text(space + line, "" if place else "bold"), soft_wrap=True)
 
 
 def _text(cell: Cell) -> Text:
@@ -216,7 +154,3 @@ def _text(cell: Cell) -> Text:
         return Text(visible(cell))
     plain = visible(cell.plain, keep="\n")
     return cell if plain == cell.plain else Text(plain, cell.style)
-
-
-def _longest(texts: Iterable[str]) -> int:
-    return max(map(cell_len, texts), default=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..core.checks import check_callable, check_count, check_horizon, check_seed, integers
+from ..core.checks import check_count, check_horizon, check_kind, check_seed, integers
 from ..core.compiling import CompilationNote
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
@@ -180,7 +180,7 @@ def run(
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     if on_chunk is not None:
-        check_callable("on_chunk", on_chunk)
+        check_kind("on_chunk", on_chunk, Callable, "a function")
     with _note(on_chunk):
         place = place_of(env)
         made = (

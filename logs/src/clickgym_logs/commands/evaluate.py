@@ -184,31 +184,37 @@ def _columns(interval: str) -> list[tuple[Column, Callable[[Evaluation], str]]]:
         (Column("estimate", right=True), lambda result: f"{result.value:.7g}"),
         (Column(interval, right=True), lambda result: _interval(result.interval)),
         (
-            Column("self-normalised", rank=2, right=True),
+            Column("self-normalised", rank=3, right=True),
             lambda result: f"{result.self_normalised:.7g}",
         ),
         (
-            Column(f"self-normalised {interval}", rank=3, right=True),
+            Column(f"self-normalised {interval}", rank=4, right=True),
             lambda result: _interval(result.self_normalised_interval),
         ),
         (
-            Column("effective size", rank=1, right=True),
+            Column("effective size", rank=2, right=True),
             lambda result: _number(result.effective_sample_size, ".0f"),
         ),
         (
-            Column("mean weight", rank=4, right=True),
+            Column("mean weight", rank=5, right=True),
             lambda result: _number(result.mean_weight, ".3f"),
         ),
         (
-            Column("largest weight", rank=5, right=True),
+            Column("largest weight", rank=6, right=True),
             lambda result: _number(result.max_weight, ".4g"),
         ),
-        (Column("difference", right=True), lambda result: _number(result.difference, "+.4g")),
+        (
+            Column("difference", rank=1, right=True),
+            lambda result: _number(result.difference, "+.4g"),
+        ),
         (
             Column(f"difference {interval}", right=True),
             lambda result: _interval(result.difference_interval),
         ),
-        (Column("better", right=True), lambda result: _number(result.probability_better, ".3f")),
+        (
+            Column("better", rank=1, right=True),
+            lambda result: _number(result.probability_better, ".3f"),
+        ),
     ]
 
 

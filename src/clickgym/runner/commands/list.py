@@ -86,7 +86,5 @@ def _print(console: Console, kind: _Kind, rows: Sequence[Row]) -> None:
         named = [
             [f"{kind.group} {row[kind.group]}", *own] for row, own in zip(rows, cells, strict=True)
         ]
-        print_table(
-            console, [Column(kind.group), *columns], named, title=kind.title, groups="above"
-        )
+        print_table(console, [Column(kind.group), *columns], named, title=kind.title, groups=True)
     console.print()
