@@ -1,8 +1,7 @@
-"""From a log to a decision: what is recommended, when nothing is, what a click model proposes, and
-the page that says so.
-"""
+"""From a log to a decision: the production list, the three verdicts, the proposal, the page."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -49,114 +48,162 @@ def decision(log):
     return decide(log)
 
 
-def test_a_list_that_the_log_knows_to_be_better_is_recommended(decision):
+def epochs(*parts, n=2000):
+    """A log of parts one after the other: in each two lists, the first in nine of ten sessions."""
+    logs = []
+    for number, (first, second) in enumerate(parts):
+        rng = np.random.default_rng(number)
+        items = np.where(rng.random(n)[:, None] < 0.9, first, second)
+        clicks = np.array([USERS.sample(ranking, rng) for ranking in items])
+        logs.append((items, clicks))
+    items, clicks = (np.vstack(arrays) for arrays in zip(*logs, strict=True))
+    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcd"), ("shoes",))
+
+
+A, B, C = [0, 1, 2], [1, 0, 2], [3, 2, 1]
+
+
+def test_better_list(decision):
     assert decision.verdict == "better"
     assert decision.recommended == ("d", "c", "b")
     assert decision.production == ("a", "b", "c")
+    assert decision.since is None
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     low, high = decision.best.interval
     assert low < truth < high
     assert decision.sentence.startswith("Show d, c, b: it earned +")
 
 
-def test_the_click_model_proposes_its_best_list_with_the_test_that_would_settle_it(decision):
+def test_no_list_is_proved_better():
+    decided = decide(log_of([C, *ALL[2:]], 6000))
+    assert decided.verdict == "no list is proved better"
+    assert decided.recommended == ("d", "c", "b")
+    assert f"a gain of {decided.detectable:.4f} clicks" in decided.sentence
+    assert 0 < decided.detectable < 1
+
+
+def test_production_is_todays_list():
+    """⚠ Not the most frequent list of the whole log, and the sentence says since when."""
+    log = epochs((A, C), (A, C), (B, C))
+    decided = decide(log)
+    assert decided.production == ("b", "a", "c")
+    assert (decided.verdict, decided.recommended) == ("better", ("d", "c", "b"))
+    assert "in production since session 3,901 of 6,000" in decided.sentence
+    dated = replace(log, times=1.7e9 + 60 * np.arange(6000))
+    assert "since 2023-11-17 15:13" in decide(dated).sentence
+    assert decide(log, production=["a", "b", "c"]).production == ("a", "b", "c")
+
+
+def test_production_of_a_short_log_is_that_of_200_sessions():
+    log = epochs((A, C), (B, C), n=190)
+    assert decide(log).production == ("b", "a", "c")
+    assert decide(epochs((A, C), (B, C), n=95)).production in (("a", "b", "c"), ("b", "a", "c"))
+
+
+def test_better_list_that_is_no_longer_shown():
+    """No headline names a list that nobody is shown any more."""
+    decided = decide(epochs((B, C), (B, C), (B, A)))
+    assert decided.best.labels == ("d", "c", "b")
+    assert "d, c, b" not in decided.sentence
+    assert decided.sentence.startswith("The first list of the table, last shown session 3,9")
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (log_of([A], 1000), "too few sessions"),
+        (epochs((A, A), (B, B)), "never shown together"),
+        (epochs(*[(A, A)] * 9, (C, A), n=300), "the lists changed with time"),
+    ],
+    ids=["few", "never", "changed"],
+)
+def test_log_that_cannot_tell(log, reason):
+    decided = decide(log)
+    assert (decided.verdict, decided.recommended) == ("cannot tell", None)
+    assert decided.reason == reason
+    assert decided.sentence.startswith("This log cannot tell whether a list is better")
+    assert math.isinf(decided.detectable)
+
+
+def test_randomised_log_names_what_to_run():
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(8), (3000, 1)), axis=1)[:, :4]
+    log = ClickLog(items, rng.random(items.shape) < 0.2, np.zeros(3000), tuple("abcdefgh"), ("q",))
+    decided = decide(log)
+    assert decided.reason == "too few sessions"
+    assert any("--estimator item-position" in sentence for sentence in decided.cautions)
+
+
+def test_proposal(decision):
+    """The click model's best list, with the A/B test that would settle it."""
     proposal = decision.proposal
     assert proposal.model in ("PBM", "UBM")
     assert proposal.labels == ("d", "c", "b")
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     assert proposal.gain == pytest.approx(truth, abs=0.1)
-    assert proposal.sessions == experiment(
-        proposal.gain, log_of(ALL, 6000).clicks.sum(axis=1).var(), 0.005
-    )
+    variance = log_of(ALL, 6000).clicks.sum(axis=1).var()
+    assert proposal.sessions == experiment(proposal.gain, variance, 0.005)
+    assert decide(log_of(ALL, 60)).proposal is None
 
 
-def test_a_log_of_one_list_cannot_tell():
-    decided = decide(log_of([[0, 1, 2]], 1000))
-    assert (decided.verdict, decided.recommended) == ("cannot tell", None)
-    assert decided.sentence.startswith("The log cannot tell")
-    assert np.isnan(decided.detectable)
-
-
-def test_what_is_best_already_is_kept():
-    decided = decide(log_of([[3, 2, 1], *ALL[2:]], 6000))
-    assert (decided.verdict, decided.recommended) == ("none proved better", ("d", "c", "b"))
-    assert (
-        f"a gain of {decided.detectable:.4f} clicks per session would have been seen"
-        in decided.sentence
-    )
-    assert 0 < decided.detectable < 1
-
-
-def test_another_reward_and_fewer_positions(log):
+def test_reward_and_cutoff(log):
     decided = decide(log, reward="any_click", cutoff=2)
     assert decided.verdict == "better"
     assert decided.recommended == decided.best.labels[:2]
-    shown = (log.items == [3, 2, 1]).all(axis=1)
-    (gain,) = [each for each in decided.measured if each.labels == ("d", "c", "b")]
-    assert gain.value == pytest.approx(log.clicks[shown, :2].any(axis=1).mean())
 
 
-def test_of_several_queries_the_level_is_that_of_benjamini_and_hochberg(log):
-    better, kept = log, log_of([[3, 2, 1], *ALL[2:]], 3000, seed=1)
+def test_level_of_several_queries(log):
+    """That of Benjamini and Hochberg."""
+    kept = log_of([C, *ALL[2:]], 3000, seed=1)
     both = ClickLog(
-        np.vstack([better.items, kept.items]),
-        np.vstack([better.clicks, kept.clicks]),
+        np.vstack([log.items, kept.items]),
+        np.vstack([log.clicks, kept.clicks]),
         np.repeat([0, 1], [6000, 3000]),
         log.item_labels,
         ("shoes", "hats"),
     )
     first, second = decide_all(both)
     assert (first.query, second.query) == ("shoes", "hats")
-    assert (first.verdict, second.verdict) == ("better", "none proved better")
+    assert (first.verdict, second.verdict) == ("better", "no list is proved better")
     assert first.level == second.level == 0.005 / 2
-    assert replace(first, level=0.005) == decide(both, "shoes")
-    assert [each.query for each in decide_all(both, 1)] == ["shoes"]
 
 
-def test_the_page_has_a_sentence_and_a_table_and_no_markup_of_labels(log, tmp_path):
-    odd = replace(log, item_labels=("a", "<b>", "c", "d"))
+def test_page(log, tmp_path):
+    """A sentence, a table and a picture; labels are neither markup nor broken."""
+    odd = replace(log, item_labels=("a", "<b> c", "c", "d"))
     page, data = write_decisions([decide(odd)], tmp_path / "out")
     text = page.read_text()
-    assert "Show d, c, &lt;b&gt;" in text
-    assert "<td>d, c, &lt;b&gt;</td>" in text
-    assert "an A/B test of" in text
+    assert 'Show d, c, <span class="label">&lt;b&gt; c:</span>' in text
+    assert "<svg" in text
+    assert "<b> c" not in text
     (facts,) = json.loads(data.read_text())
-    assert facts["recommended"] == ["d", "c", "<b>"]
+    assert facts["recommended"] == ["d", "c", "<b> c"]
     assert facts["verdict"] == "better"
 
 
-def test_the_command(log, tmp_path, printed, refused):
+def test_command(log, tmp_path, printed, refused):
     write_tidy(log, tmp_path / "log.csv")
-    out = printed(["decide", str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")])
-    assert "Show d, c, b: it earned +" in out
-    assert "Production: a, b, c" in out
+    command = ["decide", str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")]
+    assert "Show d, c, b: it earned +" in printed(command)
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
         "decisions.html",
         "decisions.json",
     ]
-    assert "better" in printed(
-        ["decide", str(tmp_path / "log.csv"), "--top", "5", "--out", str(tmp_path / "out")]
-    )
+    assert "better" in printed([*command, "--all"])
     for words, message in (
         (["--query", "shoe"], "did you mean 'shoes'"),
         (["--cutoff", "4"], "cutoff is 4, but the log has 3 positions"),
         (["--level", "0.5"], "level is 0.5"),
-        (["--reward", "click"], "did you mean 'clicks'"),
-        (["--query", "shoes", "--top", "2"], "--query shoes cannot be given with --top"),
-        (["--seed", "-1"], "seed is -1"),
+        (["--production", "a,b,x"], "unknown item 'x'"),
+        (["--production", "b,a,d"], "never shows the production list b, a, d"),
+        (["--query", "shoes", "--all"], "--all decides every query"),
     ):
-        assert message in refused(
-            ["decide", str(tmp_path / "log.csv"), *words, "--out", str(tmp_path / "none")]
-        )
+        assert message in refused([*command[:2], *words, "--out", str(tmp_path / "none")])
     assert not (tmp_path / "none").exists()
 
 
-def test_a_small_log_proposes_nothing():
-    assert decide(log_of(ALL, 60)).proposal is None
-
-
 @pytest.mark.slow
-def test_the_real_sample(yandex):
+def test_real_sample(yandex):
     decided = decide(yandex[0])
-    assert decided.verdict in ("better", "none proved better", "cannot tell")
+    assert decided.verdict in ("better", "no list is proved better", "cannot tell")
     assert len(decided.production) == 10

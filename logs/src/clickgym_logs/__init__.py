@@ -10,7 +10,7 @@ Example:
 
 from .comparison import Comparison, compare, read_policy
 from .contextual import Ratings, contextual_instance, label_attraction, read_ratings
-from .decide import Decision, decide, decide_all, write_decisions
+from .decide import Decision, decide, decide_all
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
@@ -20,6 +20,7 @@ from .features import TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .left_out import Simulability, check_models
 from .log import ClickLog, write_tidy
+from .page import write_decisions
 from .policies import (
     FixedPolicy,
     ItemPositionPolicy,

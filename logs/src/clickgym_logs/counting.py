@@ -122,9 +122,9 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
 
 
 @entry
-def count_examined(
+def count_examined(  # type: ignore[no-untyped-def]
     pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
-):  # type: ignore[no-untyped-def]
+):
     """Count what the models that scan from the top take for certain.
 
     Examined is what stands down to the first click, or to the last one; everything, if there is no
@@ -147,9 +147,9 @@ def count_examined(
 
 
 @entry
-def count_certain(
+def count_certain(  # type: ignore[no-untyped-def]
     pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group
-):  # type: ignore[no-untyped-def]
+):
     """What exact EM need not count again: displays and clicks of each pair, the skips above a last
     click (or on the first position), and of each group all clicks and those that were not the last.
     A group is a pair, or a position.

@@ -1,66 +1,63 @@
 """From a click log to the list to show for a query.
 
-What was *measured* decides: a logged list is better if it earned significantly more than the
-production list in the same blocks of time (see `measured`). A click model only proposes a list,
+What was *measured* decides: a logged list is better if it earned significantly more than today's
+production list in the same blocks of time (see `measured`). A click model only *proposes* a list,
 with the length of the A/B test that would settle it.
 """
 
 from __future__ import annotations
 
-import html
-import json
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
-from os import PathLike
-from pathlib import Path
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from clickgym.core.checks import (
     check_between,
     check_choice,
-    check_count,
     check_kind,
-    check_path,
+    check_labels,
     check_seed,
 )
-from clickgym.core.files import make_folder, write_whole
-from clickgym.core.formats import finite
-from clickgym.envs import ClickModel
 
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from .evaluation import LEAST_SESSIONS, check_cutoff
-from .fitting import fit_models, query_instance
-from .log import ClickLog
-from .measured import STEADY, DistinctLists, Measured, Refused, measure, of_query, production_list
+from .evaluation import check_cutoff
+from .fitting import fit_models
+from .lists import QueryLists, Ranking
+from .log import BLOCKS, ClickLog
+from .measured import LEAST_SESSIONS, POWER, STEADY, Measured, Reason, measure
 
 LEVEL = 0.005
-"""The most probable that a list may be no better than that in production and yet be recommended."""
-POWER = 0.8
-"""The probability with which an A/B test of the advised length proves the gain that it is made
-for.
-"""
+"""The highest probability that a list is called better and is not."""
 HELD_OUT = 0.3
+"""The share of sessions that choose the click model which proposes a list."""
+MOST_SESSIONS = 100_000
+"""The last sessions of a query, to which click models are fitted for a proposal."""
 LEAST_ITEMS = 10
-"""Items among which a click model proposes a list, at least."""
+"""Items among which a click model proposes a list, at least: those that were shown most."""
 UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
+REASONS: dict[Reason, str] = {
+    "too few sessions": f"no other list was shown in {LEAST_SESSIONS} sessions",
+    "never shown together": "no other list was shown in the same blocks of time as",
+    "the lists changed with time": "too few sessions show another list in the same blocks of "
+    "time as",
+}
 
-Verdict = Literal["better", "none proved better", "cannot tell"]
+Verdict = Literal["better", "no list is proved better", "cannot tell"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """The list that a click model expects most of.
+    """The list that a click model expects most of: to be tested, without any promise.
 
     Attributes:
         model: its short name, that of the model that predicts held-out sessions best.
         labels: of the list's items, from the top.
-        gain: what the model expects of it beyond the production list.
+        gain: what the model expects of it beyond the production list, per session.
         sessions: of the A/B test, both halves together, that proves such a gain with a probability
             of 80 %.
     """
@@ -77,42 +74,60 @@ class Decision:
 
     Attributes:
         query: its label.
-        n_sessions: of the query.
-        reward, cutoff: what a list earns.
+        n_sessions: of the query; those that the log has several times count once.
+        n_lists: distinct lists.
+        reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
-        timed: whether the log has times; else the order of its sessions is taken for that of time.
-        production: labels of the production list: of the longest lists the one that most sessions
-        show.
-        measured: the logged lists that were compared with it, the most certain gain first.
-        refused: the logged lists that could not, because the lists changed with time.
-        proposal: of a click model; None where none expects more than of the production list.
+        timed: whether the log has times; else its order is taken for that of time.
+        production: labels of today's production list.
+        since: from when on no list was shown more often; None if never.
+        measured: the other lists beside it, those proved better first.
+        gone: the measured lists that the last block does not show, and when each was last shown.
+        proposal: of a click model; None where it expects most of the production list.
+        by_block: of the production list and up to three measured lists, what a session earned in
+            each of 20 blocks of time; NaN where fewer than five sessions show the list.
     """
 
     query: str
     n_sessions: int
+    n_lists: int
     reward: str
     cutoff: int | None
     level: float
     timed: bool
     production: tuple[str, ...]
+    since: str | None
     measured: tuple[Measured, ...]
-    refused: tuple[Refused, ...]
+    gone: dict[tuple[str, ...], str]
     proposal: Proposal | None
+    by_block: tuple[tuple[float, ...], ...]
 
     @property
     def best(self) -> Measured | None:
         """The list that is proved better."""
-        return next(
-            (each for each in self.measured if each.p_value <= self.level and each.doubt <= STEADY),
-            None,
-        )
+        return next((entry for entry in self.measured if entry.is_better(self.level)), None)
+
+    @property
+    def compared(self) -> tuple[Measured, ...]:
+        """The lists that the log compares with the production list."""
+        return tuple(entry for entry in self.measured if not entry.reason)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether a list is proved better, or none is, or the log does not compare them."""
-        if not self.measured:
+        """Whether a list is proved better, or none is, or the log compares none."""
+        if not self.compared:
             return "cannot tell"
-        return "none proved better" if self.best is None else "better"
+        return "no list is proved better" if self.best is None else "better"
+
+    @property
+    def reason(self) -> Reason:
+        """Why the log cannot tell; empty where it can."""
+        if self.compared:
+            return ""
+        reasons = {entry.reason for entry in self.measured}
+        if "the lists changed with time" in reasons:
+            return "the lists changed with time"
+        return "never shown together" if reasons else "too few sessions"
 
     @property
     def recommended(self) -> tuple[str, ...] | None:
@@ -123,33 +138,76 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The smallest gain that this log would have proved with a probability of 80 %; NaN where
-        it compares nothing.
+        """The smallest gain that this log would have proved with a probability of 80 %; infinite
+        where there is none.
         """
-        z = NormalDist().inv_cdf(
-            1 - self.level / max(len(self.measured), 1)
-        ) + NormalDist().inv_cdf(POWER)
-        return min((z * each.standard_error for each in self.measured), default=math.nan)
+        return min((entry.detectable for entry in self.compared), default=math.inf)
 
     @property
     def sentence(self) -> str:
         """The verdict in a sentence."""
         unit = UNITS[self.reward]
+        production = "the production list"
+        if self.since is not None:
+            production += f" (in production since {self.since})"
         if self.best is not None:
             low, high = self.best.interval
+            shown = f"Show {', '.join(self.best.labels[: self.cutoff])}: it"
+            if self.best.labels in self.gone:
+                shown = f"The first list of the table, last shown {self.gone[self.best.labels]},"
+            percent = 100 * self.best.difference / self.best.base if self.best.base else math.inf
             return (
-                f"Show {', '.join(self.best.labels[: self.cutoff])}: it earned {self.best.difference:+.4f} {unit} against the "
-                f"production list at the same times ({low:+.4f} to {high:+.4f}, p = {self.best.p_value:.2g})."
+                f"{shown} earned {self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
+                f"{production} at the same times ({low:+.4f} to {high:+.4f}, "
+                f"p = {self.best.p_value:.2g})."
             )
-        if self.measured:
-            return f"No list is proved better; a gain of {self.detectable:.4f} {unit} would have been seen in this log."
-        return "The log cannot tell: it shows no other list often enough at the same times as the production list."
+        if self.compared:
+            shown = f"No list is proved better than {production}"
+            if math.isinf(self.detectable):
+                return f"{shown}; no gain of any size could have been proved with this log."
+            return (
+                f"{shown}; a gain of {self.detectable:.4f} {unit} would have been proved with a "
+                f"probability of {POWER:.0%}."
+            )
+        why = REASONS[self.reason]
+        if self.reason == "too few sessions":
+            return f"This log cannot tell whether a list is better than {production}: {why}."
+        return f"This log cannot tell whether a list is better: {why} {production}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the reader has to know beside the verdict, a sentence each."""
+        sentences = []
+        if not self.timed:
+            sentences.append(
+                "The log has no time: its order is taken for that of time. If the export is "
+                "shuffled, changes with time cannot be seen; export it with a time."
+            )
+        if self.reason == "too few sessions" and self.n_lists > self.n_sessions / LEAST_SESSIONS:
+            sentences.append(
+                f"The log shows {self.n_lists:,} lists, as a log with random lists does; whole "
+                "lists cannot be compared. Estimate single lists: clickgym evaluate LOG --policy "
+                "fixed:ITEM,... --estimator item-position --logging empirical, and settle it by an "
+                "A/B test."
+            )
+        best = self.best
+        if best is not None and abs(best.pooled - best.difference) > 2 * best.standard_error:
+            sentences.append(
+                f"Rates changed while the lists changed: with time ignored the difference would be "
+                f"{best.pooled:+.4f}."
+            )
+        sentences.append(
+            "A campaign or bots that stay on one list for more than a fifth of the log cannot be "
+            "told from a better list."
+        )
+        return tuple(sentences)
 
 
 def decide(
     log: ClickLog,
     query: str | None = None,
     *,
+    production: Sequence[str] | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
@@ -159,21 +217,23 @@ def decide(
 
     Args:
         log: sessions of any queries. A session that it has several times counts once
-        (`ClickLog.repeated`).
+            (`ClickLog.repeated`).
         query: the label of the query; None takes the most frequent one.
-        reward, cutoff: what a list earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
-        positions only.
-        level: the highest probability of recommending a list that is no better; below 0.5.
+        production: labels of the production list; None takes the most frequent list of the last
+            block of time or of the last 200 sessions, whichever is longer.
+        reward, cutoff: what a session earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
+            positions only.
+        level: the highest probability that a list is called better and is not; below 0.5.
         seed: of the sessions that are held out to choose a click model.
 
     Raises:
-        ValueError: on wrong input, or on a query that the log has not.
+        ValueError: on wrong input, and on a query or a list that the log has not.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
         >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
         >>> log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 3000, seed=0)
-        >>> decision = decide(log)
+        >>> decision = decide(log, production=["0", "1"])
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))
     """
@@ -185,59 +245,61 @@ def decide(
     if query is None:
         query = log.query_labels[int(np.bincount(log.queries).argmax())]
     check_choice("query", query, log.query_labels)
-    again = log.repeated
-    rows = log.order[~again[log.order]]
-    rows = rows[log.queries[rows] == log.query_labels.index(query)]
-    own = of_query(log, query, rows, np.setdiff1d(log.items[rows], -1))
-    lists = DistinctLists(own, reward, cutoff)
-    production = production_list(lists)
-    measured, refused = measure(lists, production, level)
-    labels = lists.labels(production)
+    shown = QueryLists(log, query, reward, cutoff)
+    labels = None if production is None else check_labels("production", production)
+    today = shown.in_production() if labels is None else shown.ranking(labels)
+    since = shown.in_production_since(today)
+    measured = measure(shown, today, level)
+    last_block = (BLOCKS - 1) * len(shown) // BLOCKS
     return Decision(
-        query,
-        len(own),
-        reward,
-        cutoff,
-        level,
-        log.times is not None,
-        labels,
-        measured,
-        refused,
-        _proposal(own, query, labels, reward, cutoff, float(lists.earned.var()), level, seed),
+        query=query,
+        n_sessions=len(shown),
+        n_lists=len(shown.lists),
+        reward=reward,
+        cutoff=cutoff,
+        level=level,
+        timed=log.times is not None,
+        production=shown.labels(today),
+        since=None if since is None else shown.moment(since),
+        measured=measured,
+        gone={
+            entry.labels: shown.moment(entry.last_shown)
+            for entry in measured
+            if entry.last_shown < last_block
+        },
+        proposal=_proposal(shown, query, today, reward, cutoff, level, seed),
+        by_block=tuple(
+            shown.by_block(ranking)
+            for ranking in (today, *(shown.ranking(entry.labels) for entry in measured[:3]))
+        ),
     )
 
 
-def decide_all(
-    log: ClickLog, top: int | None = None, *, level: float = LEVEL, **settings: object
-) -> list[Decision]:
-    """Decide all queries of a log, or the most frequent ones, the most frequent first.
+def decide_all(log: ClickLog, *, level: float = LEVEL, **settings: Any) -> list[Decision]:
+    """Decide all queries of a log, the most frequent first.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
-    the lists that are recommended, at most a share ``level`` is expected to be no better.
+    the lists that are called better, at most a share ``level`` is expected to be no better.
 
     Args:
         log: the sessions.
-        top: how many queries; None takes all.
         level: see above.
         settings: reward, cutoff and seed, as for `decide`.
     """
     check_kind("log", log, ClickLog, "a ClickLog")
     counts = np.bincount(log.queries, minlength=len(log.query_labels))
-    most = len(counts) if top is None else check_count("top", top)
-    queries = [
-        log.query_labels[row]
-        for row in np.argsort(-counts, kind="stable")[:most].tolist()
-        if counts[row]
-    ]
-    decisions = [decide(log, query, level=level, **settings) for query in queries]  # type: ignore[arg-type]
-    p_values = [
-        min([1.0, *(each.p_value for each in one.measured if each.doubt <= STEADY)])
-        for one in decisions
-    ]
-    ranks = [
-        k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / len(p_values)
-    ]
-    return [replace(one, level=level * max(ranks, default=1) / len(p_values)) for one in decisions]
+    queries = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
+    decisions = [decide(log, log.query_labels[row], level=level, **settings) for row in queries]
+    p_values = np.array(
+        [
+            min((entry.p_value for entry in decision.compared if entry.doubt <= STEADY), default=1)
+            for decision in decisions
+        ]
+    )
+    allowed = level * np.arange(1, len(p_values) + 1) / len(p_values)
+    passed = np.flatnonzero(np.sort(p_values) <= allowed)
+    corrected = float(allowed[passed[-1] if len(passed) else 0])
+    return [replace(decision, level=corrected) for decision in decisions]
 
 
 def experiment(gain: float, variance: float, level: float) -> int:
@@ -253,105 +315,40 @@ def experiment(gain: float, variance: float, level: float) -> int:
 
 
 def _proposal(
-    log: ClickLog,
+    shown: QueryLists,
     query: str,
-    production: Sequence[str],
+    production: Ranking,
     reward: str,
     cutoff: int | None,
-    variance: float,
     level: float,
     seed: int,
 ) -> Proposal | None:
     """What the click model proposes that predicts held-out sessions of the query best."""
-    n_items = max(LEAST_ITEMS, log.n_positions)
-    if len(log) < LEAST_SESSIONS or len(np.setdiff1d(log.items, -1)) < log.n_positions:
+    log = shown.log[shown.sessions[-MOST_SESSIONS:]]
+    n_items = len(np.setdiff1d(log.items, -1))
+    if len(log) < LEAST_SESSIONS or n_items < log.n_positions:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = fit_models(
-            log, [*MODEL_ESTIMATORS], [query], n_items=n_items, test_share=HELD_OUT, seed=seed
-        )
+        most = max(LEAST_ITEMS, log.n_positions)
+        fitted = fit_models(log, ["all"], [query], n_items=most, test_share=HELD_OUT, seed=seed)
     scores = {name: estimator.score(fitted.test) for name, estimator in fitted.scored.items()}
     name = max(scores, key=scores.__getitem__)
-    instance = query_instance(log, query, {name: fitted.estimators[name]}, n_items)
-    (users,) = instance.models.values()
+    instance = fitted.instances[query]
+    users = instance.model(MODEL_ESTIMATORS[name].model_class.short)
     items = instance.estimation["items"]
-    if not isinstance(users, ClickModel) or not set(production) <= set(items):
+    labels = shown.labels(production)
+    if len(production) < log.n_positions or not set(labels) <= set(items):
         return None
     best = users.optimal_ranking(reward, cutoff)
-    shown = np.array([items.index(label) for label in production])
-    gain = users.expected_reward(best, reward, cutoff) - users.expected_reward(
-        shown, reward, cutoff
-    )
-    if not gain > 0:
+    today = np.array([items.index(label) for label in labels])
+    expected = [users.expected_reward(ranking, reward, cutoff) for ranking in (best, today)]
+    gain = expected[0] - expected[1]
+    if gain <= 0:
         return None
     return Proposal(
         name,
         tuple(items[item] for item in best[:cutoff]),
-        float(gain),
-        experiment(gain, variance, level),
-    )
-
-
-def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) -> list[Path]:
-    """Write ``decisions.html``, a sentence and a table for each query, and ``decisions.json`` with
-    all figures.
-    """
-    folder = check_path("folder", folder)
-    make_folder(folder)
-    facts = [
-        asdict(each)
-        | {"verdict": each.verdict, "recommended": each.recommended, "sentence": each.sentence}
-        for each in decisions
-    ]
-    page, data = folder / "decisions.html", folder / "decisions.json"
-    write_whole(
-        page, PAGE.format(sections="\n".join(map(_section, decisions)), version=version("clickgym"))
-    )
-    write_whole(data, json.dumps(finite(facts), indent=1, ensure_ascii=False) + "\n")
-    return [page, data]
-
-
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Decisions</title>
-<style>body {{font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto}} td, th {{text-align: left; padding: 0 1em}}</style>
-{sections}
-<p>clickgym {version}. A list is compared with the production list within blocks of time; its interval holds together with all
-others of its query.</p>
-</html>
-"""
-
-
-def _section(decision: Decision) -> str:
-    """The part of the page about a query."""
-    rows = [["in production", ", ".join(decision.production)]]
-    for each in decision.measured:
-        low, high = each.interval
-        figures = [f"{each.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{each.p_value:.2g}"]
-        rows.append([f"{each.sessions:,}", ", ".join(each.labels), *figures])
-    for refused in decision.refused:
-        rows.append(
-            [
-                f"{refused.sessions:,}",
-                ", ".join(refused.labels),
-                "cannot be compared: the lists changed with time",
-            ]
-        )
-    cells = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows
-    )
-    proposal = ""
-    if (proposed := decision.proposal) is not None:
-        words = (
-            f"The click model {proposed.model} proposes {', '.join(proposed.labels)} ({proposed.gain:+.4f}); an A/B test of "
-            f"{proposed.sessions:,} sessions would settle it."
-        )
-        proposal = f"<p>{html.escape(words)}</p>"
-    heads = "".join(
-        f"<th>{head}</th>"
-        for head in ("sessions", "list", f"gain, {UNITS[decision.reward]}", "interval", "p")
-    )
-    return (
-        f"<h2>{html.escape(decision.query)}</h2>\n<p><b>{html.escape(decision.sentence)}</b></p>\n"
-        f"<table><tr>{heads}</tr>\n{cells}</table>\n{proposal}"
+        gain,
+        experiment(gain, float(shown.earned.var()), level),
     )

@@ -1,483 +1,300 @@
-"""The lists of a query in the log, their rewards, and the differences between them.
+"""Logged lists compared with the production list, within blocks of time.
 
 Nothing is assumed of users here: a list is judged by the sessions that showed it. Two things must
-    not count as its gain:
+not count as its gain:
 
 - *Time.* Users click more in one week than in another, and lists change, too. So a list is compared
   with the production list within blocks of time only, twenty of equal numbers of sessions.
 - *Length.* A list of K items is shown in short where a session has fewer results: its first ones.
-  So lists are compared among sessions of one length. Where both begin with the same items, the gain
-  is 0.
+  So lists are compared among sessions of one length, and only where these show a difference.
 
-In each stratum (block and length) that shows both lists often enough, b, with n(Q) and n(P)
-sessions of the list and of the production list, d(b) is the difference of mean rewards, and v(b)
-its variance. The gain is Δ = Σ w(b) d(b) / Σ w(b) with the weights w(b) = n(Q) n(P) / (n(Q) +
-n(P)), its standard error √(Σ w(b)² v(b)) / Σ w(b).
+In each stratum b (block and length) that shows both lists in five sessions, with n(Q) and n(P)
+sessions of the list and of the production list, d(b) is the difference of mean rewards, and
+v(b) = (s²(Q) + 1/n(Q))/n(Q) + (s²(P) + 1/n(P))/n(P) its variance. The gain is
+Δ = Σ w(b) d(b) / Σ w(b) with w(b) = n(Q) n(P) / (n(Q) + n(P)), and its standard error is
+√(Σ w(b)² v(b)) / Σ w(b).
 
 A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even
-within a block. So a gain has to be there, too, if any four neighbouring blocks are left out. And
-where the gains of the blocks differ by more than chance (Cochran's test), most blocks must have one
-(sign test), as some visits at different times could not bring about. Where both clicks and lists
-follow the hours of the day, a block mixes hours: so the gain has to be there within finer blocks,
-too, down to some fifty sessions each. Where lists hardly ever were shown in the same block, the log
-cannot compare them: such a list is refused.
+within a block, and within a block clicks and lists may both follow the hours of the day. So the
+p-value is the largest one within these and finer blocks, down to ten sessions each, and a gain
+must hold in three more ways, each at `STEADY`:
+
+- without any four neighbouring blocks;
+- in most blocks (sign test), where their gains differ by more than chance (Cochran's test). There
+  the standard error is also multiplied by the root of Cochran's ratio, so that sessions that were
+  logged several times do not make it too small;
+- in the sessions that show whole lists, where shorter ones also compare them.
+
+Where fewer than four blocks compare two lists, the lists changed with time, and the log cannot tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import itertools
+import math
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtrc, chdtrc, ndtr
 
-from .distinct import distinct
-from .evaluation import LEAST_SESSIONS, earnings
-from .log import BLOCKS, ClickLog, time_blocks
+from .lists import Floats, QueryLists, Ranking
+from .log import BLOCKS
 
-FINER = 4
-"""Each time so many finer blocks: 80, 320, ..."""
-LEAST_IN_BLOCK = 50
-"""Sessions of a finer block."""
+LEAST_SESSIONS = 100
+"""Sessions of a list that is compared."""
 LEAST_IN_STRATUM = 5
 """Sessions of each of two lists with which a stratum compares them."""
 LEAST_BLOCKS = 4
 """Blocks that have to compare two lists."""
 LEAST_SHARE = 0.5
-"""Share of a list's sessions that these blocks have to hold."""
+"""Share of a list's sessions in these blocks that finer ones have to show beside production."""
 LEFT_OUT = 4
 """Neighbouring blocks that a gain must be able to do without."""
+FINER = 4
+"""Parts of a block, of such a part, and so on, down to `LEAST_IN_BLOCK` sessions."""
+LEAST_IN_BLOCK = 10
+"""Sessions of a finer block: few, as the hours of a day in a small log have no more."""
 STEADY = 0.05
-"""The largest p-value of a gain without them; that of the sign test of blocks that differ; and that
-of whole lists alone.
-"""
-UNEVEN = 0.001
+"""The largest p-value in each of the three further ways."""
+UNEVEN = 0.01
 """The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
 """Simultaneous intervals err with this probability on each side, or less."""
+POWER = 0.8
+"""The probability with which a gain of the size that is called detectable is proved."""
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Lists = NDArray[np.int32]
-
-
-def of_query(
-    log: ClickLog, query: str, sessions: NDArray[np.integer], items: NDArray[np.integer]
-) -> ClickLog:
-    """The sessions of one query as a log of their own, with only the labels of this query.
-
-    Args:
-        log: sessions of all queries.
-        query: its label.
-        sessions: rows of the log.
-        items: those of the query, increasing.
-    """
-    part = log[sessions]
-    numbers = np.where(part.items < 0, -1, np.searchsorted(items, part.items))
-    labels, queries = (
-        tuple(log.item_labels[item] for item in items.tolist()),
-        np.zeros(len(part), np.int32),
-    )
-    return replace(
-        part,
-        items=numbers,
-        queries=queries,
-        item_labels=labels,
-        query_labels=(query,),
-        context=None,
-    )
-
-
-class DistinctLists:
-    """The distinct lists of some sessions, and their rewards.
-
-    Args:
-        log: the sessions, of one query.
-        reward, cutoff: what a list earns.
-
-    Attributes:
-        lists: ``(M, K)``, -1 below the end.
-        first: ``(M,)`` the first session of each.
-        index: ``(N,)`` the list of each session.
-        counts: ``(M,)`` sessions.
-        means, variances: ``(M,)`` of what a session earned.
-        lengths: ``(M,)`` items.
-        earned: ``(N,)`` by each session.
-    """
-
-    def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
-        self.log = log
-        self.first, self.index, self.counts = distinct(log.items)
-        self.lists = log.items[self.first]
-        self.earned = earned = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
-        self.means = np.bincount(self.index, earned) / self.counts
-        self.variances = np.maximum(
-            np.bincount(self.index, earned**2) / self.counts - self.means**2, 0.0
-        )
-        self.lengths = (self.lists >= 0).sum(axis=1)
-
-    @cached_property
-    def _rows(self) -> dict[tuple[int, ...], int]:
-        return {
-            tuple(ranking[:length]): row
-            for row, (ranking, length) in enumerate(
-                zip(self.lists.tolist(), self.lengths.tolist(), strict=True)
-            )
-        }
-
-    def row(self, ranking: Sequence[int] | Lists, length: int) -> int:
-        """The row of a list of so many items that begins as ``ranking``; -1 if it was not shown."""
-        return self._rows.get(tuple(np.asarray(ranking)[:length].tolist()), -1)
-
-    def labels(self, ranking: Lists) -> tuple[str, ...]:
-        """The labels of a list's items."""
-        return tuple(self.log.item_labels[item] for item in ranking.tolist())
-
-
-def production_list(tally: DistinctLists) -> Lists:
-    """The production list: of the longest lists, the one that most sessions show. A shorter list
-    counts if it has the same first items.
-    """
-    longest = tally.lists[tally.lengths == tally.lengths.max()]
-    sessions = np.zeros(len(longest))
-    for length in np.unique(tally.lengths).tolist():
-        rows = tally.lengths == length
-        kinds, index = np.unique(
-            np.vstack([longest[:, :length], tally.lists[rows, :length]]),
-            axis=0,
-            return_inverse=True,
-        )
-        index = index.ravel()
-        sessions += np.bincount(index[len(longest) :], tally.counts[rows], len(kinds))[
-            index[: len(longest)]
-        ]
-    best: Lists = longest[int(sessions.argmax())]
-    return best
+Reason = Literal["", "too few sessions", "never shown together", "the lists changed with time"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A logged list compared with the production list, by the sessions that showed them in the same
-    block of time.
+    """A logged list beside the production list.
 
     Attributes:
         labels: of its items, from the top.
         sessions: that showed it.
-        share: of the query's sessions, those of lengths that tell of both lists.
-        value: what it earned per session.
-        difference: how much more than the list in production, in the blocks that showed both.
+        last_shown: the last of them, counted from 0 in the order of time.
+        blocks: of the 20, those that compare it with the production list.
+        reason: why the log cannot compare them; empty where it can. Then the rest is NaN.
+        base: what the production list earned per session, in these blocks.
+        difference: how much more this list earned there.
         standard_error: of the difference.
-        interval: of the difference; all lists' intervals hold at once.
-        p_value: of there being no gain, the larger one of that of the blocks and `finer_p_value`,
-            times the number of lists that stood to choose; at most 1.
-        finer_p_value: the largest p-value within finer blocks, not multiplied; 0 where there are
-        none that tell.
-        worst_p_value: the largest p-value, not multiplied, if any `LEFT_OUT` neighbouring blocks
-        are left out.
-        sign_p_value: where blocks differ by more than chance, the p-value of as many of them with a
-        gain; else 0.
-        base: what the production list earned in the same blocks.
+        interval: of the difference; the intervals of all lists of the query hold at once.
+        p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
+            compared; at most 1.
+        doubt: the largest p-value, not multiplied, in the three further ways of the module's
+            docstring.
+        detectable: the smallest gain that would have been proved with a probability of 80 %.
         pooled: the difference if time is ignored.
-        blocks: how many showed both.
     """
 
     labels: tuple[str, ...]
     sessions: int
-    share: float
-    value: float
-    difference: float
-    standard_error: float
-    interval: tuple[float, float]
-    p_value: float
-    finer_p_value: float
-    worst_p_value: float
-    sign_p_value: float
-    base: float
-    pooled: float
+    last_shown: int
     blocks: int
+    reason: Reason
+    base: float = math.nan
+    difference: float = math.nan
+    standard_error: float = math.nan
+    interval: tuple[float, float] = (math.nan, math.nan)
+    p_value: float = math.nan
+    doubt: float = math.nan
+    detectable: float = math.nan
+    pooled: float = math.nan
 
-    @property
-    def doubt(self) -> float:
-        """The larger one of the two p-values that show whether a few stretches of time carry the
-        gain alone.
-        """
-        return max(self.worst_p_value, self.sign_p_value)
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A logged list that the log cannot compare with the production list, because the lists changed
-    with time.
-
-    Attributes:
-        labels: of its items, from the top.
-        sessions: that showed it.
-        blocks: how many showed both lists.
-        share: of its sessions, those in these blocks.
-    """
-
-    labels: tuple[str, ...]
-    sessions: int
-    blocks: int
-    share: float
+    def is_better(self, level: float) -> bool:
+        """Whether the list is proved better than the production list."""
+        return self.p_value <= level and self.doubt <= STEADY
 
 
-def measure(
-    tally: DistinctLists, production: Lists, level: float
-) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
-    """Compare logged lists with the production list; the most certain gain comes first.
+def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measured, ...]:
+    """Compare the lists of a query with its production list.
 
     Args:
-        tally: the distinct lists of the query.
-        production: the list in production.
-        level: probability that any of the intervals errs on one side; at most `WIDEST`.
+        shown: the lists of the query.
+        production: the production list.
+        level: the probability that any of the intervals errs on one side; at most `WIDEST`.
 
     Returns:
-        What was measured, and the lists that the log cannot compare.
+        The lists as long as the production list with `LEAST_SESSIONS`: those proved better first,
+        then by the lower end of their intervals, at last those that the log cannot compare.
     """
-    often = (tally.lengths == len(production)) & (tally.counts >= LEAST_SESSIONS)
-    rows = np.flatnonzero(often & (tally.lists[:, : len(production)] != production).any(axis=1))
-    strata = _Strata(tally, production, rows)
-    compared = np.flatnonzero(strata.comparable)
-    z = NormalDist().inv_cdf(1 - min(level, WIDEST) / max(len(compared), 1))
-    measured = []
-    for place in compared.tolist():
-        row = rows[place]
-        numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
-        difference, error = numbers["difference"], numbers["standard_error"]
-        gain = Measured(
-            labels=tally.labels(tally.lists[row]),
-            sessions=int(tally.counts[row]),
-            value=float(tally.means[row]),
-            interval=(difference - z * error, difference + z * error),
-            # A list that gains in sessions that show a part of it alone is not better.
-            p_value=min(1.0, len(compared) * float(strata.p_values[place]))
-            if strata.whole[place]
-            else 1.0,
-            blocks=int(strata.blocks[place]),
-            **numbers,
+    comparisons = [
+        _Comparison(shown, shown.lists[row], production)
+        for row in np.flatnonzero(shown.counts >= LEAST_SESSIONS).tolist()
+        if len(shown.lists[row]) == len(production) and shown.lists[row] != production
+    ]
+    n_compared = sum(not comparison.reason for comparison in comparisons)
+    measured = [comparison.measured(level, n_compared) for comparison in comparisons]
+    return tuple(
+        sorted(
+            measured,
+            key=lambda entry: (
+                entry.reason != "",
+                not entry.is_better(level),
+                -entry.sessions if entry.reason else -entry.interval[0],
+            ),
         )
-        measured.append(gain)
-    measured.sort(key=lambda gain: (gain.p_value > level or gain.doubt > STEADY, -gain.interval[0]))
-    refused = tuple(
-        Refused(tally.labels(tally.lists[row]), int(tally.counts[row]), int(blocks), float(share))
-        for row, comparable, blocks, share in zip(
-            rows, strata.comparable, strata.blocks, strata.kept, strict=True
-        )
-        if not comparable
-    )
-    return tuple(measured), refused
-
-
-class _Strata:
-    """Lists compared with the production list, by blocks of time and lengths. Axes: C lists,
-    lengths, `BLOCKS` blocks.
-
-    Args:
-        tally: the distinct lists of the query.
-        production: the list in production.
-        rows: ``(C,)`` the rows of the lists, all as long as it.
-
-    Attributes:
-        blocks: ``(C,)`` how many compare a list with production.
-        kept: ``(C,)`` share of a list's sessions in these blocks.
-        comparable: ``(C,)`` whether these are enough.
-        p_values: ``(C,)`` of no gain, in these blocks and in finer ones.
-        share, difference, standard_error, finer_p_value, worst_p_value, sign_p_value, base, pooled:
-        ``(C,)`` see `Measured`.
-        whole: ``(C,)`` whether it gains in sessions that show whole lists, too; significantly, if
-            others also compare it.
-    """
-
-    NUMBERS = (
-        "share",
-        "difference",
-        "standard_error",
-        "finer_p_value",
-        "worst_p_value",
-        "sign_p_value",
-        "base",
-        "pooled",
     )
 
-    def __init__(self, tally: DistinctLists, production: Lists, rows: Indices) -> None:
-        log, lengths = tally.log, np.unique(tally.lengths)
-        differs = np.array(
-            [(tally.lists[rows, :length] != production[:length]).any(axis=1) for length in lengths]
-        ).T
-        of_list = np.array(
-            [[tally.row(tally.lists[row], length) for length in lengths.tolist()] for row in rows],
-            np.int64,
-        )
-        of_list = of_list.reshape(len(rows), len(lengths))
-        of_production = np.array([tally.row(production, length) for length in lengths.tolist()])
-        table = _Table(tally, time_blocks(log), np.append(of_list, of_production))
-        lists, (counts, means, variances) = table(of_list), table(of_production)
-        enough = (np.minimum(lists[0], counts) >= LEAST_IN_STRATUM) & differs[:, :, None]
-        weights = np.where(enough, lists[0] * counts / np.maximum(lists[0] + counts, 1), 0.0)
-        gains = lists[1] - means
-        # A session with a click more or less: no variance is 0 because a few sessions were alike.
-        errors = sum(
-            (v + 1 / np.maximum(n, 1)) / np.maximum(n, 1)
-            for n, _, v in (lists, (counts, means, variances))
-        )
 
-        shows_both = enough.any(axis=1)
-        self.blocks = shows_both.sum(axis=1)
-        sessions = (lists[0] * differs[:, :, None]).sum(axis=1)
-        self.kept = (sessions * shows_both).sum(axis=1) / sessions.sum(axis=1)
-        at_length = weights.sum(axis=2)
-        self.comparable = (
-            (self.blocks >= LEAST_BLOCKS) & (self.kept >= LEAST_SHARE) & (at_length[:, -1] > 0)
-        )
+class _Comparison:
+    """A list compared with the production list, by lengths and blocks of time."""
 
-        # Sessions of lengths at which both lists are one tell of both: that nothing is gained.
-        of_length = np.bincount(tally.lengths, tally.counts)[lengths]
-        telling, alike = (at_length > 0) @ of_length, ~differs @ of_length
-        self.share = (telling + alike) / of_length.sum()
-        part = telling / np.maximum(telling + alike, 1)
-        with np.errstate(invalid="ignore"):  # of lists that are not comparable
-            total = at_length.sum(axis=1)
-            self.difference = part * (weights * gains).sum(axis=(1, 2)) / total
-            self.standard_error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
-            gain, error = (
-                (weights * gains)[:, -1].sum(axis=1),
-                np.sqrt((weights**2 * errors)[:, -1].sum(axis=1)),
-            )
-            doubt = ndtr(-gain / error) * self.comparable.sum()
-            self.whole = (gain > 0) & (((at_length > 0).sum(axis=1) == 1) | (doubt <= STEADY))
-            ours, theirs = table.over_blocks(of_list), table.over_blocks(of_production)
-            pooled = np.where(
-                at_length > 0, ours[0] * theirs[0] / np.maximum(ours[0] + theirs[0], 1), 0.0
-            )
-            self.pooled = part * (pooled * (ours[1] - theirs[1])).sum(axis=1) / pooled.sum(axis=1)
-            both = ~differs * (of_length * (theirs[0] > 0))
-            same = (both @ theirs[1]) / np.maximum(both.sum(axis=1), 1)
-            self.base = part * (weights * means).sum(axis=(1, 2)) / total + (1 - part) * same
-            self.p_values = ndtr(-self.difference / self.standard_error)
-        self.finer_p_value = np.zeros(len(rows))
-        n_blocks = BLOCKS * FINER
-        while len(log) >= LEAST_IN_BLOCK * n_blocks:
-            finer = _Table(
-                tally, time_blocks(log, n_blocks), np.append(of_list, of_production), n_blocks
-            )
-            self.finer_p_value = np.fmax(
-                self.finer_p_value, _within(finer, of_list, of_production, differs)
-            )
-            n_blocks *= FINER
-        self.p_values = np.fmax(self.p_values, self.finer_p_value)
-        by_block = tuple(
-            each.sum(axis=1) for each in (weights, weights * gains, weights**2 * errors)
-        )
-        self.worst_p_value, self.sign_p_value = _worst(*by_block[1:]), _signs(*by_block)
-
-
-class _Table:
-    """What lists earned in each block of time.
-
-    Args:
-        tally: the distinct lists.
-        blocks: ``(N,)`` the block of each session.
-        rows: of the lists that are looked for, in any order, also several times; -1 is a list that
-        was not shown.
-        n_blocks: how many there are.
-    """
-
-    def __init__(
-        self, tally: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS
-    ) -> None:
-        wanted = np.setdiff1d(rows, -1)
-        self.place = np.full(len(tally.lists) + 1, len(wanted))
-        self.place[wanted] = np.arange(len(wanted))
-        cells = self.place[tally.index] * n_blocks + blocks
-        size = (len(wanted) + 1) * n_blocks
-        self.sums = [
-            np.bincount(cells, weights, size).reshape(-1, n_blocks)
-            for weights in (None, tally.earned, tally.earned**2)
+    def __init__(self, shown: QueryLists, ranking: Ranking, production: Ranking) -> None:
+        self.shown, self.ranking, self.production = shown, ranking, production
+        # The lengths of sessions that show a difference, the whole list at last.
+        self.lengths = [
+            size
+            for size in range(1, len(ranking) + 1)
+            if ranking[:size] != production[:size] and ranking[:size] in shown.rows
         ]
-        for each in self.sums:
-            each[-1] = 0  # the sessions of all other lists
+        self.sums = self._sums(BLOCKS)
+        self.weights, self.gains, self.variances = _strata(self.sums)
+        self.blocks = int((self.weights.sum(axis=0) > 0).sum())
+        self.reason: Reason = ""
+        if self.blocks < LEAST_BLOCKS or not self.weights[-1].any():
+            self.reason = "the lists changed with time" if self.blocks else "never shown together"
 
-    def __call__(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
-        """``(..., n_blocks)`` sessions of the lists, their mean rewards and the variances of
-        these.
+    def _sums(self, n_blocks: int) -> Floats:
+        """``(2, 3, lengths, n_blocks)``: of the list and of the production list, the sessions, the
+        sum of their rewards and of its squares.
         """
-        return _moments(*(each[self.place[rows]] for each in self.sums))
+        earned, n_sessions = self.shown.earned, len(self.shown)
+        sums = np.zeros((2, 3, len(self.lengths), n_blocks))
+        for side, ranking in enumerate((self.ranking, self.production)):
+            for column, size in enumerate(self.lengths):
+                sessions = self.shown.sessions_of(ranking[:size])
+                blocks = n_blocks * sessions // n_sessions
+                for power in range(3):
+                    rewards = earned[sessions] ** power
+                    sums[side, power, column] = np.bincount(blocks, rewards, n_blocks)
+        return sums
 
-    def over_blocks(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
-        """The same, of all blocks together."""
-        return _moments(*(each[self.place[rows]].sum(axis=-1) for each in self.sums))
-
-
-def _moments(counts: Floats, sums: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
-    divisors = np.maximum(counts, 1)
-    means = sums / divisors
-    return counts, means, np.maximum(squares / divisors - means**2, 0.0)
-
-
-def _within(
-    table: _Table, of_list: Indices, of_production: Indices, differs: NDArray[np.bool_]
-) -> Floats:
-    """``(C,)`` the p-value of no gain within fine blocks, by the variances over all sessions; nan
-    where few blocks show both.
-
-    Args:
-        table: of the blocks.
-        of_list, of_production: ``(C, lengths)`` and ``(lengths,)`` rows of the lists.
-        differs: ``(C, lengths)`` whether the lists differ.
-    """
-    sessions, together, gains, variances = np.zeros((4, len(of_list)))
-    for ours, theirs, differ in zip(of_list.T, of_production, differs.T, strict=True):
-        (n, means, _), (n_production, base, _) = table(ours), table(theirs)
-        n = n * differ[:, None]
-        weights = n * n_production / np.maximum(n + n_production, 1)
-        for rows, numbers in ((ours, n), (theirs, n_production)):
-            count, _, variance = table.over_blocks(rows)
-            variances += (variance + 1 / np.maximum(count, 1)) * (
-                weights**2 / np.maximum(numbers, 1)
-            ).sum(axis=1)
-        sessions += n.sum(axis=1)
-        together += (n * (n_production > 0)).sum(axis=1)
-        gains += (weights * (means - base)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p_values: Floats = np.where(
-            together >= LEAST_SHARE * sessions, ndtr(-gains / np.sqrt(variances)), np.nan
+    def measured(self, level: float, n_compared: int) -> Measured:
+        """The comparison, one of ``n_compared`` of the query."""
+        sessions = self.shown.sessions_of(self.ranking)
+        labels = self.shown.labels(self.ranking)
+        shown = labels, len(sessions), int(sessions[-1]), self.blocks, self.reason
+        if self.reason:
+            return Measured(*shown)
+        total = self.weights.sum()
+        by_block = self.weights.sum(axis=0), self.gains.sum(axis=0), self.variances.sum(axis=0)
+        uneven, sign_p_value = _unevenness(*by_block)
+        difference = float(self.gains.sum() / total)
+        error = uneven * math.sqrt(self.variances.sum()) / total
+        p_value = float(_p_values(difference, error))
+        if p_value <= STEADY:  # else nothing is proved, whatever finer blocks say
+            p_value = max(p_value, self._finer_p_value())
+        doubts = [sign_p_value]
+        rest_gains, rest_variances = (_without_neighbours(sums) for sums in by_block[1:])
+        rest_errors = uneven * np.sqrt(rest_variances)
+        doubts.append(float(_p_values(rest_gains, rest_errors).max()))
+        if self.weights[:-1].any():
+            whole_error = uneven * math.sqrt(self.variances[-1].sum())
+            doubts.append(float(_p_values(self.gains[-1].sum(), whole_error)))
+        quantile = NormalDist().inv_cdf
+        z = quantile(1 - min(level, WIDEST) / n_compared)
+        needed = [(quantile(1 - level / n_compared) + quantile(POWER)) * error]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest_weights = _without_neighbours(by_block[0])
+            steady = (quantile(1 - STEADY) + quantile(POWER)) * rest_errors / rest_weights
+        needed.append(float(np.where(rest_weights > 0, steady, np.inf).max()))
+        base = (self.weights * _means(self.sums[1])).sum() / total
+        return Measured(
+            *shown,
+            base=float(base),
+            difference=difference,
+            standard_error=error,
+            interval=(difference - z * error, difference + z * error),
+            p_value=min(1.0, n_compared * p_value),
+            doubt=max(doubts),
+            detectable=max(needed),
+            pooled=self._pooled(),
         )
+
+    def _finer_p_value(self) -> float:
+        """The largest p-value within finer parts of the blocks, by the variances over the whole
+        log; 0 where these hold less than half of the list's sessions beside the production list.
+        """
+        overall = self.sums.sum(axis=3)
+        counts = np.maximum(overall[:, 0], 1)
+        spread = overall[:, 2] / counts - (overall[:, 1] / counts) ** 2 + 1 / counts
+        finest = len(self.shown) // (BLOCKS * LEAST_IN_BLOCK)
+        powers = (FINER**power for power in range(1, 20))
+        largest = 0.0
+        for parts in (*itertools.takewhile(lambda parts: parts < finest, powers), finest):
+            if parts < 2:
+                continue
+            compared = np.repeat(self.weights > 0, parts, axis=1)
+            ours, theirs = sums = self._sums(parts * BLOCKS) * compared
+            if ours[0][theirs[0] > 0].sum() >= LEAST_SHARE * ours[0].sum():
+                weights = _weights(sums)
+                gain = (weights * (_means(ours) - _means(theirs))).sum()
+                shares = (weights**2 / np.maximum(sums[:, 0], 1)).sum(axis=2)
+                error = math.sqrt((spread * shares).sum())
+                largest = max(largest, float(_p_values(gain, error)))
+        return largest
+
+    def _pooled(self) -> float:
+        """The difference if time is ignored, in the lengths that the blocks compare."""
+        sums = self.sums[:, :, self.weights.any(axis=1)].sum(axis=3)
+        weights = _weights(sums)
+        return float((weights * (_means(sums[0]) - _means(sums[1]))).sum() / weights.sum())
+
+
+def _means(sums: Floats) -> Floats:
+    means: Floats = sums[1] / np.maximum(sums[0], 1)
+    return means
+
+
+def _weights(sums: Floats) -> Floats:
+    """n(Q) n(P) / (n(Q) + n(P))."""
+    ours, theirs = sums[:, 0]
+    weights: Floats = ours * theirs / np.maximum(ours + theirs, 1)
+    return weights
+
+
+def _strata(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weights, weighted gains and their variances of strata, ``(lengths, BLOCKS)`` each; 0 in
+    strata that compare nothing.
+    """
+    counts = np.maximum(sums[:, 0], 1)
+    enough = sums[:, 0].min(axis=0) >= LEAST_IN_STRATUM
+    weights = np.where(enough, _weights(sums), 0.0)
+    means = sums[:, 1] / counts
+    # 1/n more, as by a session with a click more or less: a few sessions alike are not certain.
+    variances = (sums[:, 2] / counts - means**2 + 1 / counts) / counts
+    return weights, weights * (means[0] - means[1]), weights**2 * variances.sum(axis=0)
+
+
+def _p_values(gains: Floats | float, errors: Floats | float) -> Floats:
+    """The p-values of no gain; 1 where nothing is compared."""
+    errors = np.asarray(errors)
+    p_values: Floats = np.where(errors > 0, ndtr(-gains / np.where(errors > 0, errors, 1.0)), 1.0)
     return p_values
 
 
-def _worst(gains: Floats, variances: Floats) -> Floats:
-    """``(C,)`` the largest p-value of no gain without any `LEFT_OUT` neighbouring blocks.
-
-    Args:
-        gains: ``(C, BLOCKS)`` weighted differences.
-        variances: ``(C, BLOCKS)`` of these; 0 in blocks that compare nothing.
-    """
+def _without_neighbours(by_block: Floats) -> Floats:
+    """The sum over blocks without four neighbouring ones, for each way to leave these out."""
     starts = np.arange(BLOCKS - LEFT_OUT + 1)[:, None]
-    rest = (np.arange(BLOCKS) < starts) | (np.arange(BLOCKS) >= starts + LEFT_OUT)
-    remaining, error = gains @ rest.T, np.sqrt(variances @ rest.T)
-    p_values: Floats = np.where(error > 0, ndtr(-remaining / np.where(error > 0, error, 1.0)), 1.0)
-    return p_values.max(axis=1)
+    left_out = (np.arange(BLOCKS) >= starts) & (np.arange(BLOCKS) < starts + LEFT_OUT)
+    rest: Floats = ~left_out @ by_block
+    return rest
 
 
-def _signs(weights: Floats, gains: Floats, variances: Floats) -> Floats:
-    """``(C,)`` the p-value of the sign test over blocks, of lists whose blocks differ by more than
-    chance; 0 of others.
-
-    Args:
-        weights: ``(C, BLOCKS)`` 0 in blocks that compare nothing.
-        gains, variances: ``(C, BLOCKS)`` as for `_worst`.
+def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[float, float]:
+    """Where the gains of blocks differ by more than chance, the root of Cochran's ratio and the
+    p-value of the sign test; else 1 and 0.
     """
-    n_blocks, total = (
-        (weights > 0).sum(axis=1),
-        np.maximum(weights.sum(axis=1, keepdims=True), 1e-12),
-    )
-    squares = (gains - weights * gains.sum(axis=1, keepdims=True) / total) ** 2 / np.where(
-        weights > 0, variances, 1.0
-    )
-    differ = chdtrc(np.maximum(n_blocks - 1, 1), squares.sum(axis=1)) < UNEVEN
-    p_values: Floats = np.where(differ, bdtrc((gains > 0).sum(axis=1) - 1, n_blocks, 0.5), 0.0)
-    return p_values
+    used = weights > 0
+    weights, gains, variances = weights[used], gains[used], variances[used]
+    mean = gains.sum() / weights.sum()
+    cochran = float(((gains - weights * mean) ** 2 / variances).sum())
+    freedom = len(weights) - 1
+    if chdtrc(freedom, cochran) >= UNEVEN:
+        return 1.0, 0.0
+    signs = float(bdtrc((gains > 0).sum() - 1, len(gains), 0.5))
+    return math.sqrt(max(cochran / freedom, 1.0)), signs

@@ -10,35 +10,29 @@ import typer
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..decide import LEVEL, UNITS, Decision, decide_all, write_decisions
+from ..decide import LEVEL, UNITS, Decision, decide_all
 from ..decide import decide as decide_
+from ..page import MOST_ROWS, figures, proposal_sentence, write_decisions
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, names
 
 
 def decide(
     log: Log,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of the page, [bold]decisions.html[/], and of its data; created if missing.",
-        ),
-    ],
     query: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The query to decide.",
-            show_default="the most frequent",
-        ),
+        typer.Option(metavar="NAME", help="The query.", show_default="the most frequent"),
     ] = None,
-    top: Annotated[
-        int | None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="All queries, as a table; the level is corrected for them."),
+    ] = False,
+    production: Annotated[
+        str | None,
         typer.Option(
-            metavar="N",
-            help="Decide the N most frequent queries; the level is corrected for their number.",
-            show_default=False,
+            metavar="ITEM,...",
+            help="The list in production.",
+            show_default="the most frequent of the last twentieth, or of the last 200 sessions",
         ),
     ] = None,
     reward: Annotated[
@@ -52,79 +46,82 @@ def decide(
     level: Annotated[
         float,
         typer.Option(
-            metavar="P",
-            help="The highest probability of recommending a list that is no better; below 0.5.",
+            metavar="P", help="The highest probability that a list is called better and is not."
         ),
     ] = LEVEL,
     columns: Columns = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the page, [bold]decisions.html[/], and of its data.",
+            show_default="none is written",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of the sessions held out to choose a click model.")
     ] = 0,
 ) -> None:
-    """Recommend a list for a query of a click log, if one was measured to be better.
+    """Tell which list to show for a query of a click log, if one was measured to be better.
 
-    A list is better if the log shows it often and it earned more than the production list in the
-    same blocks of time. A click model only proposes a list, with the length of the A/B test that
-    would settle it.
+    A list is better if it earned significantly more than today's production list in the same blocks
+    of time. A click model only proposes a list, with the length of the A/B test that would settle
+    it.
 
     [bold]Examples[/]
 
       clickgym decide log.csv --query shoes --out results/shoes
 
-    Only the first five positions; the reward is 1 for at least one click:
+      clickgym decide log.csv --query shoes --production a,c,b --cutoff 5 --reward any_click
 
-      clickgym decide log.csv --query shoes --cutoff 5 --reward any_click --out results/shoes
-
-      clickgym decide log.csv --top 50 --out results/queries
+      clickgym decide log.csv --all --out results/queries
     """
-    if query is not None and top is not None:
-        raise ValueError(f"--query {query} cannot be given with --top; expected one of them")
+    if every and (query is not None or production is not None):
+        raise ValueError("--all decides every query; expected no --query and no --production")
     settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level, "seed": seed}
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
-        decisions = (
-            [decide_(sessions, query, **settings)]
-            if top is None
-            else decide_all(sessions, top, **settings)
-        )
-    files = write_decisions(decisions, out)
-    console = output()
-    if top is None:
-        _print(decisions[0])
+        if every:
+            decisions = decide_all(sessions, **settings)
+        else:
+            today = None if production is None else production.split(",")
+            decisions = [decide_(sessions, query, production=today, **settings)]
+    files = [] if out is None else write_decisions(decisions, out)
+    if every:
+        _print_all(decisions)
     else:
-        rows = [
-            (each.query, f"{each.n_sessions:,}", each.verdict, ", ".join(each.recommended or ()))
-            for each in decisions
-        ]
-        heads = [Column("query"), Column("sessions", right=True), Column("verdict"), Column("list")]
-        print_table(console, heads, rows)
-    say(console, f"In {out}: {', '.join(file.name for file in files)}")
+        _print(decisions[0])
+    if files:
+        say(output(), f"In {out}: {', '.join(file.name for file in files)}")
+
+
+def _print_all(decisions: list[Decision]) -> None:
+    rows = [
+        (
+            decision.query,
+            f"{decision.n_sessions:,}",
+            decision.verdict,
+            ", ".join(decision.recommended or decision.production),
+        )
+        for decision in decisions
+    ]
+    heads = [Column("query"), Column("sessions", right=True), Column("verdict"), Column("list")]
+    print_table(output(), heads, rows)
 
 
 def _print(decision: Decision) -> None:
     console = output()
-    say(
-        console,
-        f"{decision.sentence} (query {decision.query}, {decision.n_sessions:,} sessions)",
-        "bold",
-    )
-    say(console, f"Production: {', '.join(decision.production)}")
-    if decision.measured:
-        rows = []
-        for each in decision.measured:
-            low, high = each.interval
-            figures = f"{each.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{each.p_value:.2g}"
-            rows.append((f"{each.sessions:,}", *figures, ", ".join(each.labels)))
-        heads = [Column(name, right=True) for name in ("sessions", "gain", "interval", "p")]
-        print_table(console, [*heads, Column("list")], rows)
-    if decision.refused:
-        say(
-            console,
-            f"{len(decision.refused)} lists cannot be compared: the lists changed with time",
-        )
-    if (proposed := decision.proposal) is not None:
-        say(
-            console,
-            f"The click model {proposed.model} proposes {', '.join(proposed.labels)} ({proposed.gain:+.4f}); an A/B test of "
-            f"{proposed.sessions:,} sessions would settle it",
-        )
+    say(console, decision.sentence, "bold")
+    rows: list[tuple[str, ...]] = [
+        ("", "in production", "", "", "", ", ".join(decision.production))
+    ]
+    rows += [
+        (f"{entry.sessions:,}", *figures(decision, entry), ", ".join(entry.labels))
+        for entry in decision.measured[:MOST_ROWS]
+    ]
+    numbers = [Column(name, right=True) for name in ("gain", "interval", "p")]
+    heads = [Column("sessions", right=True), Column("verdict"), *numbers, Column("list")]
+    print_table(console, heads, rows, title=f"{decision.query}: {decision.n_sessions:,} sessions")
+    for sentence in (proposal_sentence(decision), *decision.cautions):
+        if sentence:
+            say(console, sentence)

@@ -125,7 +125,7 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(
+def browsing_step(  # type: ignore[no-untyped-def]
     start,
     stop,
     blocks,
@@ -139,7 +139,7 @@ def browsing_step(
     α_next,
     examined,
     likelihood,
-):  # type: ignore[no-untyped-def]
+):
     """One EM step for some blocks: their new attractions, expected examinations, and the
     log-likelihood before the step.
     """

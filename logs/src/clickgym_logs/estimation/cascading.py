@@ -213,7 +213,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
 
 
 @entry
-def scanning_step(
+def scanning_step(  # type: ignore[no-untyped-def]
     block,
     start,
     stop,
@@ -228,7 +228,7 @@ def scanning_step(
     attracted,
     satisfied,
     sums,
-):  # type: ignore[no-untyped-def]
+):
     """The expectations of one EM step over some sessions.
 
     Args:

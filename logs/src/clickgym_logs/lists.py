@@ -1,0 +1,151 @@
+"""The lists that the sessions of a query showed, what they earned, and which one is in production
+today.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.checks import unknown
+
+from .distinct import distinct, grouped
+from .evaluation import earnings
+from .log import BLOCKS, ClickLog
+
+RECENT = 200
+"""Sessions that tell today's production list, at least."""
+OUTNUMBERED = 3.0
+"""By so many standard deviations must another list be shown more often to be in production."""
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Ranking = tuple[int, ...]
+
+
+class QueryLists:
+    """The distinct lists of a query, with its sessions in the order of time.
+
+    A session that shows fewer items than others shows the beginning of a longer list.
+
+    Args:
+        log: sessions of any queries; a session that it has several times counts once.
+        query: the label.
+        reward, cutoff: what a session earns, as in `decide`.
+
+    Attributes:
+        sessions: ``(N,)`` the rows of the log, in the order of time.
+        lists: the distinct lists, as tuples of item numbers.
+        index: ``(N,)`` the list of each session.
+        counts: ``(M,)`` the sessions of each list.
+        earned: ``(N,)`` what each session earned.
+    """
+
+    def __init__(self, log: ClickLog, query: str, reward: str, cutoff: int | None) -> None:
+        rows = log.order[~log.repeated[log.order]]
+        self.sessions = rows[log.queries[rows] == log.query_labels.index(query)]
+        self.log, self.item_labels = log, log.item_labels
+        items = log.items[self.sessions]
+        first, self.index, self.counts = distinct(items)
+        self.lists: list[Ranking] = [
+            tuple(item for item in ranking if item >= 0) for ranking in items[first].tolist()
+        ]
+        part = log[self.sessions]
+        self.earned: Floats = earnings(part, reward, cutoff).sum(axis=1).astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    @cached_property
+    def rows(self) -> dict[Ranking, int]:
+        """The row of each list."""
+        return {ranking: row for row, ranking in enumerate(self.lists)}
+
+    @cached_property
+    def _sessions_of(self) -> list[Indices]:
+        return grouped(self.index)[1]
+
+    def sessions_of(self, ranking: Ranking) -> Indices:
+        """The sessions that showed exactly this list, in the order of time."""
+        row = self.rows.get(ranking)
+        return np.empty(0, np.int64) if row is None else self._sessions_of[row]
+
+    def labels(self, ranking: Ranking) -> tuple[str, ...]:
+        """The labels of a list's items."""
+        return tuple(self.item_labels[item] for item in ranking)
+
+    def ranking(self, labels: Sequence[str]) -> Ranking:
+        """The list with these labels, which the query must have shown."""
+        number = {label: item for item, label in enumerate(self.item_labels)}
+        for label in labels:
+            if label not in number:
+                raise ValueError(unknown("item", label, number))
+        ranking = tuple(number[label] for label in labels)
+        if ranking not in self.rows:
+            raise ValueError(f"the log never shows the production list {', '.join(labels)}")
+        return ranking
+
+    def in_production(self) -> Ranking:
+        """Today's production list: the most frequent one of the last block of time, or of the last
+        `RECENT` sessions, whichever is longer.
+
+        ⚠ Not the most frequent one of the whole log: that may be a list of the past. Among lists of
+        several lengths it is one of the longest; a shorter list counts for those it begins.
+        """
+        window = self.index[-max(len(self) // BLOCKS, RECENT) :]
+        rows, counts = np.unique(window, return_counts=True)
+        shown: Counter[Ranking] = Counter()
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            shown[self.lists[row]] += count
+        lengths = {len(ranking) for ranking in shown}
+        longest = [ranking for ranking in shown if len(ranking) == max(lengths)]
+        return max(longest, key=lambda ranking: sum(shown[ranking[:size]] for size in lengths))
+
+    def in_production_since(self, production: Ranking) -> int | None:
+        """The first session of the block from which on no list was shown more often than the
+        production list; None where this holds for the whole log, or not even at its end.
+        """
+        blocks = BLOCKS * np.arange(len(self)) // len(self)
+        cells, counts = np.unique(blocks * len(self.lists) + self.index, return_counts=True)
+        block, row = np.divmod(cells, len(self.lists))
+        begins = [production[:size] for size in range(1, len(production) + 1)]
+        is_production = np.isin(row, [self.rows[each] for each in begins if each in self.rows])
+        shown, other = np.zeros((2, BLOCKS))
+        np.add.at(shown, block[is_production], counts[is_production])
+        np.maximum.at(other, block[~is_production], counts[~is_production])
+        outnumbered = np.flatnonzero(other - shown > OUTNUMBERED * np.sqrt(other + shown))
+        if not len(outnumbered) or outnumbered[-1] == BLOCKS - 1:
+            return None
+        return int(np.searchsorted(blocks, outnumbered[-1] + 1))
+
+    def by_block(self, ranking: Ranking, least: int = 5) -> tuple[float, ...]:
+        """What a session with this list earned in each of `BLOCKS` blocks of time; NaN where fewer
+        than ``least`` sessions show it.
+        """
+        sessions = self.sessions_of(ranking)
+        blocks = BLOCKS * sessions // len(self)
+        counts = np.bincount(blocks, minlength=BLOCKS)
+        sums = np.bincount(blocks, self.earned[sessions], BLOCKS)
+        means = np.where(counts >= least, sums / np.maximum(counts, 1), np.nan)
+        return tuple(means.tolist())
+
+    def moment(self, session: int) -> str:
+        """When a session was: the date where times are seconds since 1970, else its time or place.
+
+        Example:
+            >>> log = ClickLog([[0]] * 2, [[1]] * 2, [0] * 2, ("a",), ("q",), times=["2026-01-31", "2026-02-01"])
+            >>> QueryLists(log, "q", "clicks", None).moment(1)
+            '2026-02-01'
+        """
+        if self.log.times is None:
+            return f"session {session + 1:,} of {len(self):,}"
+        time = float(self.log.times[self.sessions[session]])
+        if 1e9 <= time <= 1e10:
+            text = datetime.fromtimestamp(time, UTC).isoformat(" ", "minutes")
+            return text.removesuffix("+00:00").removesuffix(" 00:00")
+        return f"time {time:.10g}"

@@ -1,0 +1,347 @@
+"""Lists measured within blocks of time: against sums by hand, and on logs whose lists change with
+time.
+
+The logs are given by blocks: in each of twenty blocks so many sessions show production, so many
+another list, and so many of these have a click; the rest of the block shows a list that nobody
+clicks.
+"""
+
+from dataclasses import replace
+from math import comb, isnan, sqrt
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from clickgym_logs import ClickLog, decide
+from clickgym_logs.lists import QueryLists
+from clickgym_logs.measured import measure
+
+PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
+LABELS = tuple("abcde")
+LEVEL = 0.005
+
+
+def log_of_blocks(blocks):
+    """The log of ``(production, clicks, other, clicks)`` for each of twenty blocks, all of one
+    size.
+    """
+    size = max(block[0] + block[2] for block in blocks)
+    items, clicks = [], []
+    for production, their_clicks, other, our_clicks in blocks:
+        rest = size - production - other
+        items += [PRODUCTION] * production + [OTHER] * other + [REST] * rest
+        ones = (
+            [1] * their_clicks
+            + [0] * (production - their_clicks)
+            + [1] * our_clicks
+            + [0] * (other - our_clicks)
+            + [0] * rest
+        )
+        clicks += [[one, 0, 0] for one in ones]
+    order = np.random.default_rng(0).permuted(np.arange(len(items)).reshape(20, size), axis=1)
+    log = ClickLog(items, clicks, np.zeros(len(items)), LABELS, ("shoes",))
+    return log[order.ravel()]
+
+
+def measured(log, level=LEVEL, production=(0, 1, 2)):
+    """OTHER by `measure`, and how many lists the log compares."""
+    entries = measure(QueryLists(log, log.query_labels[0], "clicks", None), production, level)
+    (other,) = [entry for entry in entries if entry.labels == ("d", "b", "a")]
+    return other, sum(not entry.reason for entry in entries)
+
+
+def by_hand(log, lengths=(3,)):
+    """Δ, its standard error, and the largest p-value without four neighbouring blocks, from single
+    sessions.
+    """
+    rank = {session: place for place, session in enumerate(log.order.tolist())}
+    cells = {}
+    for session, (ranking, clicks) in enumerate(
+        zip(log.items.tolist(), log.clicks.tolist(), strict=True)
+    ):
+        length = sum(item >= 0 for item in ranking)
+        block = 20 * rank[session] // len(log)
+        for name, wanted in (("Q", OTHER), ("P", PRODUCTION)):
+            if ranking[:length] == wanted[:length]:
+                cells.setdefault((block, length, name), []).append(sum(clicks))
+    strata = []
+    for block in range(20):
+        for length in lengths:
+            ours, theirs = (cells.get((block, length, name), []) for name in "QP")
+            if min(len(ours), len(theirs)) >= 5:
+                means = [np.mean(each) for each in (ours, theirs)]
+                variance = sum(
+                    (np.var(each) + 1 / len(each)) / len(each) for each in (ours, theirs)
+                )
+                strata.append(
+                    (
+                        block,
+                        len(ours) * len(theirs) / (len(ours) + len(theirs)),
+                        means[0] - means[1],
+                        variance,
+                    )
+                )
+
+    def summary(strata):
+        total = sum(weight for _, weight, _, _ in strata)
+        difference = sum(weight * gain for _, weight, gain, _ in strata) / total
+        return difference, sqrt(
+            sum(weight**2 * variance for _, weight, _, variance in strata)
+        ) / total
+
+    def p_value(strata):
+        return NormalDist().cdf(-summary(strata)[0] / summary(strata)[1]) if strata else 1.0
+
+    rests = [
+        [stratum for stratum in strata if not first <= stratum[0] < first + 4]
+        for first in range(17)
+    ]
+    return *summary(strata), p_value(strata), max(p_value(rest) for rest in rests)
+
+
+def test_gain_error_and_p_values():
+    """Two kinds of blocks: 10 sessions of the list beside 30 in production, and 40 beside 20."""
+    log = log_of_blocks([(30, 6, 10, 3), (20, 4, 40, 12)] * 10)
+    other, n_lists = measured(log)
+    weights = 300 / 40, 800 / 60
+    errors = [
+        (rate * (1 - rate) + 1 / n) / n + (0.16 + 1 / m) / m
+        for rate, n, m in ((0.3, 10, 30), (0.3, 40, 20))
+    ]
+    error = sqrt(10 * (weights[0] ** 2 * errors[0] + weights[1] ** 2 * errors[1])) / (
+        10 * sum(weights)
+    )
+    assert n_lists == 2
+    assert (other.difference, other.standard_error) == pytest.approx((0.1, error))
+    assert other.p_value == pytest.approx(2 * NormalDist().cdf(-0.1 / error))
+    z = NormalDist().inv_cdf(1 - LEVEL / 2)
+    assert other.interval == pytest.approx((0.1 - z * error, 0.1 + z * error))
+    assert (other.difference, other.standard_error) == pytest.approx(by_hand(log)[:2])
+    assert other.doubt == pytest.approx(by_hand(log)[3])
+    assert (other.blocks, other.sessions) == (20, 500)
+    assert other.base == pytest.approx(0.2)
+
+
+def test_detectable_gain():
+    """The gain that passes both tests, among all blocks and without four of them, at 80 %."""
+    log = log_of_blocks([(40, 8, 10, 4)] * 20)
+    other, _ = measured(log)
+    z = NormalDist().inv_cdf
+    assert other.detectable == pytest.approx((z(1 - LEVEL) + z(0.8)) * other.standard_error)
+    few, _ = measured(log_of_blocks([(40, 8, 40, 16)] * 5 + [(80, 16, 0, 0)] * 15))
+    assert few.detectable == pytest.approx((z(0.95) + z(0.8)) * few.standard_error * sqrt(5))
+
+
+def test_weights_are_those_of_the_surer_blocks():
+    """Equally many blocks say +.25 and -.1; the mean of all blocks is .075, and weights n(Q) + n(P)
+    would say .19375.
+    """
+    other, _ = measured(log_of_blocks([(120, 30, 120, 60), (100, 30, 10, 2)] * 10))
+    assert other.difference == pytest.approx((60 * 0.25 - 1000 / 110 * 0.1) / (60 + 1000 / 110))
+    assert other.difference == pytest.approx(0.204, abs=5e-4)
+
+
+def test_simpsons_paradox():
+    """Worse by .05 in each block, but shown in the second half, when everybody clicks more."""
+    other, _ = measured(log_of_blocks([(80, 16, 20, 3)] * 10 + [(20, 12, 80, 44)] * 10))
+    assert other.pooled == pytest.approx(0.47 - 0.28)
+    assert other.difference == pytest.approx(-0.05)
+    assert other.p_value > 0.9
+
+
+def test_shuffled_log_gives_the_pooled_verdict():
+    """No blocks are left in it, so that Simpson's paradox returns; with times it does not."""
+    log = log_of_blocks([(80, 16, 20, 3)] * 10 + [(20, 12, 80, 44)] * 10)
+    order = np.random.default_rng(0).permutation(len(log))
+    other, _ = measured(log[order])
+    assert other.difference == pytest.approx(other.pooled, abs=other.standard_error)
+    assert other.p_value < LEVEL
+    timed = replace(log, times=np.arange(len(log)))[order]
+    assert measured(timed)[0].difference == pytest.approx(-0.05)
+
+
+@pytest.mark.parametrize("n_days", [40, 80])
+def test_hours_of_the_day(n_days):
+    """By night there are more clicks and more of the list that is worse at all hours: a block of
+    several days mixes the hours, finer blocks do not.
+    """
+    rng = np.random.default_rng(0)
+    night = n_days * 2 * np.arange(24_000) // 24_000 % 2 == 1
+    other = rng.random(24_000) < np.where(night, 0.8, 0.1)
+    lists = np.where(other[:, None], OTHER, PRODUCTION)
+    rates = np.where(night, 0.7, 0.1) - 0.02 * other
+    clicks = np.stack([rng.random(24_000) < rates, *np.zeros((2, 24_000), bool)], axis=1)
+    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",))
+    entry, _ = measured(log)
+    assert entry.difference > 6 * entry.standard_error
+    assert entry.doubt < 0.05 < entry.p_value
+    assert decide(log, production=tuple("abc")).verdict == "no list is proved better"
+
+
+@pytest.mark.parametrize("visited", [[7], [7, 8, 9]])
+def test_visit_of_bots(visited):
+    """In one block, or in three neighbours, bots click on one list; elsewhere lists are alike."""
+    blocks = [(40, 8, 100, 100) if block in visited else (120, 24, 20, 4) for block in range(20)]
+    other, _ = measured(log_of_blocks(blocks))
+    assert other.pooled > 0.1
+    assert other.doubt >= 0.5
+
+
+def test_visits_of_bots_at_several_times():
+    """Seven blocks in four places say +.8, thirteen -.05: the gain is in too few blocks."""
+    visited = [1, 6, 7, 12, 13, 17, 18]
+    log = log_of_blocks(
+        [(40, 8, 40, 40) if block in visited else (40, 8, 20, 3) for block in range(20)]
+    )
+    other, _ = measured(log)
+    assert other.p_value < LEVEL
+    assert other.doubt == pytest.approx(sum(comb(20, k) for k in range(7, 21)) / 2**20)
+
+
+def test_true_gain_survives_without_any_fifth_of_the_log():
+    other, _ = measured(log_of_blocks([(40, 8, 10, 4)] * 20))
+    error = sqrt((0.24 + 0.1) / 10 + (0.16 + 0.025) / 40)
+    assert other.p_value == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(20))))
+    assert other.doubt == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(16))))
+
+
+def test_uneven_gain_in_most_blocks_counts():
+    """Where blocks differ by more than chance, the error grows by the root of Cochran's ratio."""
+    log = log_of_blocks([(40, 8, 40, 10 if block % 4 else 38) for block in range(20)])
+    other, _ = measured(log)
+    assert other.is_better(LEVEL)
+    assert other.standard_error > 2 * by_hand(log)[1]
+
+
+def test_sessions_logged_three_times_are_not_certain():
+    """Blocks then differ by more than chance, and the error grows."""
+    log = some_log()
+    copies = replace(log, times=None)[np.repeat(np.arange(3000), 3)]
+    assert measured(copies)[0].standard_error > 1.5 * by_hand(copies)[1]
+
+
+def test_blocks_left_out_are_neighbours_in_time():
+    """Shown in every fourth block: four neighbours hold one of the five, and not four of them."""
+    log = log_of_blocks(
+        [(40, 8, 40, 16) if block % 4 == 0 else (80, 16, 0, 0) for block in range(20)]
+    )
+    other, _ = measured(log)
+    error = sqrt((0.24 + 1 / 40) / 40 + (0.16 + 1 / 40) / 40)
+    assert other.blocks == 5
+    assert other.doubt == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(4))))
+
+
+CHANGED, NEVER = "the lists changed with time", "never shown together"
+REFUSED = {
+    "never together": ([(80, 16, 0, 0), (0, 0, 80, 40)] * 10, 0, NEVER),
+    "began late": (
+        [(80, 16, 0, 0)] * 14 + [(40, 8, 40, 20)] * 3 + [(0, 0, 80, 40)] * 3,
+        3,
+        CHANGED,
+    ),
+    "three blocks": ([(80, 16, 0, 0)] * 17 + [(40, 8, 40, 20)] * 3, 3, CHANGED),
+    "mostly alone": (
+        [(76, 16, 4, 0)] * 6 + [(60, 8, 20, 10)] * 4 + [(0, 0, 80, 40)] * 10,
+        4,
+        "",
+    ),
+    "enough": ([(76, 16, 4, 1)] * 16 + [(50, 10, 30, 10)] * 4, 4, ""),
+}
+
+
+@pytest.mark.parametrize(("blocks", "together", "reason"), REFUSED.values(), ids=REFUSED)
+def test_list_that_replaced_another(blocks, together, reason):
+    """Compared only if four blocks show both in five sessions each."""
+    other, _ = measured(log_of_blocks(blocks))
+    assert (other.blocks, other.reason) == (together, reason)
+    assert other.sessions == sum(block[2] for block in blocks)
+    assert isnan(other.difference) == (reason != "")
+    assert not other.is_better(0.4)
+    if not reason:
+        assert other.doubt == 1.0  # nothing is left without the four blocks
+
+
+def test_lists_refused_are_not_counted_among_those_compared():
+    plain = log_of_blocks([(40, 8, 10, 4)] * 20)
+    log = ClickLog(  # with 150 sessions of a third list at the end
+        np.vstack([plain.items, np.tile([4, 1, 2], (150, 1))]),
+        np.vstack([plain.clicks, np.zeros((150, 3))]),
+        np.zeros(1150),
+        LABELS,
+        ("shoes",),
+    )
+    other, n_lists = measured(log)
+    assert n_lists == 1
+    assert other.p_value < 1.01 * NormalDist().cdf(-other.difference / other.standard_error)
+
+
+def test_lengths_are_strata():
+    """Short sessions show the first two items; the sums are those of single sessions."""
+    rng = np.random.default_rng(3)
+    n = 6000
+    lists = np.array([PRODUCTION, OTHER, REST])[rng.choice(3, n, p=[0.5, 0.3, 0.2])]
+    lists[:, 2] = np.where(rng.random(n) < 0.4, -1, lists[:, 2])
+    rates = np.where((lists[:, :1] == 3), 0.35, 0.2) + 0.3 * np.arange(n)[:, None] / n
+    clicks = (rng.random(lists.shape) < rates) * (lists >= 0)
+    log = ClickLog(lists, clicks, np.zeros(n), LABELS, ("shoes",), times=rng.permutation(n))
+    other, _ = measured(log)
+    difference, error, _, without = by_hand(log, (2, 3))
+    assert (other.difference, other.standard_error) == pytest.approx((difference, error))
+    assert other.doubt >= without
+
+
+def test_list_that_is_compared_in_short_alone_is_refused():
+    """Whole lists were never shown together: what the list earns there, nobody knows."""
+    whole = log_of_blocks([(80, 16, 0, 0)] * 10 + [(0, 0, 10, 5)] * 10)
+    short = log_of_blocks([(40, 8, 30, 10)] * 20)
+    items = np.vstack([np.where(np.arange(3) == 2, -1, short.items), whole.items])
+    order = np.argsort(
+        np.r_[np.arange(len(short)) / len(short), np.arange(len(whole)) / len(whole)], kind="stable"
+    )
+    clicks = np.vstack([short.clicks, whole.clicks])
+    log = ClickLog(items[order], clicks[order], np.zeros(len(items)), LABELS, ("shoes",))
+    other, _ = measured(log)
+    assert (other.sessions, other.blocks, other.reason) == (100, 20, CHANGED)
+
+
+def some_log():
+    rng = np.random.default_rng(5)
+    lists = np.array([PRODUCTION, OTHER, REST])[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])]
+    clicks = rng.random(lists.shape) < 0.3
+    times = np.arange(3000)
+    return ClickLog(lists, clicks, np.zeros(3000), LABELS, ("shoes",), times=times)
+
+
+def test_order_of_the_file_does_not_count_with_times():
+    log = some_log()
+    shuffled = log[np.random.default_rng(0).permutation(3000)]
+    assert measured(log) == measured(shuffled)
+
+
+def test_session_logged_several_times_counts_once():
+    log = some_log()
+    twice = log[np.sort(np.r_[np.arange(3000), np.random.default_rng(0).integers(0, 3000, 2000)])]
+    assert measured(twice) == measured(log)
+    assert len(QueryLists(replace(twice, times=None), "shoes", "clicks", None)) == 5000
+
+
+def test_list_without_clicks_is_not_certain():
+    """The variance of a stratum has 1/n more, so that a few sessions prove nothing."""
+    other, _ = measured(log_of_blocks([(10, 0, 5, 0)] * 20))
+    assert other.standard_error == pytest.approx(sqrt((1 / 25 + 1 / 100) / 20))
+
+
+def test_intervals_err_in_one_of_forty_at_most():
+    other, _ = measured(log_of_blocks([(40, 8, 10, 4)] * 20), 0.4)
+    z = NormalDist().inv_cdf(0.975)
+    assert other.interval[0] == pytest.approx(other.difference - z * other.standard_error)
+
+
+@pytest.mark.parametrize(
+    ("reward", "cutoff", "earned"),
+    [("clicks", None, [2, 0, 1]), ("any_click", None, [1, 0, 1]), ("any_click", 2, [1, 0, 0])],
+)
+def test_what_a_session_earns(reward, cutoff, earned):
+    log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
+    assert QueryLists(log, "shoes", reward, cutoff).earned.tolist() == earned
