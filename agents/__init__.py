@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..core.later import loader
 from .agent import Agent as Agent
-from .agent import CompiledAgent as CompiledAgent
-from .agent import ContextualAgent as ContextualAgent
-from .agent import StateAgent as StateAgent
 from .cascade_vi import CascadeVI as CascadeVI
+from .compiled import CompiledAgent as CompiledAgent
+from .compiled import ContextualAgent as ContextualAgent
+from .compiled import StateAgent as StateAgent
 from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS

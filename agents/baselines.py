@@ -4,7 +4,7 @@ agent that learns.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,8 @@ from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, Seed, rates
-from .hyperparameters import hyperparameter
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import rank_by_index, show, show_any
 from .search_space import Range
 from .templates import from_shown
@@ -78,8 +78,9 @@ class Fixed(CompiledAgent):
     """
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
-    told: ClassVar = {"ranking": "initial_ranking"}
+    requires = {"ranking": "initial_ranking"}
     learns_from_any_list = True
+    state_type = ListState
     rank_kernel = show_front
     update_kernel = ignore
 
@@ -102,8 +103,8 @@ class Fixed(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return self.state.items[: self.n_positions].copy()
 
-    def _initial_state(self) -> ListState:
-        return ListState(self.hyperparameters["ranking"].copy())
+    def first_values(self) -> dict[str, Any]:
+        return {"items": self.hyperparameters["ranking"].copy()}
 
 
 class Oracle(Fixed):
@@ -136,8 +137,8 @@ class Oracle(Fixed):
     Source: a baseline.
     """
 
-    paper = "told the optimum"
-    told: ClassVar = {"ranking": "optimal_ranking"}
+    paper = "requires the optimum"
+    requires = {"ranking": "optimal_ranking"}
 
 
 @kernel
@@ -178,14 +179,15 @@ class Random(CompiledAgent):
 
     paper = "uniform exploration"
     learns_from_any_list = True
+    state_type = ListState
     rank_kernel = rank_random
     update_kernel = ignore
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
 
-    def _initial_state(self) -> ListState:
-        return ListState(np.arange(self.n_items))
+    def first_values(self) -> dict[str, Any]:
+        return {"items": np.arange(self.n_items)}
 
 
 class GreedyState(NamedTuple):
@@ -268,9 +270,13 @@ class EpsilonGreedy(CompiledAgent):
     rank_kernel = rank_greedy
     update_kernel = from_shown(learn_greedy)
 
-    epsilon: float = hyperparameter(
-        default=0.1, check=probability, search=Range(0.001, 0.5, log=True)
-    )
+    search_space = {"epsilon": Range(0.001, 0.5, log=True)}
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None
+    ) -> None:
+        epsilon = probability("epsilon", epsilon)
+        super().__init__(n_items, n_positions, seed, epsilon=epsilon)
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))

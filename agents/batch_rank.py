@@ -8,10 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import CompiledAgent, rates
-from .hyperparameters import hyperparameter, sessions
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
@@ -246,7 +247,8 @@ class BatchRank(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    horizon: int = hyperparameter(check=sessions(5))
+    def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, 5))
 
     def best(self) -> NDArray[np.int64]:
         state = self.state
@@ -256,7 +258,7 @@ class BatchRank(CompiledAgent):
             order.append(items[np.lexsort((items, -estimates[items]))])
         return np.concatenate(order)[: self.n_positions]
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         n, k = self.n_items, self.n_positions
         log_horizon = math.log(self.hyperparameters["horizon"])
         return {

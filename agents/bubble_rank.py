@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array
+from ..core.checks import as_array, check_between, check_horizon, check_positions
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
-from .agent import CompiledAgent
-from .hyperparameters import between, hyperparameter, sessions
+from .agent import Seed
+from .compiled import CompiledAgent
 from .search_space import Range
 
 
@@ -137,6 +137,7 @@ def check_initial(
     name: str, initial: ArrayLike, n_items: int, n_positions: int
 ) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
+    check_positions(n_positions, n_items)
     length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
     return named_ranking(name, initial, n_items, length)
 
@@ -216,18 +217,34 @@ class BubbleRank(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    initial: ArrayLike | None = hyperparameter(
-        default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"
-    )
-    delta: float | None = hyperparameter(
-        default=None, check=between(0, 1), search=Range(1e-30, 0.5, log=True)
-    )
-    horizon: int | None = hyperparameter(default=None, check=sessions(2))
+    requires = {"initial": "initial_ranking"}
+    search_space = {"delta": Range(1e-30, 0.5, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        initial: ArrayLike | None = None,
+        delta: float | None = None,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            initial=None
+            if initial is None
+            else check_initial("initial", initial, n_items, n_positions),
+            delta=None if delta is None else check_between("delta", delta, 0, 1),
+            horizon=None if horizon is None else check_horizon(horizon, 2),
+        )
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         initial, delta, horizon = (
             self.hyperparameters[name] for name in ("initial", "delta", "horizon")
         )

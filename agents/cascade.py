@@ -8,10 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import CompiledAgent, rates
-from .hyperparameters import hyperparameter, one_of
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import FEEDBACK, rank_by_draw
 from .templates import from_examined, largest
 
@@ -24,9 +25,21 @@ class CascadeAgent(CompiledAgent):
     click_models = "CM; others by the feedback rule"
     learns_from_any_list = True
 
-    feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK), search=FEEDBACK)
+    search_space = {"feedback": FEEDBACK}
 
-    def _first_values(self) -> dict[str, Any]:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        seed: Seed,
+        *,
+        feedback: str,
+        **hyperparameters: Any,
+    ) -> None:
+        feedback = check_choice("feedback", feedback, FEEDBACK)
+        super().__init__(n_items, n_positions, seed, feedback=feedback, **hyperparameters)
+
+    def first_values(self) -> dict[str, Any]:
         return {"feedback": FEEDBACK.index(self.hyperparameters["feedback"])}
 
     def best(self) -> NDArray[np.int64]:
@@ -133,6 +146,11 @@ class CascadeUCB1(CascadeAgent):
     rank_kernel = largest(bound_means)
     update_kernel = update_ucb1
 
+    def __init__(
+        self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, feedback=feedback)
+
 
 # ------------------------------------------------------------------------------------------------------------- CascadeTS
 
@@ -214,3 +232,8 @@ class CascadeTS(CascadeAgent):
     state_type = TSState
     rank_kernel = largest(draw_means, rank_by_draw)
     update_kernel = from_examined(learn_ts)
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, feedback=feedback)

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_count
+from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints, joined
+from .agent import Seed
 from .cascade import Bounds, CascadeAgent
-from .hyperparameters import above, between, hyperparameter, sessions
-from .kernels import examined_positions
+from .kernels import FEEDBACK, examined_positions
 from .search_space import Range
 from .templates import largest
 
@@ -160,30 +160,39 @@ class CascadeDUCB(CascadeAgent):
     rank_kernel = largest(bound_discounted)
     update_kernel = update_discounted
 
-    gamma: float | None = hyperparameter(
-        default=None,
-        check=between(0, 1, closed=True),
-        search=(
-            None,
-            0.9,
-            0.97,
-            0.99,
-            0.997,
-            0.999,
-            0.9997,
-            0.9999,
-            1.0,
-        ),  # by 1 - γ, on a logarithmic scale
-    )
-    epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
-    horizon: int | None = hyperparameter(default=None, check=sessions())
+    search_space = {
+        "feedback": FEEDBACK,
+        "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),
+        "epsilon": Range(0.01, 2.0, log=True),
+    }
 
-    def _first_values(self) -> dict[str, Any]:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: str = "last_click",
+        gamma: float | None = None,
+        epsilon: float = 0.5,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            feedback=feedback,
+            gamma=None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True),
+            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            horizon=None if horizon is None else check_horizon(horizon),
+        )
+
+    def first_values(self) -> dict[str, Any]:
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
         unknown_horizon = gamma is None and horizon is None
         if gamma is None:
             gamma = entry(discounted_gamma)(2 if horizon is None else horizon)
-        return super()._first_values() | {
+        return super().first_values() | {
             "gamma": np.array([float(gamma)]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),
         }
@@ -334,19 +343,40 @@ class CascadeSWUCB(CascadeAgent):
     rank_kernel = largest(bound_window)
     update_kernel = update_window
 
-    tau: int | None = hyperparameter(
-        default=None, check=check_window, search=Range(50, 100_000, log=True)
-    )
-    epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
-    horizon: int | None = hyperparameter(default=None, check=sessions())
+    search_space = {
+        "feedback": FEEDBACK,
+        "tau": Range(50, 100_000, log=True),
+        "epsilon": Range(0.01, 2.0, log=True),
+    }
 
-    def _first_values(self) -> dict[str, Any]:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: str = "last_click",
+        tau: int | None = None,
+        epsilon: float = 0.5,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            feedback=feedback,
+            tau=None if tau is None else check_window("tau", tau),
+            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            horizon=None if horizon is None else check_horizon(horizon),
+        )
+
+    def first_values(self) -> dict[str, Any]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         unknown_horizon = tau is None and horizon is None
         if tau is None:
             tau = entry(window_length)(2 if horizon is None else horizon)
         capacity = entry(window_length)(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
-        return super()._first_values() | {
+        return super().first_values() | {
             "tau": np.array([tau]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),
             "window": np.zeros((capacity, self.n_positions), np.int32),

@@ -20,12 +20,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import probability
+from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints, joined
+from .agent import Seed
 from .cascade import CascadeAgent
-from .hyperparameters import between, count, hyperparameter, sessions
-from .kernels import examined_positions, log_likelihood
+from .kernels import FEEDBACK, examined_positions, log_likelihood
 from .kl_ucb import C, KLUCBState, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
@@ -258,29 +258,48 @@ class GLRCascadeKLUCB(CascadeAgent):
     rank_kernel = rank
     update_kernel = update
 
-    horizon: int = hyperparameter(check=sessions(2))
-    n_segments: int = hyperparameter(
-        default=1, check=count()
-    )  # it only makes the default of exploration
-    delta: float | None = hyperparameter(
-        default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True)
-    )
-    exploration: float | None = hyperparameter(
-        default=None, check=probability, search=Range(0.0003, 0.3, log=True)
-    )
-    n_vertices: int = hyperparameter(default=1000, check=count(4))
+    search_space = {
+        "feedback": FEEDBACK,
+        "delta": Range(1e-10, 0.5, log=True),
+        "exploration": Range(0.0003, 0.3, log=True),
+    }
 
-    def _state_sizes(self) -> dict[str, int]:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: int,
+        feedback: str = "last_click",
+        n_segments: int = 1,
+        delta: float | None = None,
+        exploration: float | None = None,
+        n_vertices: int = 1000,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            feedback=feedback,
+            horizon=check_horizon(horizon, 2),
+            n_segments=check_count("n_segments", n_segments),
+            delta=None if delta is None else check_between("delta", delta, 1e-300, 1),
+            exploration=None if exploration is None else probability("exploration", exploration),
+            n_vertices=check_count("n_vertices", n_vertices, 4),
+        )
+
+    def sizes(self) -> dict[str, int]:
         # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.
         most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
-        return super()._state_sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
+        return super().sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         n, hyperparameters = self.n_items, self.hyperparameters
         horizon, p = hyperparameters["horizon"], hyperparameters["exploration"]
         if p is None:
             p = min(1.0, math.sqrt(hyperparameters["n_segments"] * n * math.log(horizon) / horizon))
-        return super()._first_values() | {
+        return super().first_values() | {
             "c": C,
             "restart_steps": np.zeros(REMEMBERED, np.int64),
             "drawn_order": self.rng.permutation(n),

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import numbers
+from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
-from .agent import StateAgent
-from .hyperparameters import at_least, hyperparameter
+from .agent import Seed
+from .compiled import StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
 
@@ -149,6 +149,8 @@ def check_rewards(
     name: str, click_rewards: Any, n_states: int, n_items: int
 ) -> NDArray[np.float64]:
     """Return the checked rewards of clicks, by state and item."""
+    check_count("n_states", n_states)
+    check_count("n_items", n_items)
     return numbers(name, click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
 
 
@@ -234,13 +236,31 @@ class CascadeVI(StateAgent):
     rank_kernel = rank
     update_kernel = update
 
-    mean_sessions: float = hyperparameter(check=at_least(1), told="mean_sessions")
-    click_rewards: ArrayLike = hyperparameter(
-        check=check_rewards, sizes=("n_states", "n_items"), told="click_rewards"
-    )
-    bonus: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.0, 2.0))
+    requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}
+    search_space = {"bonus": Range(0.0, 2.0)}
 
-    def _first_values(self) -> dict[str, Any]:
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_states: int,
+        mean_sessions: float,
+        click_rewards: ArrayLike,
+        bonus: float = 0.5,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            n_states,
+            seed,
+            mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
+            click_rewards=check_rewards("click_rewards", click_rewards, n_states, n_items),
+            bonus=check_at_least("bonus", bonus, 0),
+        )
+
+    def first_values(self) -> dict[str, Any]:
         rewards, sessions = (
             self.hyperparameters["click_rewards"],
             self.hyperparameters["mean_sessions"],

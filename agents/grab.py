@@ -10,10 +10,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
+from .agent import Seed
 from .assignment import ROUNDING, assign, lead
-from .hyperparameters import count, hyperparameter, sessions
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .search_space import Range
@@ -291,8 +292,20 @@ class GRAB(LeaderAgent):
     rank_kernel = rank
     update_kernel = from_shown(learn)
 
-    horizon: int | None = hyperparameter(default=None, check=sessions())
-    gamma: int | None = hyperparameter(default=None, check=count(), search=Range(1, 300, log=True))
+    search_space = {"gamma": Range(1, 300, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: int | None = None,
+        gamma: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        horizon = None if horizon is None else check_horizon(horizon)
+        gamma = None if gamma is None else check_count("gamma", gamma)
+        super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)
 
     def best(self) -> NDArray[np.int64]:
         state, ranking = self.state, np.empty(self.n_positions, np.int64)
@@ -301,10 +314,10 @@ class GRAB(LeaderAgent):
         )
         return ranking
 
-    def _state_sizes(self) -> dict[str, int]:
-        return super()._state_sizes() | {"N": self.n_items - 1}
+    def sizes(self) -> dict[str, int]:
+        return super().sizes() | {"N": self.n_items - 1}
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         horizon, gamma = self.hyperparameters["horizon"], self.hyperparameters["gamma"]
         return {
             "gamma": gamma or max(self.n_items - 1, 1),

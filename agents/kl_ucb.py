@@ -15,13 +15,15 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.checks import check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, rates
+from .agent import Seed
 from .cascade import CascadeAgent
-from .hyperparameters import at_least, hyperparameter
+from .compiled import CompiledAgent, rates
 from .kernels import (
+    FEEDBACK,
     LAST_CLICK,
     exploration,
     kl_upper,
@@ -199,11 +201,24 @@ class CascadeKLUCB(CascadeAgent):
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
-    c: float = hyperparameter(default=C, check=at_least(0), search=Range(0.0, 6.0))
+    search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: str = "last_click",
+        c: float = C,
+        seed: Seed = None,
+    ) -> None:
+        c = check_at_least("c", c, 0)
+        super().__init__(n_items, n_positions, seed, feedback=feedback, c=c)
 
 
 def check_position_order(name: str, position_order: Any, n_positions: int) -> NDArray[np.int64]:
     """Return the checked order of the positions."""
+    check_count("n_positions", n_positions)
     try:
         return check_ranking(position_order, n_positions, n_positions)
     except (TypeError, ValueError) as error:
@@ -272,14 +287,23 @@ class DCMKLUCB(CompiledAgent):
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
-    position_order: ArrayLike | None = hyperparameter(
-        default=None, check=check_position_order, sizes=("n_positions",)
-    )
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        position_order: ArrayLike | None = None,
+        seed: Seed = None,
+    ) -> None:
+        if position_order is not None:
+            position_order = check_position_order("position_order", position_order, n_positions)
+        super().__init__(n_items, n_positions, seed, position_order=position_order)
 
     def best(self) -> NDArray[np.int64]:
-        return self._best_by(rates(self.state.clicks, self.state.examined))
+        estimates = rates(self.state.clicks, self.state.examined)
+        return self._best_by(estimates, self.state.positions)
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
         positions = {} if order is None else {"positions": order.copy()}
         return {"feedback": LAST_CLICK, "c": C} | positions

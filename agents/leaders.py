@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..core.kernels import entry, kernel
-from .agent import CompiledAgent, doubled
+from .compiled import CompiledAgent
 from .kernels import exploration
 
 FEW = 64
@@ -79,8 +79,8 @@ class LeaderAgent(CompiledAgent):
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
 
-    def _state_sizes(self) -> dict[str, int]:
-        return super()._state_sizes() | {"C": FEW}
+    def sizes(self) -> dict[str, int]:
+        return super().sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, until each of the next sessions could bring a new
@@ -89,7 +89,8 @@ class LeaderAgent(CompiledAgent):
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return
-        room = doubled(room, n_leaders + n_sessions)
+        while room < n_leaders + n_sessions:
+            room *= 2
         leaders, led = (
             np.zeros((room, self.state.leaders.shape[1]), np.int32),
             np.zeros(room, np.int64),

@@ -27,11 +27,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import browsing_probabilities
+from ..core.checks import browsing_probabilities, check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import ContextualAgent
-from .hyperparameters import at_least, hyperparameter
+from .agent import Seed
+from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
 from .search_space import Range
@@ -248,15 +248,30 @@ class _RidgeAgent(ContextualAgent):
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
 
-    ridge: float | None = hyperparameter(
-        default=None, check=at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True)
-    )
+    search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 30.0, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        seed: Seed,
+        *,
+        ridge: float | None,
+        alpha: float | None,
+        **hyperparameters: Any,
+    ) -> None:
+        ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
+        alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
+        super().__init__(
+            n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha, **hyperparameters
+        )
 
     def _weights(self) -> NDArray[np.float64]:
         """``(K, K)`` the weight of a sample by its position and the last click above it."""
         return np.ones((self.n_positions, self.n_positions))
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         weights, ridge = self._weights(), self.hyperparameters["ridge"]
         if ridge is None:
             ridge = max(1.0, squares_of(weights))
@@ -272,34 +287,20 @@ class _RidgeAgent(ContextualAgent):
         }
 
 
-class _LinUCB(_RidgeAgent):
-    """Base class of the LinUCB agents."""
-
-    alpha: float | None = hyperparameter(
-        default=None, check=at_least(0), search=Range(0.01, 30.0, log=True)
-    )
-
-
-class _WeightedLinUCB(_LinUCB):
-    """Base class of the LinUCB agents that are given examination probabilities, by which they
-    weight their samples.
-    """
-
-    def _initial_state(self) -> Any:
-        examination = self.hyperparameters["examination"]
-        first = examination if examination.ndim == 1 else examination[:, 0]  # before any click
-        rises = np.flatnonzero(np.diff(first) > 0)
-        if len(rises):
-            k = int(rises[0])
-            warnings.warn(
-                f"position {k + 1} is likelier to be examined before any click ({first[k + 1]:g}) than position {k} "
-                f"({first[k]:g}); the agent shows the k-th best candidate at position k, which is then not the best list",
-                stacklevel=4,  # of whoever makes the agent
-            )
-        return super()._initial_state()
+def warn_of_rises(examination: NDArray[np.float64]) -> None:
+    """Warn whoever makes the agent if a position is likelier to be examined than the one above."""
+    rises = np.flatnonzero(np.diff(examination) > 0)
+    if len(rises):
+        k = int(rises[0])
+        warnings.warn(
+            f"position {k + 1} is likelier to be examined before any click "
+            f"({examination[k + 1]:g}) than position {k} ({examination[k]:g}); the agent shows "
+            "the k-th best candidate at position k, which is then not the best list",
+            stacklevel=3,
+        )
 
 
-class UBMLinUCB(_WeightedLinUCB):
+class UBMLinUCB(_RidgeAgent):
     """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user
     browsing model.
 
@@ -372,15 +373,37 @@ class UBMLinUCB(_WeightedLinUCB):
     paper = "He et al. 2020, Algorithm 1"
     click_models = "UBM, with linear attraction"
 
-    examination: ArrayLike = hyperparameter(
-        check=browsing_probabilities, sizes=("n_positions",), told="browsing"
-    )
+    requires = {"examination": "browsing"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        check_count("n_positions", n_positions)
+        examination = browsing_probabilities("examination", examination, n_positions)
+        warn_of_rises(examination[:, 0])
+        super().__init__(
+            n_items,
+            n_positions,
+            n_features,
+            seed,
+            ridge=ridge,
+            alpha=alpha,
+            examination=examination,
+        )
 
     def _weights(self) -> NDArray[np.float64]:
         return self.hyperparameters["examination"].copy()
 
 
-class C2UCB(_LinUCB):
+class C2UCB(_RidgeAgent):
     """C²UCB: LinUCB for lists, which takes every shown candidate as examined.
 
     Idea:
@@ -436,8 +459,20 @@ class C2UCB(_LinUCB):
 
     paper = "Qin et al. 2014; He et al. 2020, section 6.2"
 
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
-class CMLinUCB(_LinUCB):
+
+class CMLinUCB(_RidgeAgent):
     """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions
     without a click).
 
@@ -497,8 +532,20 @@ class CMLinUCB(_LinUCB):
     click_models = "CM, with linear attraction"
     feedback = FIRST_CLICK
 
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
-class DCMLinUCB(_LinUCB):
+
+class DCMLinUCB(_RidgeAgent):
     """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all
     positions without a click).
 
@@ -558,8 +605,20 @@ class DCMLinUCB(_LinUCB):
     click_models = "DCM, with linear attraction"
     feedback = LAST_CLICK
 
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
-class PBMLinUCB(_WeightedLinUCB):
+
+class PBMLinUCB(_RidgeAgent):
     """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the
     position-based model.
 
@@ -619,9 +678,30 @@ class PBMLinUCB(_WeightedLinUCB):
     paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
     click_models = "PBM, with linear attraction"
 
-    examination: ArrayLike = hyperparameter(
-        check=check_examination, sizes=("n_positions",), told="examination"
-    )
+    requires = {"examination": "examination"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        examination = check_examination("examination", examination, n_positions)
+        warn_of_rises(examination)
+        super().__init__(
+            n_items,
+            n_positions,
+            n_features,
+            seed,
+            ridge=ridge,
+            alpha=alpha,
+            examination=examination,
+        )
 
     def _weights(self) -> NDArray[np.float64]:
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
@@ -682,4 +762,17 @@ class LinearTS(_RidgeAgent):
     paper = "Agrawal and Goyal 2013"
     rank_kernel = rank_by_posterior
 
-    alpha: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.01, 5.0, log=True))
+    search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 5.0, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float = 0.5,
+        seed: Seed = None,
+    ) -> None:
+        alpha = check_at_least("alpha", alpha, 0)
+        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_flag
+from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import CompiledAgent, rates
-from .hyperparameters import above, count, hyperparameter
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw
 from .search_space import Range
 from .templates import from_shown
@@ -227,11 +227,26 @@ class PBMHB(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    c: float = hyperparameter(
-        default=1000.0, check=above(0), search=Range(10.0, 10_000.0, log=True)
-    )
-    n_sweeps: int = hyperparameter(default=1, check=count(), search=(1, 2, 4))
-    fix_first: bool = hyperparameter(default=True, check=check_flag)  # it is about the users
+    search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        c: float = 1000.0,
+        n_sweeps: int = 1,
+        fix_first: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            c=check_at_least("c", c, 0, strictly=True),
+            n_sweeps=check_count("n_sweeps", n_sweeps),
+            fix_first=check_flag("fix_first", fix_first),
+        )
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the
@@ -250,7 +265,7 @@ class PBMHB(CompiledAgent):
         ]
         return ranking
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         fixed = int(self.hyperparameters["fix_first"])
         theta, kappa = self.rng.random(self.n_items), self.rng.random(self.n_positions)
         kappa[:fixed] = 1.0

@@ -9,10 +9,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from ..core.checks import check_at_least
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import ContextualAgent
-from .hyperparameters import above, hyperparameter
+from .agent import Seed
+from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
 from .linear import dot
 from .search_space import Range
@@ -169,6 +170,16 @@ class PDGD(ContextualAgent):
     update_kernel = update
     weights = "weights"
 
-    learning_rate: float = hyperparameter(
-        default=0.1, check=above(0), search=Range(0.003, 10.0, log=True)
-    )
+    search_space = {"learning_rate": Range(0.003, 10.0, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        learning_rate: float = 0.1,
+        seed: Seed = None,
+    ) -> None:
+        learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
+        super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)

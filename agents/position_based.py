@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import probabilities
+from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import CompiledAgent, rates
-from .hyperparameters import at_least, hyperparameter, sessions
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index
 from .search_space import Range
 from .templates import from_shown, largest, put_by_position
@@ -26,6 +26,7 @@ def check_examination(name: str, examination: ArrayLike, n_positions: int) -> ND
     """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ =
     0 teaches nothing.
     """
+    check_count("n_positions", n_positions)
     return probabilities(name, examination, (n_positions,), least=LEAST)
 
 
@@ -37,14 +38,25 @@ class ExaminationAgent(CompiledAgent):
     click_models = "PBM"
     learns_from_any_list = True
 
-    examination: ArrayLike = hyperparameter(
-        check=check_examination, sizes=("n_positions",), told="examination"
-    )
+    requires = {"examination": "examination"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        seed: Seed,
+        *,
+        examination: ArrayLike,
+        **hyperparameters: Any,
+    ) -> None:
+        examination = check_examination("examination", examination, n_positions)
+        super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
 
     def best(self) -> NDArray[np.int64]:
-        return self._best_by(rates(self.state.clicks, self.state.weight))
+        estimates = rates(self.state.clicks, self.state.weight)
+        return self._best_by(estimates, self.state.positions)
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         return {"positions": np.argsort(-self.hyperparameters["examination"], kind="stable")}
 
 
@@ -152,8 +164,19 @@ class PBMUCB(ExaminationAgent):
     state_type = PBMUCBState
     rank_kernel = largest(bound_means, put=put_by_position)
     update_kernel = update_ucb
+    search_space = {"epsilon": Range(0.0, 1.0)}
 
-    epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        epsilon: float = 0.0,
+        seed: Seed = None,
+    ) -> None:
+        epsilon = check_at_least("epsilon", epsilon, 0)
+        super().__init__(n_items, n_positions, seed, examination=examination, epsilon=epsilon)
 
 
 # ---------------------------------------------------------------------------------------------------------------- PBM-PIE
@@ -324,15 +347,33 @@ class PBMPIE(ExaminationAgent):
     rank_kernel = rank_pie
     update_kernel = update_pie
 
-    horizon: int = hyperparameter(check=sessions())
-    epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))
+    search_space = {"epsilon": Range(0.0, 1.0)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        horizon: int,
+        epsilon: float = 0.0,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            examination=examination,
+            horizon=check_horizon(horizon),
+            epsilon=check_at_least("epsilon", epsilon, 0),
+        )
 
     def best(self) -> NDArray[np.int64]:
-        return self._best_by(self.state.mean)
+        return self._best_by(self.state.mean, self.state.positions)
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         bound = (1.0 + self.hyperparameters["epsilon"]) * math.log(self.hyperparameters["horizon"])
-        return super()._first_values() | {
+        return super().first_values() | {
             "start": self.rng.permutation(self.n_items),
             "bound": bound,
         }

@@ -8,10 +8,11 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .kernels import rank_by_draw
 from .position_based import ExaminationAgent
 from .templates import from_shown, largest, put_by_position
@@ -278,13 +279,16 @@ class PBMTS(ExaminationAgent):
     rank_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_ts)
 
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, examination=examination)
+
     def best(self) -> NDArray[np.int64]:
-        copies = self.state._replace(
-            **{name: array.copy() for name, array in self._arrays().items()}
-        )
+        copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
         for item in np.flatnonzero(copies.stale):
             entry(build_hat)(copies, item)
-        return self._best_by(copies.mode)
+        return self._best_by(copies.mode, self.state.positions)
 
 
 # ----------------------------------------------------------------------------------------------------------------- BC-MPTS
@@ -363,3 +367,8 @@ class BCMPTS(ExaminationAgent):
     state_type = BCMPTSState
     rank_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_bc)
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, examination=examination)

@@ -1,6 +1,5 @@
 """Registries of the agents by name: published algorithms, and those that rank by features."""
 
-from .agent import CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
 from .baselines import Fixed as Fixed
 from .baselines import Oracle as Oracle
@@ -12,6 +11,7 @@ from .cascade import CascadeUCB1 as CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
+from .compiled import CompiledAgent, ContextualAgent
 from .grab import GRAB as GRAB
 from .kl_ucb import DCMKLUCB as DCMKLUCB
 from .kl_ucb import CascadeKLUCB as CascadeKLUCB

@@ -9,10 +9,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import CompiledAgent, Seed, rates
-from .hyperparameters import between, hyperparameter, sessions
+from .agent import Seed
+from .compiled import CompiledAgent, rates
 from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
 from .search_space import Range
@@ -196,15 +197,26 @@ class RankedExp3(CompiledAgent):
     rank_kernel = rank_by_choices(choose_exp3)
     update_kernel = learn_choices(learn_exp3)
 
-    horizon: int = hyperparameter(check=sessions())
-    gamma: float | None = hyperparameter(
-        default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True)
-    )
+    search_space = {"gamma": Range(0.0003, 1.0, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: int,
+        gamma: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        horizon = check_horizon(horizon)
+        if gamma is not None:
+            gamma = check_between("gamma", gamma, 0, 1, closed=True)
+        super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)
 
     def best(self) -> NDArray[np.int64]:
         return best_choices(self.state.log_weight)
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         n, gamma = self.n_items, self.hyperparameters["gamma"]
         if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
             gamma = min(

@@ -8,10 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
-from .agent import CompiledAgent
-from .hyperparameters import between, hyperparameter, sessions
+from .agent import Seed
+from .compiled import CompiledAgent
 from .kernels import peel, show, shuffle_front
 from .search_space import Range
 from .templates import of_clicked
@@ -138,17 +139,28 @@ class TopRank(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    horizon: int = hyperparameter(check=sessions(2))
-    delta: float | None = hyperparameter(
-        default=None, check=between(LEAST, 1), search=Range(1e-10, 0.5, log=True)
-    )
+    search_space = {"delta": Range(1e-10, 0.5, log=True)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: int,
+        delta: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        horizon = check_horizon(horizon, 2)
+        if delta is not None:
+            delta = check_between("delta", delta, LEAST, 1)
+        super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
     def best(self) -> NDArray[np.int64]:
         state = self.state
         net_wins = (state.wins - state.wins.T).sum(axis=1)
         return np.lexsort((-net_wins, state.block))[: self.n_positions]
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         n, delta = (
             self.n_items,
             self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"],

@@ -10,9 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .hyperparameters import hyperparameter, sessions
+from .agent import Seed
 from .kernels import kl_upper, peel, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .templates import of_clicked
@@ -303,12 +304,16 @@ class UniRank(LeaderAgent):
     rank_kernel = rank
     update_kernel = update
 
-    horizon: int | None = hyperparameter(default=None, check=sessions())
+    def __init__(
+        self, n_items: int, n_positions: int, *, horizon: int | None = None, seed: Seed = None
+    ) -> None:
+        horizon = None if horizon is None else check_horizon(horizon)
+        super().__init__(n_items, n_positions, seed, horizon=horizon)
 
     def best(self) -> NDArray[np.int64]:
         state = self.state
         return np.lexsort((-state.difference.sum(axis=1), state.part))[: self.n_positions]
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         horizon = self.hyperparameters["horizon"]
         return {"log_horizon": -1.0 if horizon is None else math.log(horizon)}

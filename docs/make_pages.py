@@ -68,10 +68,10 @@ def _agents() -> str:
     for need, group in groupby(list_agents().rows, key=lambda row: row["needs"]):
         rows.append((f"**needs {need}**", "", "", ""))
         rows += [
-            (f"`{row['name']}`", row["paper"], row["click_models"], row["told"] or "–")
+            (f"`{row['name']}`", row["paper"], row["click_models"], row["requires"] or "–")
             for row in group
         ]
-    return _table(("name", "source", "made for", "is given"), rows)
+    return _table(("name", "source", "made for", "requires"), rows)
 
 
 def _abilities() -> str:

@@ -103,7 +103,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         0.15
     """
 
-    metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
+    metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}
 
     action_space: RankedList
 
@@ -306,7 +306,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         ((4, 5), (4,))
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium's)
+    metadata: dict[str, Any] = {
         "render_modes": list(RENDER_MODES),
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,

@@ -19,7 +19,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import CompiledAgent
+from clickgym.agents import TopRank
 from clickgym.command_line import main
 from clickgym.envs import Instance
 
@@ -293,11 +293,8 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
 
 def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
     python(shop, "-c", "from ownpkg.agents import Optimist; Optimist(4, 2, seed=0).save('own.npz')")
-    with pytest.raises(
-        ValueError,
-        match=r"holds an agent Optimist, which is not a published one; call Optimist\.load",
-    ):
-        CompiledAgent.load(shop / "work" / "own.npz")
+    with pytest.raises(ValueError, match=r"holds a Optimist, not a TopRank"):
+        TopRank.load(shop / "work" / "own.npz")
     monkeypatch.syspath_prepend(shop / "lib")
     agent = importlib.import_module("ownpkg.agents").Optimist.load(shop / "work" / "own.npz")
     assert len(set(agent.rank().tolist())) == 2

@@ -16,7 +16,7 @@ FILES = {
 }
 FOLDERS = ("commands", "bench", "studies", "mix_ts")
 """From right to left: none imports from one before it."""
-OF_AGENTS = ("clickgym.agents.kernels", "clickgym.agents.hyperparameters")
+OF_AGENTS = ("clickgym.agents.kernels",)
 """What docs/own_agent.md makes an agent of, beside the interfaces."""
 
 

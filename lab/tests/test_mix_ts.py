@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,9 +78,8 @@ def test_parameters_do_not_creep_while_one_list_is_shown():
             np.tile([1, 3, 5], (60_000, 1)),
         ]
     )
-    agent.learn(
-        SimpleNamespace(rankings=rankings, clicks=[model.sample(row, rng) for row in rankings])
-    )
+    for ranking in rankings:
+        agent.update(None, ranking, model.sample(ranking, rng))
     assert agent.state.examination[0, :, 0] == pytest.approx([1.0, 0.5, 0.25], abs=0.04)
 
 

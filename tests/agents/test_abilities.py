@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from reference_agents import plain
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, CompiledAgent
 from clickgym.runner.catalogue import needs
+from clickgym.runner.make import learns
 
 L, K = 6, 3
 OWN = {"horizon": 1000, "n_features": 2, "n_states": 2}
@@ -123,31 +123,17 @@ def test_a_loaded_agent_takes_the_clicks_on_the_last_list_and_goes_on(name, tmp_
 
 
 @by_name
-def test_lists_of_others_and_logs_are_learned_or_refused(name):
-    agent, twin, seen = made(name), made(name), observed()
-    lists, clicks = (
-        np.array([[3, 1, 5], [0, 2, 4], [5, 0, 1]]),
-        np.array([[0, 1, 0], [1, 0, -1], [0, 0, 0]]),
-    )
-    log = SimpleNamespace(
-        rankings=lists,
-        clicks=clicks,
-        context=np.stack([seen["features"][shown] for shown in lists]),
-    )
-    if not agent.learns_from_any_list:
-        with pytest.raises(
-            ValueError,
-            match=f"{name} cannot learn from a log: it learns only from its own last list",
-        ):
-            agent.learn(log)
+def test_lists_of_others(name):
+    """They are learned, also cut off, and leave the last list waiting; or refused."""
+    agent, seen = made(name), observed()
+    ranking = agent.rank(seen)
+    before = plain(agent.state)
+    other = [3, 1, 5] if ranking[0] != 3 else [1, 3, 5]
+    if agent.learns_from_any_list:
+        agent.update(seen, other, [1, 0, -1])
+        assert (plain(agent.state) != before) == learns(type(agent))
+        agent.update(seen, ranking, [0, 1, 0])
+    else:
         with pytest.raises(ValueError, match="update got the list"):
-            agent.update(seen, lists[0], clicks[0])
-        return
-    agent.learn(log)
-    for shown, clicked in zip(lists, clicks, strict=True):
-        twin.update(seen, shown, clicked)
-    for one, other in zip(agent.state, twin.state, strict=True):
-        np.testing.assert_array_equal(one, other)
-    bad = SimpleNamespace(rankings=[[0, 1, 1]], clicks=[[0, 0, 0]], context=np.zeros((1, K, 2)))
-    with pytest.raises(ValueError, match="session 0 of the log shows an item twice"):
-        agent.learn(bad)
+            agent.update(seen, other, [0, 1, 0])
+        assert plain(agent.state) == before

@@ -25,14 +25,14 @@ def test_the_best_list_is_found_and_the_agent_stays_as_it_is(name, env):
     agent = clickgym.make_agent(name, env, horizon=30_000, seed=0)
     assert sorted(set(agent.best())) == sorted(agent.best())
     clickgym.run(agent, env, 30_000, seed=1)
-    arrays = {field: array.copy() for field, array in agent._arrays().items()}
+    arrays = {field: array.copy() for field, array in agent.arrays.items()}
     generator = agent.rng.bit_generator.state
     best = agent.best()
     assert best.tolist() == [2, 0]
     assert best.dtype == np.int64
     best[:] = 0
     assert agent.best().tolist() != [0, 0], "a list of the caller's own"
-    for field, array in agent._arrays().items():
+    for field, array in agent.arrays.items():
         np.testing.assert_array_equal(array, arrays[field])
     assert agent.rng.bit_generator.state == generator
 

@@ -61,16 +61,11 @@ class Declaring(CompiledAgent):
     def __init__(self, n_items, n_positions, *, scale=1.0, seed=None):
         super().__init__(n_items, n_positions, seed, scale=scale, given=np.ones(2), other=5)
 
-    def _state_sizes(self):
-        return super()._state_sizes() | {"C": 2}
+    def sizes(self):
+        return super().sizes() | {"C": 2}
 
-    def _first_values(self):
+    def first_values(self):
         return {"prior": np.full(self.n_items, 0.25)}
-
-
-class Plain(Declaring):
-    def _initial_state(self):
-        return super()._initial_state()._replace(scale=9.0)
 
 
 def test_the_notation():
@@ -96,7 +91,6 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
-    assert Plain(3, 2).state.scale == 9.0
 
 
 def test_a_joined_state_declares_what_its_parts_declare():
@@ -105,12 +99,13 @@ def test_a_joined_state_declares_what_its_parts_declare():
     assert RestartingKLUCBState.__module__ == "clickgym.agents.cascade_restarts"
 
 
-def test_an_agent_without_a_first_state_says_so():
-    class Empty(CompiledAgent):
-        rank_kernel, update_kernel = rank, update
+def test_a_field_without_a_first_value_is_named():
+    class Empty(Declaring):
+        def first_values(self):
+            return {}
 
-    with pytest.raises(TypeError, match=r"^Empty has neither a state_type nor an _initial_state$"):
-        Empty(3, 2, None)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'prior'"):
+        Empty(3, 2)
 
 
 @pytest.mark.parametrize("name", EVERY_AGENT)
@@ -125,7 +120,7 @@ def test_first_states_are_whole_arrays_of_the_declared_kinds(name):
         if isinstance(value, np.ndarray)
     }
     assert all(value.flags.c_contiguous and value.flags.writeable for value in arrays.values())
-    kinds = {each.name: each.kind for each in getattr(agent, "declared", ())}
+    kinds = {array.name: array.kind for array in declared(agent.state_type)}
     assert {name: arrays[name].dtype.name for name in kinds} == kinds
     others = [
         *arrays.values(),

@@ -735,9 +735,9 @@ def test_what_is_filled_in_is_what_the_paper_assumes_known():
             agent = clickgym.make_agent(name, ContextualClickEnv(MODELS[base]), seed=0)
         np.testing.assert_allclose(agent.hyperparameters["examination"], examination)
         assert set(agent.filled_in) == {"n_items", "n_positions", "n_features", "examination"}
-    with pytest.raises(ValueError, match="UBMLinUCB must be told examination"):
+    with pytest.raises(ValueError, match="UBMLinUCB requires examination"):
         clickgym.make_agent("UBMLinUCB", ContextualClickEnv(MODELS["DCM"]))
-    with pytest.raises(ValueError, match="Oracle must be told ranking"):
+    with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ContextualClickEnv(MODELS["DCM"]))
 
 

@@ -65,7 +65,7 @@ def test_every_agent_is_in_one_group_of_those_that_need_the_same():
     assert {name for what, names in groups if "examination" in what for name in names} == {
         name
         for name, agent in PUBLISHED.items()
-        if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}
+        if {"examination", "browsing"} & {*getattr(agent, "requires", {}).values()}
     }
 
 
@@ -82,12 +82,12 @@ class Plain(Agent):
         pass
 
 
-class Told(Plain):
-    told = {"examination": "examination"}  # noqa: RUF012 (as a user writes it)
+class Requires(Plain):
+    requires = {"examination": "examination"}
 
 
 def test_needs_of_an_own_agent_follow_from_its_class():
-    assert (needs(Plain), needs(Told)) == ("features", "features and examination")
+    assert (needs(Plain), needs(Requires)) == ("features", "features and examination")
 
 
 def test_one_of_ones_own_is_listed():

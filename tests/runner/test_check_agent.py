@@ -5,7 +5,7 @@ line.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
 from clickgym.core.checks import check_at_least
+from clickgym.core.state import Floats, Ints
 from clickgym.envs import entry, kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
@@ -122,7 +123,7 @@ class GlobalDraws(Sampling):
 
 
 class Shared(Sampling):
-    sessions: list[int] = []  # noqa: RUF012 (the fault)
+    sessions: list[int] = []
 
     def rank(self, observation):
         self.sessions.append(1)
@@ -237,8 +238,8 @@ def test_several_faults_are_told_at_once():
 
 
 class State(NamedTuple):
-    order: np.ndarray
-    clicks: np.ndarray
+    order: Annotated[Ints, "L", range]
+    clicks: Annotated[Floats, "L"]
     bonus: float
 
 
@@ -261,28 +262,22 @@ def update(state, ranking, clicks):
 
 class Shuffles(CompiledAgent):
     paper = "none"
-    rank_kernel, update_kernel = rank, update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
         super().__init__(n_items, n_positions, seed, bonus=bonus)
         if not isinstance(bonus, float):
             raise ValueError(f"bonus is {bonus!r}; expected a number")
 
-    def _initial_state(self):
-        return State(
-            np.arange(self.n_items),
-            np.zeros(self.n_items),
-            float(self.hyperparameters.get("bonus", 0.1) == 1),
-        )
+    def first_values(self):
+        return {"bonus": float(self.hyperparameters.get("bonus", 0.1) == 1)}
 
 
 class LosesState(Shuffles):
     """What is drawn for a constant of the state is not saved."""
 
-    def _initial_state(self):
-        return State(
-            np.arange(self.n_items), np.zeros(self.n_items), float(self.rng.random() > 0.63)
-        )
+    def first_values(self):
+        return {"bonus": float(self.rng.random() > 0.63)}
 
 
 class HidesHyperparameter(Shuffles):
@@ -320,10 +315,8 @@ class CutsAverages(Shuffles):
             self, n_items, n_positions, seed, bonus=check_at_least("bonus", bonus, 0.0) and bonus
         )
 
-    def _initial_state(self):
-        return State(
-            np.arange(self.n_items), np.full(self.n_items, self.hyperparameters["bonus"]), 0.0
-        )
+    def first_values(self):
+        return {"clicks": np.full(self.n_items, self.hyperparameters["bonus"]), "bonus": 0.0}
 
 
 COMPILED = {

@@ -55,7 +55,10 @@ def test_list_in_json_names_what_there_is(document):
         "metrics": [*METRICS, *DERIVED],
     }
     agents = {row["name"]: row for row in there["agents"]}
-    assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
+    assert (agents["PBMUCB"]["requires"], agents["PBMUCB"]["needs"]) == (
+        "examination",
+        "examination",
+    )
     assert list(document("list", "metrics")) == ["metrics"]
 
 

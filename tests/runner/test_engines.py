@@ -400,6 +400,7 @@ class CompiledBad(CompiledAgent):
     """A user's compiled agent, good for 1500 sessions."""
 
     paper = "none"
+    state_type = ListState
     rank_kernel = show_written
     update_kernel = ignore
 
@@ -408,8 +409,8 @@ class CompiledBad(CompiledAgent):
     ) -> None:
         super().__init__(n_items, n_positions, seed, bad=bad)
 
-    def _initial_state(self) -> ListState:
-        return ListState(np.array([0, *range(self.n_positions), *self.hyperparameters["bad"]]))
+    def first_values(self) -> dict[str, Any]:
+        return {"items": np.array([0, *range(self.n_positions), *self.hyperparameters["bad"]])}
 
 
 class PlainBad(Agent):

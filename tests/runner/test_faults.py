@@ -45,14 +45,15 @@ class Divider(CompiledAgent):
     """Its update divides by zero at step 137."""
 
     paper = "none"
+    state_type = ListState
     rank_kernel = show_front
     update_kernel = divide
 
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed)
 
-    def _initial_state(self):
-        return ListState(np.append(np.arange(self.n_items), [0, 137]))
+    def first_values(self):
+        return {"items": np.append(np.arange(self.n_items), [0, 137])}
 
 
 class Plain(Agent):
@@ -122,14 +123,15 @@ class Failing(CompiledAgent):
     """One of its kernels fails at a step."""
 
     paper = "none"
+    state_type = ListState
     rank_kernel = show_front
     update_kernel = divide
 
     def __init__(self, n_items: int, n_positions: int, *, at: int = 137, seed: Any = None) -> None:
         super().__init__(n_items, n_positions, seed, at=at)
 
-    def _initial_state(self) -> ListState:
-        return ListState(np.append(np.arange(self.n_items), [0, self.hyperparameters["at"]]))
+    def first_values(self) -> dict[str, Any]:
+        return {"items": np.append(np.arange(self.n_items), [0, self.hyperparameters["at"]])}
 
 
 class FailingToRank(Failing):

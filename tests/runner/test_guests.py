@@ -137,15 +137,15 @@ def test_regret_that_is_told_sometimes_is_unknown_from_the_start_with_one_warnin
     "name", [name for name in AGENTS if name not in ("Oracle", "Fixed", "BCMPTS")]
 )
 def test_agents_are_made_by_name_and_play(name):
-    told = {"examination": [1.0, 0.5]} if "examination" in AGENTS[name].told else {}
+    known = {"examination": [1.0, 0.5]} if "examination" in AGENTS[name].requires else {}
     env = Shop("rewards")
-    made = clickgym.make_agent(name, env, horizon=100, seed=0, **told)
+    made = clickgym.make_agent(name, env, horizon=100, seed=0, **known)
     assert clickgym.run(made, env, 100, seed=0).regret[-1] > 0
 
 
 def test_what_a_paper_assumes_known_cannot_be_asked_of_a_guest():
     with pytest.raises(
-        ValueError, match="PBMUCB must be told examination, which Shop is no ClickEnv to ask for"
+        ValueError, match="PBMUCB requires examination, which Shop is no ClickEnv to ask for"
     ):
         clickgym.make_agent("PBMUCB", Shop(), seed=0)
     with pytest.raises(ValueError, match="ranks by features"):

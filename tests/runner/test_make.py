@@ -314,7 +314,7 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
     agent = clickgym.make_agent("Random", Guest(), seed=0)
     assert (agent.n_items, agent.n_positions) == (4, 2)
     with pytest.raises(
-        ValueError, match=r"Oracle must be told ranking, which .*Guest.*: give ranking="
+        ValueError, match=r"Oracle requires ranking, which .*Guest.*: give ranking="
     ):
         clickgym.make_agent("Oracle", Guest())
     with pytest.raises(ValueError, match="C2UCB ranks by features"):

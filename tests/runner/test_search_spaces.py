@@ -70,7 +70,7 @@ def test_a_class_of_a_library_says_what_may_be_searched_of_it():
 
 
 class Mine(Agent):
-    search_space = {"alpha": Range(0.1, 10.0, log=True), "start": ["empty", "full"]}  # noqa: RUF012 (as users write it)
+    search_space = {"alpha": Range(0.1, 10.0, log=True), "start": ["empty", "full"]}
 
     def __init__(self, n_items, n_positions, *, alpha=1.0, start="empty", seed=None):
         if not 0 < alpha <= 20:
@@ -88,16 +88,16 @@ def test_the_search_space_of_an_own_agent_is_checked():
     clickgym.check_agent(Mine)
 
     class Narrow(Mine):
-        search_space = {"alpha": Range(2.0, 10.0)}  # noqa: RUF012
+        search_space = {"alpha": Range(2.0, 10.0)}
 
     class Wide(Mine):
-        search_space = {"alpha": Range(0.0, 10.0)}  # noqa: RUF012
+        search_space = {"alpha": Range(0.0, 10.0)}
 
     class Misspelt(Mine):
-        search_space = {"alpa": Range(0.1, 10.0)}  # noqa: RUF012
+        search_space = {"alpa": Range(0.1, 10.0)}
 
     class Bare(Mine):
-        search_space = {"alpha": 3.0}  # noqa: RUF012
+        search_space = {"alpha": 3.0}
 
     for agent, fault in (
         (Narrow, r"- search space: the default alpha = 1.0 is not in Range\(2.0, 10.0\)$"),

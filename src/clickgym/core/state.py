@@ -10,10 +10,10 @@ arrays.
         order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row if there are several
         start: Annotated[Ints, "2L+1"]
         epsilon: float  # declares nothing: the hyper-parameter of this name, or what
-            `_first_values` says
+            `first_values` says
 
 Letters are sizes: for agents L items, K positions, d features, S states of users, and those that
-the agent adds in `_state_sizes`.
+the agent adds in `sizes`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ OF_USERS = {
     "click_rewards": "state",
     "users": "the click model",
 }
-"""What an agent needs that must be told of the users, by the source that its class names."""
+"""What an agent needs to know of the users, by the source that its class names."""
 
 
 class Catalogue(dict[str, str]):
@@ -87,7 +87,7 @@ def needs(agent: Any) -> str:
     observed = [{"n_states": "state", "n_features": "features"}[size] for size in player.observes]
     required = [
         OF_USERS.get(source, source)
-        for key, source in player.told.items()
+        for key, source in player.requires.items()
         if key in player.required
     ]
     return " and ".join(dict.fromkeys([*observed, *required])) or "nothing"
@@ -101,7 +101,7 @@ def list_agents() -> Catalogue:
     Returns:
         The names with a description, in groups by what they need. The ``rows`` also have the
         ``paper``, the ``click_models`` for which an algorithm is made, what it ``needs`` beside
-        clicks, and what the environment gives it (``told``).
+        clicks, and what the environment gives it (``requires``).
 
     Example:
         >>> print(list_agents()["Random"])
@@ -115,7 +115,7 @@ def list_agents() -> Catalogue:
             "paper": agent.paper,
             "click_models": agent.click_models,
             "needs": needs(agent),
-            "told": ", ".join(getattr(agent, "told", {})),
+            "requires": ", ".join(getattr(agent, "requires", {})),
         }
         for name, agent in agents.items()
     )

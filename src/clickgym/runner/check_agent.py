@@ -618,7 +618,7 @@ def _play_kernels(agent: CompiledAgent, env: Any) -> None:
     observation, _ = env.reset(seed=0)
     with np.errstate(over="ignore", invalid="ignore"):  # arithmetic modulo 2⁶⁴, and indices of ∞
         for _ in range(100):
-            seen = agent._seen(observation)
+            seen = agent.seen(observation)
             agent.rank_kernel(state, agent.rng, agent.ranking, *seen)
             observation, _, terminated, truncated, _ = env.step(agent.ranking)
             agent.update_kernel(state, agent.ranking, np.array(clicks_of(observation)), *seen)
@@ -672,9 +672,9 @@ def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:
     """Which arrays of the states of two agents differ; those that grow with the sessions may, in
     their size.
     """
-    arrays = other._arrays()
+    arrays = other.arrays
     return [
         name
-        for name, value in agent._arrays().items()
+        for name, value in agent.arrays.items()
         if name not in agent.growing and not _same(value, arrays[name])
     ]

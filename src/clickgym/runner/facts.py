@@ -15,7 +15,7 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
 
     Args:
         agent, key: the agent and its argument, for messages.
-        source: one of those that an agent class may name in ``told``.
+        source: one of those that an agent class may name in ``requires``.
         env: the core of an environment of any origin.
 
     Raises:
@@ -23,7 +23,7 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
     """
     if not isinstance(env, ClickEnv):
         raise UnsuitedError(
-            f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=..."
+            f"{agent} requires {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=..."
         )
     model = env.model
     if isinstance(model, CascadeMDP):
@@ -38,7 +38,7 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
         has = "no production list" if source == "initial_ranking" else "none"
         value, reason = _of_items(source, env), f": the environment has {has}, so "
     if value is None:
-        raise UnsuitedError(f"{agent} must be told {key}{reason}give {key}=...")
+        raise UnsuitedError(f"{agent} requires {key}{reason}give {key}=...")
     return value
 
 

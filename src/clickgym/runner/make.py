@@ -304,14 +304,16 @@ class Player:
         ]
 
     @property
-    def told(self) -> Mapping[str, str]:
+    def requires(self) -> Mapping[str, str]:
         """The parameters for knowledge that a paper assumes, each with its source."""
-        return getattr(self.maker, "told", {})
+        return getattr(self.maker, "requires", {})
 
     @property
     def asks(self) -> Mapping[str, str]:
-        """Those of ``told`` that were not passed."""
-        return {key: source for key, source in self.told.items() if key not in self.hyperparameters}
+        """Those of `requires` that were not passed."""
+        return {
+            key: source for key, source in self.requires.items() if key not in self.hyperparameters
+        }
 
     @property
     def observes(self) -> list[str]:
@@ -391,7 +393,7 @@ class Player:
             raise ValueError(f"{self.name} needs a horizon")
 
     def _facts(self, place: Place, users: Any) -> Iterator[tuple[str, Any]]:
-        """What the agent must be told of the users, or can be because the environment knows it."""
+        """What the agent requires to know of the users, or may know because the environment does."""
         has_weights = (
             isinstance(users, ContextualModel) and users.base.position_weights() is not None
         )
@@ -504,7 +506,7 @@ def make_agent(
     Sizes and the number of features come from the environment. If a paper assumes more knowledge,
     it also comes from the environment unless you pass it: the examination probabilities of PBM-UCB,
     the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays
-    hidden. The only exception is an agent whose class asks for it by ``told = {...: "users"}``, to
+    hidden. The only exception is an agent whose class asks for it by ``requires = {...: "users"}``, to
     draw a log from which it learns first.
 
     Args:

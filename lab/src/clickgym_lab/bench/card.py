@@ -51,7 +51,7 @@ class Scorecard:
 
     Attributes:
         agent: the name of the agent in results.
-        told: the arguments with which the agent is given knowledge of the environment.
+        requires: the arguments with which the agent gets knowledge of the environment.
         quick: whether only the tasks of ``--quick`` were played.
         table: one row for each task and run, with ``loss``, ``score`` and ``seconds``.
         protocol: the tasks.
@@ -64,7 +64,7 @@ class Scorecard:
     """
 
     agent: str
-    told: tuple[str, ...]
+    requires: tuple[str, ...]
     quick: bool
     table: polars.DataFrame
     protocol: Protocol = CURRENT
@@ -149,9 +149,9 @@ class Scorecard:
             f"clickgym {version('clickgym')}{', the tasks of --quick' if self.quick else ''}. A score of 0 is what random "
             "lists lose, 1 the best loss of the anchors; between them the scale is logarithmic.",
         ]
-        if self.told:
+        if self.requires:
             parts.append(
-                f"The agent is given {', '.join(self.told)} where the environment knows it."
+                f"The agent requires {', '.join(self.requires)} where the environment knows it."
             )
         parts += ["## Abilities", "\n".join(markdown_table(abilities))]
         if not self.quick:
@@ -260,7 +260,7 @@ def bench(
             callback=listener,
             on_block=on_block,
         )
-    return Scorecard(label, tuple(player.told), quick, scored(played))
+    return Scorecard(label, tuple(player.requires), quick, scored(played))
 
 
 def _one_agent(agent: AgentLike) -> tuple[str, Player]:

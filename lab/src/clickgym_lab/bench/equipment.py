@@ -41,7 +41,7 @@ def _on_random_lists(users: str) -> Any:
 
 
 class Equipped:
-    """A maker of agents that are told the examination probabilities in every task, and learn from a
+    """A maker of agents that get the examination probabilities in every task, and learn from a
     log before they rank.
 
     Args:
@@ -52,8 +52,10 @@ class Equipped:
     def __init__(self, player: Player, log: int) -> None:
         self._player, self._log = player, log
         self.search_space, self._asks = player.search_space, _asks_examination(player)
-        self.told = {key: source for key, source in player.told.items() if key not in self._asks}
-        self.told |= {"users": "users", "production": "initial_ranking"}
+        self.requires = {
+            key: source for key, source in player.requires.items() if key not in self._asks
+        }
+        self.requires |= {"users": "users", "production": "initial_ranking"}
         kinds = inspect.Parameter
         beside = [
             kinds("users", kinds.KEYWORD_ONLY),
@@ -79,12 +81,10 @@ class Equipped:
         given = {**self._player.hyperparameters, **facts, **others}
         agent = self._player.maker(n_items=n_items, n_positions=n_positions, seed=seed, **given)
         if self._log and isinstance(agent, Agent) and agent.learns_from_any_list:
-            learner: Any = agent
-            learner.learn(
-                log_of_production(
-                    users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))
-                )
-            )
+            log_seed = np.random.SeedSequence(seed, spawn_key=(0x106,))
+            log = log_of_production(users, production, self._log, log_seed)
+            for ranking, clicks in zip(*log, strict=True):
+                agent.update(None, ranking, clicks, float(clicks.sum()))
         return agent
 
 

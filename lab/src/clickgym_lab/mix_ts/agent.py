@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.agents import CompiledAgent
-from clickgym.agents.hyperparameters import between, hyperparameter
 from clickgym.agents.kernels import cholesky, choose_largest, rank_by_draw, scan
-from clickgym.core.checks import as_array, check_flag
+from clickgym.core.checks import as_array, check_between, check_flag, check_positions
 from clickgym.core.kernels import entry, kernel
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import check_ranking
@@ -968,6 +967,7 @@ def check_initial(
     name: str, initial: ArrayLike, n_items: int, n_positions: int
 ) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
+    check_positions(n_positions, n_items)
     length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
     try:
         return check_ranking(initial, n_items, length)
@@ -1072,12 +1072,30 @@ class MixTS(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    initial: ArrayLike | None = hyperparameter(
-        default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"
-    )
-    safe: bool = hyperparameter(default=False, check=check_flag)
-    tolerance: float = hyperparameter(default=0.2, check=between(0, 1, closed=True))
-    detect: bool = hyperparameter(default=True, check=check_flag)
+    requires = {"initial": "initial_ranking"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        initial: ArrayLike | None = None,
+        safe: bool = False,
+        tolerance: float = 0.2,
+        detect: bool = True,
+        seed: int | np.random.SeedSequence | None = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            initial=None
+            if initial is None
+            else check_initial("initial", initial, n_items, n_positions),
+            safe=check_flag("safe", safe),
+            tolerance=check_between("tolerance", tolerance, 0, 1, closed=True),
+            detect=check_flag("detect", detect),
+        )
 
     def beliefs(self) -> dict[str, float]:
         """Return the share of each hypothesis by the short name of its click model; they sum to
@@ -1086,13 +1104,11 @@ class MixTS(CompiledAgent):
         return dict(zip(HYPOTHESES, self.state.share.tolist(), strict=True))
 
     def best(self) -> NDArray[np.int64]:
-        copies = self.state._replace(
-            **{name: array.copy() for name, array in self._arrays().items()}
-        )
+        copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
         entry(find_best)(copies)
         return copies.row
 
-    def _state_sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         n, k = self.n_items, self.n_positions
         return {
             "L": n,
@@ -1102,7 +1118,7 @@ class MixTS(CompiledAgent):
             "C": min(RESERVE * k, n),
         }
 
-    def _first_values(self) -> dict[str, Any]:
+    def first_values(self) -> dict[str, Any]:
         initial = self.hyperparameters["initial"]
         production = np.array(
             range(self.n_positions) if initial is None else initial[: self.n_positions], np.int64

@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
     group: str = ""
 
 
-_AGENTS = {"click_models": "made for", "paper": "paper", "told": "is given"}
+_AGENTS = {"click_models": "made for", "paper": "paper", "requires": "requires"}
 _KINDS = {
     "environments": _Kind(
         lambda: list_environments().rows, "Environments, by their users", {"about": "users"}

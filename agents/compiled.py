@@ -1,0 +1,376 @@
+"""`CompiledAgent`, the base class of agents that consist of two kernels and a named tuple of
+arrays; `ContextualAgent`, whose kernels see features; `StateAgent`, whose kernels see the state of
+a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import (
+    as_array,
+    as_call,
+    check_count,
+    check_positions,
+    check_within,
+    generator,
+    numbers,
+)
+from ..core.kernels import entry, static_kernels
+from ..core.state import first_arrays
+from ..envs.spaces import check_ranking
+from .agent import Agent, Seed
+from .saving import load_agent, save_agent
+
+LARGEST_FEATURE = 1e6
+"""The largest value of a feature. Norms should be at most 1; with very large values, sums of
+squares lose the small ones.
+"""
+
+
+class CompiledAgent(Agent):
+    """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of
+    the published algorithms.
+
+    A subclass sets
+
+    - ``rank_kernel(state, rng, ranking)``, which writes the list;
+    - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
+    - ``state_type``, the class of the named tuple. Its fields declare their first values (see
+      `clickgym.core.state`); a field that declares none is the hyper-parameter of the same name,
+      or what `first_values` returns for it;
+    - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the
+      hyper-parameters and calls ``super().__init__(n_items, n_positions, seed, ...)`` with all of
+      them by name.
+
+    The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same
+    lists bit for bit.
+
+    Attributes:
+        state: the named tuple; arrays that change in place, and constants.
+        rng: the agent's own generator.
+        hyperparameters: what the constructor got, by name.
+        ranking: ``(K,)`` the last list, as long as it waits for its clicks; else -1 in front.
+    """
+
+    paper: ClassVar[str]
+    """The paper of the algorithm, in short."""
+    click_models: ClassVar[str] = "any"
+    """The click models for which the algorithm was made."""
+
+    state_type: ClassVar[Any]
+    rank_kernel: ClassVar[Callable[..., None]]
+    update_kernel: ClassVar[Callable[..., None]]
+
+    growing: ClassVar[frozenset[str]] = frozenset()
+    """Arrays of the state that grow: `make_room` replaces them by longer ones."""
+    session: ClassVar[tuple[str, ...]] = ("ranking",)
+    """Arrays of the present session, which are saved beside those of the state."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        static_kernels(cls, ("rank_kernel", "update_kernel"))
+
+    def __init__(
+        self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any
+    ) -> None:
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
+        self.hyperparameters = hyperparameters
+        self.rng = generator(seed)
+        self.state = self._first_state()
+        self.ranking = np.full(self.n_positions, -1, np.int64)
+
+    # ------------------------------------------------------------------------------ what a subclass may say of its state
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes by the letters that shapes of the state name."""
+        return {"L": self.n_items, "K": self.n_positions}
+
+    def first_values(self) -> dict[str, Any]:
+        """Return the first values of fields that declare none and are no hyper-parameters."""
+        return {}
+
+    def _first_state(self) -> Any:
+        values = first_arrays(self.state_type, self.sizes()) | self.first_values()
+        for name in self.state_type._fields:
+            if name not in values and name in self.hyperparameters:
+                value = self.hyperparameters[name]
+                values[name] = value.copy() if isinstance(value, np.ndarray) else value
+        return self.state_type(**values)
+
+    def make_room(self, n_sessions: int) -> None:
+        """Enlarge the arrays that grow, before sessions are played: kernels allocate no memory.
+
+        Args:
+            n_sessions: the largest number of sessions before the next call.
+        """
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the state by the names of their fields."""
+        fields = self.state._asdict()
+        return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+
+    # ------------------------------------------------------------------------------------------------------- the sessions
+
+    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+        """Return what the kernels take of an observation, checked."""
+        return ()
+
+    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        """Choose the list to show, as `Agent.rank`.
+
+        Args:
+            observation: the last observation of the environment; only agents that need features or
+                a state read it.
+
+        Raises:
+            ValueError: the observation lacks the features or the state that the agent needs.
+        """
+        seen = self.seen(observation)
+        self.make_room(1)
+        entry(self.rank_kernel)(self.state, self.rng, self.ranking, *seen)
+        return self.ranking.copy()
+
+    def update(
+        self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
+    ) -> None:
+        """Learn from the clicks on a list.
+
+        Args:
+            observation: the observation that `rank` got for this list.
+            ranking: ``(K,)`` the list that was shown: the last one of `rank`; for an agent that
+                learns from any list any other, too.
+            clicks: ``(K,)`` 0 or 1 for each position; for an agent that learns from any list also
+                -1, from a position on that was not shown.
+            reward: unused.
+
+        Raises:
+            ValueError: an agent that does not learn from any list got a list that is not its last
+                one; or impossible clicks. Then nothing is learned.
+        """
+        checked = _checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
+        seen = self.seen(observation)
+        waits = self.ranking[0] >= 0
+        is_last = waits and _are_equal(ranking, self.ranking)
+        if is_last:
+            items = self.ranking
+        elif self.learns_from_any_list:
+            items = check_ranking(ranking, self.n_items, self.n_positions)
+            self.make_room(1)
+        elif waits:
+            raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
+        else:
+            raise ValueError(
+                f"update got the list {ranking!r}, but no list waits for clicks; "
+                "call rank before each update"
+            )
+        entry(self.update_kernel)(self.state, items, checked, *seen)
+        if is_last:
+            self.ranking[0] = -1
+
+    def best(self) -> NDArray[np.int64]:
+        """Return the list that the agent would show without exploration, by its present estimates;
+        the agent does not change.
+
+        Returns:
+            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates are in
+            the order of their ids; the estimate of an item that was never observed is 0.
+
+        Raises:
+            ValueError: the agent has no such list.
+
+        Example:
+            >>> from clickgym.agents import EpsilonGreedy
+            >>> agent = EpsilonGreedy(3, 2, seed=0)
+            >>> ranking = agent.rank(None)
+            >>> agent.update(None, ranking, [0, 1])
+            >>> bool(agent.best()[0] == ranking[1])
+            True
+        """
+        raise ValueError(f"{type(self).__name__} has no best list: its class defines none")
+
+    def _best_by(
+        self, estimates: NDArray[np.float64], positions: Any = slice(None)
+    ) -> NDArray[np.int64]:
+        """Return the list of the K largest estimates, the k-th largest at the k-th of
+        ``positions``.
+        """
+        ranking = np.empty(self.n_positions, np.int64)
+        ranking[positions] = np.argsort(-estimates, kind="stable")[: self.n_positions]
+        return ranking
+
+    # ------------------------------------------------------------------------------------------------ saving and loading
+
+    def save(self, path: str | Path | BinaryIO) -> None:
+        """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in
+        the middle of a run.
+
+        Args:
+            path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
+
+        Raises:
+            TypeError: it is neither.
+            OSError: the file cannot be written.
+        """
+        save_agent(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path | BinaryIO) -> Self:
+        """Read an agent of this class that `save` wrote; it continues exactly where it was.
+
+        Args:
+            path: the file; or a binary file that is open for reading, such as
+                ``io.BytesIO(content)``.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ValueError: the file is not a saved agent, or of another version; or its agent has
+                another class.
+        """
+        return load_agent(cls, path)
+
+    def __repr__(self) -> str:
+        sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
+        return as_call(self, **sizes, **self.hyperparameters)
+
+
+class ContextualAgent(CompiledAgent):
+    """A `CompiledAgent` that ranks candidates by their features, which change in every session.
+
+    Its kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state,
+    ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates;
+    row i is item i of this session. An observation is a mapping with ``"features"``.
+    """
+
+    weights: ClassVar[str] = "theta"
+    """Name of the state array with the weights of the features."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        seed: Seed = None,
+        **hyperparameters: Any,
+    ) -> None:
+        self.n_features = check_count("n_features", n_features)
+        super().__init__(n_items, n_positions, seed, n_features=self.n_features, **hyperparameters)
+
+    def sizes(self) -> dict[str, int]:
+        return super().sizes() | {"d": self.n_features}
+
+    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+        features = _value(self, observation, "features")
+        shape = (self.n_items, self.n_features)
+        is_usual = type(features) is np.ndarray and features.dtype == np.float64
+        if is_usual and features.shape == shape and (np.abs(features) <= LARGEST_FEATURE).all():
+            return (np.array(features, order="C"),)
+        return (_checked_features(features, shape),)
+
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
+        """Return the order of candidates by the present estimates, without exploration; the agent
+        does not change.
+
+        Args:
+            features: ``(n, d)`` the features of any number of candidates.
+
+        Returns:
+            ``(n,)`` row numbers, the largest score first; rows of equal scores in their order.
+        """
+        rows = _checked_features(features, (None, self.n_features))
+        return np.argsort(-(rows @ getattr(self.state, self.weights)), kind="stable")
+
+
+class StateAgent(CompiledAgent):
+    """A `CompiledAgent` that observes the state of users with a memory.
+
+    Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
+    clicks, user)``; ``user`` is a ``(3,)`` int64 array: the user's state; 1 in the first session of
+    a user, else 0; and the number of sessions left if it is fixed, else -1. An observation is a
+    mapping with ``"state"``.
+    """
+
+    session = ("ranking", "user")
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_states: int,
+        seed: Seed = None,
+        **hyperparameters: Any,
+    ) -> None:
+        self.n_states = check_count("n_states", n_states)
+        self.user = np.array([0, 1, -1])
+        super().__init__(n_items, n_positions, seed, n_states=self.n_states, **hyperparameters)
+
+    def sizes(self) -> dict[str, int]:
+        return super().sizes() | {"S": self.n_states}
+
+    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+        state = _value(self, observation, "state")
+        self.user[0] = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
+        self.user[2] = observation.get("sessions_left", -1)
+        return (self.user,)
+
+    def update(self, *arguments: Any, **keywords: Any) -> None:
+        """As `CompiledAgent.update`."""
+        super().update(*arguments, **keywords)
+        self.user[1] = 0
+
+    def leave(self) -> None:
+        self.user[1] = 1
+
+    def best(self) -> NDArray[np.int64]:
+        raise ValueError(
+            f"{type(self).__name__} has no best list: it has one for each state of the user"
+        )
+
+
+def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the clicks per session, 0 where there was no session."""
+    return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
+
+
+def _value(agent: CompiledAgent, observation: Any, key: str) -> Any:
+    if not isinstance(observation, Mapping) or key not in observation:
+        name = type(agent).__name__
+        raise ValueError(f"{name} needs an observation with {key!r}, got {observation!r}")
+    return observation[key]
+
+
+def _checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+    """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
+    expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
+    return numbers(
+        "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected
+    )
+
+
+def _checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
+    """Clicks of 0 and 1 as an array; with ``cut_off`` also -1, from a position on to the last."""
+    array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
+    values = array.tolist()
+    if array.shape == (n_positions,):
+        shown = values[: n_positions - values.count(-1)] if cut_off else values
+        if set(shown) <= {0, 1}:
+            return array.astype(np.int8)
+    ends = ", or -1 from the first one that was not shown to the last" if cut_off else ""
+    raise ValueError(
+        f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions{ends}"
+    )
+
+
+def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
+    if type(ranking) is np.ndarray:
+        return ranking.tolist() == other.tolist()  # faster for so few elements
+    return np.array_equal(ranking, other)
