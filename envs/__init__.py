@@ -12,9 +12,10 @@ from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .memory.model import CascadeMDP
+from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
-from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_memory
+from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_others
 from .session import sessions
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
@@ -35,7 +36,7 @@ from .wrappers.regret import RecordRegret, RecordVectorRegret
 # Every click model imported above has registered itself: to add one is to import it.
 for _model in CLICK_MODELS.values():
     register(f"{_model.short}Rank-v0", _model)
-register_memory()
+register_others()
 
 __all__ = [
     "CLICK_MODELS",
@@ -62,6 +63,7 @@ __all__ = [
     "LehmerAction",
     "LehmerVectorAction",
     "LinearModel",
+    "MixtureModel",
     "PiecewiseStationaryModel",
     "RankedList",
     "RecordRegret",

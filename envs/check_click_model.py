@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,19 @@ from ..core.docstrings import entries, sections
 from ..core.faults import Fault, expect, run_checks
 from ..core.kernels import entry
 from .click_env import ClickEnv, ClickVectorEnv
-from .click_model import ClickModel
+from .click_model import KERNELS, ClickModel
 from .contextual.model import LinearModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .problem import forms_of
-from .users import REWARDS
+from .users import REWARDS, Users
 
 SESSIONS = 10_000
 SIGMAS = 5.5
 """The difference of a frequency and its probability, in standard errors, that cannot be chance."""
 EXACT = 1e-9
-LISTS = ([2, 0, 3], [1, 3, 0])
+SIZES = ("n_items", "n_positions")
+HEADS = ([2, 0, 3], [1, 3, 0])
+"""The first items of the lists that are checked."""
 
 
 def check_click_model(model: type[ClickModel] | ClickModel) -> None:
@@ -35,8 +37,10 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
 
     It checks the class attributes. It checks that ``sample`` draws with the probabilities of
     ``marginals`` and ``expected``, and that rewards read only the counted positions. It checks that
-    the optimal list is the best of all lists. It checks descriptions, fewer positions and other
-    items. It plays a session in each form of its environments. It cannot check that the model is
+    the optimal list is the best of all lists. It checks that ``position_weights``, which agents of
+    the position-based model require, returns the examination where this does not depend on the
+    list. It checks descriptions, fewer positions and other items. It plays a session in each form
+    of its environments. It cannot check that the model is
     the one that you mean: test the probabilities of all click vectors for that.
 
     Args:
@@ -62,327 +66,225 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         ...
     """
     model_class = model if isinstance(model, type) else type(model)
-    if not isinstance(model_class, type) or not issubclass(model_class, ClickModel):
-        raise TypeError(
-            f"{short(model)} is no click model; expected a subclass of clickgym.envs.ClickModel, or an object of one"
-        )
+    if not issubclass(model_class, ClickModel):
+        raise TypeError(f"{short(model)} is no click model; expected a subclass of ClickModel")
     if isinstance(model, ClickModel) and (model.n_items < 4 or model.n_positions < 3):
-        raise ValueError(
-            f"{short(model)} is too small to be checked; expected at least 4 items and 3 positions"
-        )
-    trial = _Trial(model_class, model if isinstance(model, ClickModel) else None)
-    then = [
-        trial.parameters,
-        trial.sessions,
-        trial.probabilities,
-        trial.rewards,
-        trial.counted,
-        trial.optimum,
-        trial.files,
-    ]
-    then += [trial.documentation, trial.environments]
-    what = f"{model_class.__name__} breaks the interface of click models"
-    run_checks(what, [trial.attributes, trial.constructor], then)
+        raise ValueError(f"{short(model)} is too small; expected 4 items and 3 positions or more")
+    checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
+    first = [checks.attributes, checks.constructor]
+    then = [checks.parameters, checks.sessions, checks.probabilities, checks.rewards]
+    then += [checks.optimum, checks.weights, checks.files, checks.documentation]
+    then += [checks.environments]
+    run_checks(f"{model_class.__name__} breaks the interface of click models", first, then)
 
 
-class _Trial:
-    """A class of click models, and small models of it."""
+class _Checks:
+    """The checks of a class, on small models with random parameters, or of a model."""
 
     def __init__(self, model_class: type[ClickModel], model: ClickModel | None) -> None:
-        self.model_class, self.made = model_class, model
-
-    def make(self, n_items: int = 4, n_positions: int = 3, seed: int = 0) -> ClickModel:
-        """A model of random parameters; with those that have defaults left out where the class
-        refuses them.
-        """
-        rng = np.random.default_rng(seed)
-        arguments = inspect.signature(self.model_class).parameters
-        drawn = {
-            name: _uniform(rng, shape, n_items, n_positions)
-            for name, shape in self.model_class.shapes.items()
-        }
-        sizes = {"n_items": n_items, "n_positions": n_positions}
-        sizes = {name: size for name, size in sizes.items() if name in arguments}
-        try:
-            return self.model_class(**drawn, **sizes)
-        except ValueError:
-            required = {
-                name: value
-                for name, value in drawn.items()
-                if arguments[name].default is inspect.Parameter.empty
-            }
-            if required == drawn:
-                raise
-            return self.model_class(**required, **sizes)
-
-    @cached_property
-    def model(self) -> ClickModel:
-        return self.make() if self.made is None else self.made
-
-    def ranking(self, items: list[int]) -> NDArray[np.int64]:
-        """A list of the model: the given items, then others."""
-        others = [item for item in range(self.model.n_items) if item not in items]
-        return np.array([*items, *others][: self.model.n_positions])
-
-    # ------------------------------------------------------------------------------------------------------------- checks
+        self.model_class, self.is_drawn = model_class, model is None
+        self.model: Any = model
 
     def attributes(self) -> None:
         """Class attributes."""
-        for name in (
-            "short",
-            "title",
-            "shapes",
-            "rewards",
-            "sample_kernel",
-            "marginals_kernel",
-            "expected_kernel",
-        ):
+        if not self.is_drawn:
+            return
+        for name in ("short", "title", "rewards", *KERNELS[:3]):
             expect(hasattr(self.model_class, name), f"{name} is missing")
-        unknown = [reward for reward in self.model_class.rewards if reward not in REWARDS]
-        expect(
-            not unknown, f"rewards has {', '.join(unknown)}; expected some of {', '.join(REWARDS)}"
-        )
-        expect(
-            self.model_class.default_reward in self.model_class.rewards,
-            f"rewards lacks {self.model_class.default_reward}",
-        )
-        for name, shape in self.model_class.shapes.items():
-            expect(
-                shape in ("L", "K", "KK", ""),
-                f"the shape of {name} is {shape!r}; expected 'L', 'K', 'KK' or ''",
-            )
-        arguments = inspect.signature(self.model_class).parameters
-        expect(
-            set(self.model_class.shapes) == set(arguments) - {"n_items", "n_positions"},
-            f"shapes has {', '.join(self.model_class.shapes)}, but the constructor takes {', '.join(arguments)}",
-        )
+        unknown = ", ".join(set(self.model_class.rewards) - set(REWARDS))
+        expect(not unknown, f"rewards has {unknown}; expected some of {', '.join(REWARDS)}")
+        default, shapes = self.model_class.default_reward, self.model_class.shapes
+        expect(default in self.model_class.rewards, f"rewards lacks {default}")
+        for name, shape in shapes.items():
+            wanted = "expected 'L', 'K', 'KK' or ''"
+            expect(shape in ("L", "K", "KK", ""), f"the shape of {name} is {shape!r}; {wanted}")
+        names = [name for name in _arguments(self.model_class) if name not in SIZES]
+        taken = f"but the constructor takes {', '.join(names)}"
+        expect(set(shapes) == set(names), f"shapes has {', '.join(shapes)}, {taken}")
 
     def constructor(self) -> None:
         """Constructor."""
-        if self.made is not None:
-            return
-        for n_items, n_positions in ((4, 3), (2, 2), (1, 1)):
-            model = self.make(n_items, n_positions)
-            sizes = (model.n_items, model.n_positions)
-            expect(
-                sizes == (n_items, n_positions),
-                f"n_items, n_positions are {sizes}; expected {(n_items, n_positions)}",
-            )
+        for sizes in ((1, 1), (2, 2), (4, 3)) if self.is_drawn else ():
+            self.model = _drawn(self.model_class, *sizes)
+            made = (self.model.n_items, self.model.n_positions)
+            expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
 
     def parameters(self) -> None:
         """Parameters."""
+        parameters = self.model.parameters._asdict()
         for name in self.model_class.shapes:
-            expect(hasattr(self.model.parameters, name), f"the named tuple has no {name}")
-        for name, value in self.model.parameters._asdict().items():
-            writable = isinstance(value, np.ndarray) and value.flags.writeable
-            expect(
-                not writable,
-                f"{name} can be written into; copy it and set its flag writeable to False",
-            )
-
-    def _draw(self, ranking: NDArray[np.int64], n_sessions: int) -> tuple[NDArray[Any], ...]:
-        """Clicks and examinations ``(n, K)``, and where users left satisfied ``(n,)``, of sessions
-        drawn by the kernel.
-        """
-        model, shape = self.model, (n_sessions, len(ranking))
-        clicks, examined, exits = (
-            np.full(shape, 7, np.int8),
-            np.full(shape, 7, np.int8),
-            np.empty(n_sessions, np.int64),
-        )
-        for session, uniforms in enumerate(np.random.default_rng(0).random(shape)):
-            draws = uniforms.copy()
-            exits[session] = entry(model.sample_kernel)(
-                model.parameters, ranking, draws, clicks[session], examined[session]
-            )
-        return clicks, examined, exits
+            expect(name in parameters, f"the named tuple has no {name}")
+        for name, value in parameters.items():
+            is_open = isinstance(value, np.ndarray) and value.flags.writeable
+            expect(not is_open, f"{name} can be written into; copy it and set its flag to False")
 
     def sessions(self) -> None:
         """Sessions (sample)."""
-        for items in LISTS:
-            clicks, examined, exits = self._draw(self.ranking(items), 300)
-            again = self._draw(self.ranking(items), 300)
-            expect(
-                all(map(np.array_equal, (clicks, examined, exits), again)),
-                "the same uniforms give other sessions",
-            )
+        for ranking in self._lists():
+            clicks, examined, exits = self._sessions(ranking, 300)
             for name, values in (("clicks", clicks), ("examined", examined)):
-                expect(
-                    np.isin(values, (0, 1)).all(), f"{name} is not set to 0 or 1 at every position"
-                )
+                is_set = np.isin(values, (0, 1)).all()
+                expect(is_set, f"{name} is not set to 0 or 1 at every position")
             expect((clicks <= examined).all(), "a position is clicked that is not examined")
-            outside = (exits < -1) | (exits >= clicks.shape[1])
-            expect(
-                not outside.any(),
-                f"it returns {exits[outside][:1]}; expected the position of the last click, or -1",
-            )
+            outside = exits[(exits < -1) | (exits >= len(ranking))]
+            wanted = "expected the position of the last click, or -1"
+            expect(not len(outside), f"it returns {outside[:1]}; {wanted}")
             satisfied = np.flatnonzero(exits >= 0)
-            expect(
-                clicks[satisfied, exits[satisfied]].all(),
-                "a user leaves satisfied where nothing is clicked",
-            )
+            unclicked = clicks[satisfied, exits[satisfied]] == 0
+            expect(not unclicked.any(), "a user leaves satisfied where nothing is clicked")
 
     def probabilities(self) -> None:
         """Probabilities (marginals)."""
-        for items in LISTS:
-            ranking = self.ranking(items)
-            drawn, examined, _ = self._draw(ranking, SESSIONS)
-            for what, exact, sample in (
-                ("click", self.model.click_probabilities(ranking), drawn),
-                ("examination", self.model.examination_probabilities(ranking), examined),
-            ):
-                expect(
-                    ((exact >= -EXACT) & (exact <= 1 + EXACT)).all(),
-                    f"{what} probabilities are {exact}",
-                )
-                _expect_drawn(f"the {what} probability of {ranking.tolist()}", exact, sample)
+        for ranking in self._lists():
+            clicks, examined, _ = self._sessions(ranking, SESSIONS)
+            exact = self.model.click_probabilities(ranking)
+            _compare(f"the click probability of {ranking.tolist()}", exact, clicks)
+            exact = self.model.examination_probabilities(ranking)
+            _compare(f"the examination probability of {ranking.tolist()}", exact, examined)
 
     def rewards(self) -> None:
         """Rewards (expected)."""
-        ranking = self.ranking(LISTS[0])
-        clicks, _, exits = self._draw(ranking, SESSIONS)
-        exact = self.model.click_probabilities(ranking)
-        for cutoff, reward in itertools.product(
-            range(1, self.model.n_positions + 1), self.model.rewards
-        ):
+        model, ranking = self.model, self._lists()[0]
+        clicks, _, exits = self._sessions(ranking, SESSIONS)
+        for reward, cutoff in self._questions():
             value, which = (
-                self.model.expected_reward(ranking, reward, cutoff),
+                model.expected_reward(ranking, reward, cutoff),
                 f"{reward}, cutoff {cutoff}",
             )
             counted = clicks[:, :cutoff]
-            happy = (exits >= 0) & (exits < cutoff)
-            realised = {
-                "clicks": counted.sum(axis=1),
-                "any_click": counted.any(axis=1),
-                "satisfaction": happy,
-            }
-            if reward == "clicks":
-                total = exact[:cutoff].sum()
-                expect(
-                    abs(value - total) <= EXACT,
-                    f"for {which} it is {value:g}, but marginals add up to {total:g}",
-                )
-            _expect_drawn(
-                f"for {which} the expectation", np.array([value]), realised[reward][:, None]
-            )
-
-    def counted(self) -> None:
-        """Counted positions (expected)."""
-        head = self.ranking(LISTS[0])
-        for reward in self.model.rewards:
-            tail = head[[0, 2, 1, *range(3, len(head))]]
-            first, second = (
-                self.model.expected_reward(ranking, reward, 1) for ranking in (head, tail)
-            )
-            expect(
-                first == second,
-                f"{reward} with cutoff 1 depends on what stands below it: {first:g}, {second:g}",
-            )
+            realised = (exits >= 0) & (exits < cutoff)
+            if reward != "satisfaction":
+                realised = counted.sum(axis=1) if reward == "clicks" else counted.any(axis=1)
+            total = model.click_probabilities(ranking)[:cutoff].sum()
+            adds_up = reward != "clicks" or abs(value - total) <= EXACT
+            expect(adds_up, f"for {which} it is {value:g}, but marginals add up to {total:g}")
+            _compare(f"for {which} the expectation", np.array([value]), realised[:, None])
+            below = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
+            other = model.expected_reward(below, reward, cutoff)
+            expect(value == other, f"{which} depends on what stands below it: {value}, {other}")
 
     def optimum(self) -> None:
         """Optimal list."""
-        models = [self.make(seed=seed) for seed in range(5)] if self.made is None else [self.model]
-        for model in models:
-            if model.n_items > 6:
-                return
+        seeds = range(5 if self.is_drawn else 0)
+        for model in [_drawn(self.model_class, seed=seed) for seed in seeds] or [self.model]:
+            if model.n_items > 6:  # too many lists
+                continue
             lists = list(itertools.permutations(range(model.n_items), model.n_positions))
-            for reward, cutoff in itertools.product(model.rewards, range(1, model.n_positions + 1)):
-                best, which = model.optimal_ranking(reward, cutoff), f"{reward}, cutoff {cutoff}"
-                expect(
-                    tuple(best.tolist()) in lists,
-                    f"for {which} it is {best}; expected {model.n_positions} distinct items",
-                )
+            for reward, cutoff in self._questions():
+                best = model.optimal_ranking(reward, cutoff).tolist()
+                what = f"for {reward}, cutoff {cutoff} it is {best}"
+                expect(tuple(best) in lists, f"{what}; expected distinct items")
+                value = model.expected_reward(best, reward, cutoff)
                 values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
-                value, better = (
-                    model.expected_reward(best, reward, cutoff),
-                    lists[int(np.argmax(values))],
-                )
-                expect(
-                    value >= max(values) - EXACT,
-                    f"for {which} it is {best.tolist()}, which earns {value:.3g}; {list(better)} earns {max(values):.3g}",
-                )
+                place = int(np.argmax(values))
+                better = f"{list(lists[place])} earns {values[place]:.3g}"
+                expect(value >= max(values) - EXACT, f"{what}, which earns {value:.3g}; {better}")
+
+    def weights(self) -> None:
+        """Examination (position_weights)."""
+        first, second = map(self.model.examination_probabilities, self._lists())
+        weights = self.model.position_weights()
+        if weights is not None:
+            is_right = np.allclose([first, second], weights, rtol=0, atol=EXACT)
+            expect(is_right, f"it is {weights}, but positions are examined with {first}, {second}")
+        elif self.is_drawn:
+            what = "position_weights() is None; return the examination, which depends on no list"
+            depends = np.abs(first - second).max() > EXACT
+            expect(depends, f"{what}: agents of the position-based model require it")
 
     def files(self) -> None:
         """Descriptions, positions and items."""
-        model, ranking = self.model, self.ranking(LISTS[0])
+        model, ranking = self.model, self._lists()[0]
         again = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
-        expect(
-            again == model and type(again) is type(model),
-            f"from_dict makes {again!r} of what to_dict says of {model!r}",
-        )
-        shorter = model.with_positions(2)
-        expect(shorter.n_positions == 2, f"with_positions(2) has {shorter.n_positions} positions")
-        first, second = (
-            users.click_probabilities(ranking[:n])[:2]
-            for users, n in ((model, len(ranking)), (shorter, 2))
-        )
-        same = np.allclose(first, second, rtol=0, atol=EXACT)
-        expect(same, f"with_positions(2) changes the click probabilities from {first} to {second}")
-        order = np.roll(np.arange(model.n_items), 1)
-        values = [
-            model.click_probabilities(order[ranking]),
-            model.relabelled(order).click_probabilities(ranking),
-        ]
-        expect(
-            np.allclose(values[0], values[1], rtol=0, atol=EXACT),
-            f"other numbers of the items change the click probabilities from {values[0]} to {values[1]}; the shapes of what "
-            "belongs to items are 'L'",
-        )
+        expect(again == model, f"from_dict makes {again!r} of what to_dict says of {model!r}")
+        clicks, order = model.click_probabilities(ranking), np.roll(np.arange(model.n_items), 1)
+        fewer = model.with_positions(2).click_probabilities(ranking[:2])
+        what = "the click probabilities from"
+        is_same = np.allclose(fewer, clicks[:2], rtol=0, atol=EXACT)
+        expect(is_same, f"with_positions(2) changes {what} {clicks[:2]} to {fewer}")
+        renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
+        is_same = np.allclose(renamed, clicks, rtol=0, atol=EXACT)
+        expect(is_same, f"other numbers of the items change {what} {clicks} to {renamed}")
 
     def documentation(self) -> None:
         """Documentation."""
-        told = entries(sections(self.model_class.__doc__ or "").get("Args", ""))
-        missing = [name for name in self.model_class.shapes if name not in told]
-        expect(
-            not missing,
-            f"under Args of the docstring, from which pages are made, {', '.join(missing)} is missing",
-        )
+        described = entries(sections(self.model_class.__doc__ or "").get("Args", ""))
+        missing = ", ".join(name for name in self.model_class.shapes if name not in described)
+        expect(not missing, f"Args of the docstring, from which pages are made, lacks {missing}")
 
     def environments(self) -> None:
         """Environments."""
-        model = self.model
-        users: dict[str, Any] = {"": model}
-        forms = forms_of(self.model_class)
+        model, forms = self.model, forms_of(self.model_class) if self.is_drawn else ()
+        faced: list[Users] = [model]
         if "NonStationary" in forms:
-            users["NonStationary"] = PiecewiseStationaryModel(
-                [model, model.relabelled(np.arange(model.n_items)[::-1])], [0, 5]
-            )
+            turned = model.relabelled(np.arange(model.n_items)[::-1])
+            faced.append(PiecewiseStationaryModel([model, turned], [0, 5]))
         if "Contextual" in forms:
             others = {name: getattr(model.parameters, name) for name in model.item_parameters()[1:]}
-            users["Contextual"] = LinearModel(
-                model, [0.7, 0.2], np.random.default_rng(0).random((model.n_items, 2)) / 2, **others
-            )
-        for form, faced in users.items():
-            for env in (ClickEnv(faced), ClickVectorEnv(faced, 2)):
-                which = f"{type(env).__name__}{f', {form}' if form else ''}"
-                try:
-                    env.action_space.seed(0)
-                    env.reset(seed=0)
-                    for _ in range(10):
-                        info = env.step(env.action_space.sample())[4]
-                        expect(
-                            (np.asarray(info["regret"]) >= -EXACT).all(),
-                            f"{which}: the regret is {info['regret']}",
-                        )
-                except Fault:
-                    raise
-                except Exception as error:
-                    raise Fault(f"{which}: {type(error).__name__}: {error}") from error
+            items = np.random.default_rng(0).random((model.n_items, 2)) / 2
+            faced.append(LinearModel(model, [0.7, 0.2], items, **others))
+        for users, kind in itertools.product(faced, (ClickEnv, ClickVectorEnv)):
+            env: Any = kind(users) if kind is ClickEnv else kind(users, 2)
+            try:
+                env.action_space.seed(0)
+                env.reset(seed=0)
+                regrets = [env.step(env.action_space.sample())[4]["regret"] for _ in range(10)]
+            except Exception as error:
+                raise Fault(f"{kind.__name__} of {users.kind}: {error}") from error
+            least = np.min(regrets)
+            expect(least >= -EXACT, f"{kind.__name__} of {users.kind}: the regret is {least}")
+
+    def _lists(self) -> list[NDArray[np.int64]]:
+        lists = [[*head, *np.setdiff1d(range(self.model.n_items), head)] for head in HEADS]
+        return [np.array(items)[: self.model.n_positions] for items in lists]
+
+    def _questions(self) -> Iterable[tuple[str, int]]:
+        """Every reward with every cutoff."""
+        return itertools.product(self.model.rewards, range(1, self.model.n_positions + 1))
+
+    def _sessions(self, ranking: NDArray[np.int64], n: int) -> tuple[NDArray[Any], ...]:
+        """Clicks and examinations ``(n, K)``, and where users left satisfied ``(n,)``."""
+        clicks, examined = np.full((2, n, len(ranking)), 7, np.int8)
+        exits, sample = np.empty(n, np.int64), entry(self.model.sample_kernel)
+        uniforms = np.random.default_rng(0).random((n, self.model.n_uniforms))
+        for i in range(n):
+            exits[i] = sample(self.model.parameters, ranking, uniforms[i], clicks[i], examined[i])
+        return clicks, examined, exits
 
 
-def _uniform(rng: np.random.Generator, shape: str, n_items: int, n_positions: int) -> Any:
-    """Random probabilities of a shape that a class of click models names."""
-    values = rng.uniform(0.1, 0.9, [{"L": n_items, "K": n_positions}[letter] for letter in shape])
-    return np.tril(values) if shape == "KK" else values if shape else float(values)
+def _arguments(model_class: type[ClickModel]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(model_class).parameters
 
 
-def _expect_drawn(what: str, exact: NDArray[np.float64], drawn: NDArray[Any]) -> None:
-    """Means of ``(n, m)`` draws against their ``(m,)`` expectations."""
+def _drawn(
+    model_class: type[ClickModel], n_items: int = 4, n_positions: int = 3, seed: int = 0
+) -> ClickModel:
+    """A model of random parameters; without those that have defaults, where the class refuses them."""
+    rng, lengths = np.random.default_rng(seed), {"L": n_items, "K": n_positions}
+    parameters: dict[str, Any] = {}
+    for name, shape in model_class.shapes.items():
+        values = rng.uniform(0.1, 0.9, [lengths[letter] for letter in shape])
+        parameters[name] = np.tril(values) if shape == "KK" else values if shape else float(values)
+    taken = _arguments(model_class)
+    sizes = {
+        name: n for name, n in zip(SIZES, (n_items, n_positions), strict=True) if name in taken
+    }
+    try:
+        return model_class(**parameters, **sizes)
+    except ValueError:
+        has_default = [
+            name for name in parameters if taken[name].default is not inspect.Parameter.empty
+        ]
+        required = {name: parameters[name] for name in parameters.keys() - has_default}
+        return model_class(**required, **sizes)
+
+
+def _compare(what: str, exact: NDArray[np.float64], drawn: NDArray[Any]) -> None:
+    """``(m,)`` expectations with the means of ``(n, m)`` draws."""
     mean = drawn.mean(axis=0)
     spread = np.maximum(drawn.std(axis=0), np.sqrt(np.maximum(exact * (1.0 - exact), 0.0)))
     far = np.flatnonzero(np.abs(mean - exact) > SIGMAS * spread / np.sqrt(len(drawn)) + EXACT)
     if len(far):
-        where = f" at position {far[0]}" if len(exact) > 1 else ""
-        raise Fault(
-            f"{what}{where} is {exact[far[0]]:.3g}, but in {len(drawn):,} sessions drawn it is {mean[far[0]]:.3g}"
-        )
+        where, k = f" at position {far[0]}" if len(exact) > 1 else "", far[0]
+        drew = f"in {len(drawn):,} sessions drawn it is {mean[k]:.3g}"
+        raise Fault(f"{what}{where} is {exact[k]:.3g}, but {drew}")

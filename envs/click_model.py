@@ -47,6 +47,8 @@ from .users import REWARDS, Users, users_named
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
 
+KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel")
+
 MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no
 theorem names the best, unless the model has a limit of its own (`ClickModel.max_search`).
@@ -110,7 +112,10 @@ class ClickModel(Users, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        static_kernels(cls, ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"))
+        # A model that is made of others has kernels that are made of theirs, as properties.
+        static_kernels(
+            cls, [name for name in KERNELS if not isinstance(vars(cls).get(name), property)]
+        )
         if "short" in vars(cls):
             namesake = Users._named.get(cls.short)
             # A cell of a notebook that is run again makes the same class anew, which replaces it.
@@ -189,7 +194,7 @@ class ClickModel(Users, abstract=True):
 
         Args:
             ranking: K distinct item ids.
-            rng: source of randomness; exactly K uniform numbers are drawn from it.
+            rng: source of randomness; exactly `n_uniforms` numbers are drawn from it.
 
         Returns:
             ``(K,)`` int8, 1 where the position was clicked.
@@ -197,7 +202,7 @@ class ClickModel(Users, abstract=True):
         clicks, examined = np.empty((2, self.n_positions), np.int8)
         check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
         entry(self.sample_kernel)(
-            self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined
+            self.parameters, self._checked(ranking), rng.random(self.n_uniforms), clicks, examined
         )
         return clicks
 
@@ -257,7 +262,7 @@ class ClickModel(Users, abstract=True):
             head = self._search(reward, cutoff)
         rest = [
             item
-            for item in np.argsort(-self._attraction_bounds(), kind="stable")
+            for item in np.argsort(-self._merits(), kind="stable")
             if item not in set(head.tolist())
         ]
         return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
@@ -342,7 +347,7 @@ class ClickModel(Users, abstract=True):
         """The first ``cutoff`` items of a best list where a theorem names it, else None."""
         places = self._places(reward, cutoff)
         if places is not None:
-            return np.argsort(-self._attraction_bounds(), kind="stable")[places]
+            return np.argsort(-self._merits(), kind="stable")[places]
         if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
@@ -361,11 +366,15 @@ class ClickModel(Users, abstract=True):
         """
         return np.ones(self.n_positions)
 
-    def _attraction_bounds(self) -> NDArray[np.float64]:
-        """For each item, a probability that its clicks never exceed where it is examined: its
-        attraction, if it has one.
-        """
+    def _merits(self) -> NDArray[np.float64]:
+        """What items are sorted by: their attraction; without it all are equal."""
         return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
+
+    def _click_bounds(self) -> NDArray[np.float64]:
+        """For each item, a probability that its clicks never exceed where it is examined (for the
+        search).
+        """
+        return self._merits()
 
     def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
         lists = math.perm(self.n_items, cutoff)
@@ -376,7 +385,7 @@ class ClickModel(Users, abstract=True):
                 f"pass the reference list to measure regret against (reference=...), or choose another reward kind or a "
                 f"smaller cutoff"
             )
-        best, attraction = np.empty(cutoff, np.int64), self._attraction_bounds()
+        best, attraction = np.empty(cutoff, np.int64), self._click_bounds()
         entry(self._search_kernel())(
             self.parameters,
             attraction,
@@ -422,20 +431,18 @@ def _arguments(kind: type[ClickModel]) -> frozenset[str]:
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """A click model, or the one that its ``to_dict()`` describes, which must be stationary; errors
-    name the argument.
+    """A click model, or the one that its ``to_dict()`` describes; errors name the argument.
+
+    Raises:
+        ValueError: also for what is made of other click models; a description is refused before
+            anything is built, so that descriptions within descriptions come to an end.
     """
-    if isinstance(model, ClickModel):
-        return model
     try:
-        # Said before anything is built, so that descriptions within descriptions come to an end.
-        if (
-            isinstance(model, Mapping)
-            and "model" in model
-            and not hasattr(kind := users_named(model["model"]), "short")
-        ):
+        is_described = isinstance(model, Mapping) and "model" in model
+        kind = users_named(model["model"]) if is_described else type(model)
+        if issubclass(kind, Users) and not hasattr(kind, "short"):
             raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
-        return ClickModel.from_dict(model)
+        return model if isinstance(model, ClickModel) else ClickModel.from_dict(model)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

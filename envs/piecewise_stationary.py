@@ -68,10 +68,6 @@ class PiecewiseStationaryModel(ClickModel):
             )
         first = self._epochs[0]
         for number, model in enumerate(self._epochs):
-            if isinstance(model, PiecewiseStationaryModel):
-                raise ValueError(
-                    f"models[{number}] is itself piecewise-stationary; expected a stationary model"
-                )
             if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
                 raise ValueError(
                     f"models[{number}] is {model}; expected n_items and n_positions of models[0], {first}"

@@ -14,6 +14,7 @@ from ..core.checks import short
 from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
+from .mixture import MixtureModel
 from .problem import FORMS, Problem, forms_of
 from .users import Users, users_class
 
@@ -71,7 +72,7 @@ class Environment(NamedTuple):
         if self.form == "Contextual":
             return f"{model.title} ({model.short}), with other candidates in every session"
         summary = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
-        return f"{model.title} ({model.short}): {summary.partition(': ')[2].rstrip('.')}"
+        return f"{model.title} ({model.name()}): {summary.partition(': ')[2].rstrip('.')}"
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
@@ -120,8 +121,9 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
         _add(form + env_id, Environment(named, form), ids, None if form else own.get("optimum"))
 
 
-def register_memory() -> None:
-    """Register the environment of users with a memory."""
+def register_others() -> None:
+    """Register the environments of mixtures and of users with a memory, which have no other forms."""
+    _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), ENVIRONMENTS, MixtureModel.optimum)
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
 
 

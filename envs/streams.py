@@ -59,7 +59,7 @@ class Streams:
                     f"the instances of one vector environment must be observed alike, but number {number} shows "
                     f"{course.observation_space}, and the first {space}"
                 )
-        self._uniforms = np.empty((n_streams, self.model.n_positions))
+        self._uniforms = np.empty((n_streams, self.model.n_uniforms))
         self._examined = np.zeros((n_streams, self.model.n_positions), np.int8)
         self._satisfied = np.full(n_streams, -1)
         self._begun = False

@@ -22,7 +22,7 @@ class Sessions(NamedTuple):
     """A session of each of B streams: the lists that are shown, and what comes of them."""
 
     rankings: NDArray[np.int64]  # (B, K)
-    uniforms: NDArray[np.float64]  # (B, K)
+    uniforms: NDArray[np.float64]  # (B, K), one more column in a mixture
     clicks: NDArray[np.int8]  # (B, K), written, like those that follow
     examined: NDArray[np.int8]  # (B, K)
     realised: NDArray[np.float64]  # (B,)

@@ -193,6 +193,10 @@ class TrustBiasModel(ClickModel):
         ranking[places] = items[chosen]
         return ranking
 
+    def _click_bounds(self) -> NDArray[np.float64]:
+        α, _, relevant, irrelevant = self.parameters
+        return (np.outer(α, relevant) + np.outer(1.0 - α, irrelevant)).max(axis=1)
+
     def _examination_bounds(self) -> NDArray[np.float64]:
         raise ValueError(
             "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one list at a time; where "

@@ -66,6 +66,13 @@ class Users(ABC):
         """L, the number of items."""
 
     @property
+    def n_uniforms(self) -> int:
+        """The number of uniform random numbers from which a session is drawn: K, unless the users
+        say otherwise.
+        """
+        return self.n_positions
+
+    @property
     def kind(self) -> str:
         """The name of this kind of users in instances: the class, and the click model on which it
         is based.

@@ -18,6 +18,7 @@ from clickgym.envs import (
     ClickChainModel,
     DependentClickModel,
     DynamicBayesianModel,
+    MixtureModel,
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
@@ -101,6 +102,16 @@ def trust_bias(flip, model, ranking, clicks, examined):
     return -1
 
 
+def mixture(flip, model, ranking, clicks, examined):
+    *kinds, last = zip(model.models, model.parameters.weights, strict=True)
+    left = 1.0
+    for kind, weight in kinds:
+        if flip(weight / left):
+            return STORIES[type(kind)](flip, kind, ranking, clicks, examined)
+        left -= weight
+    return STORIES[type(last[0])](flip, last[0], ranking, clicks, examined)
+
+
 STORIES = {
     CascadeModel: cascade,
     PositionBasedModel: position_based,
@@ -109,11 +120,18 @@ STORIES = {
     DynamicBayesianModel: dynamic_bayesian,
     ClickChainModel: click_chain,
     TrustBiasModel: trust_bias,
+    MixtureModel: mixture,
 }
 
 
 def make_model(model_class, n_items, n_positions, probabilities):
     """A model whose parameters come from ``probabilities(shape)``."""
+    if model_class is MixtureModel:
+        models = [
+            make_model(kind, n_items, n_positions, probabilities)
+            for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
+        ]
+        return MixtureModel(models, [0.3, 0.2, 0.5])
     attraction = probabilities(n_items)
     if model_class is CascadeModel:
         return CascadeModel(attraction, n_positions)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clickgym.core.docstrings import entries, sections
 from clickgym.core.templates import templates
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, MixtureModel
 from clickgym.envs.click_env import ClickEnv
 from clickgym.envs.contextual.model import ContextualModel, LabelledModel
 from clickgym.envs.registration import Environment
@@ -85,6 +85,10 @@ def page(env_id: str) -> str:
     }
     if "n_positions" in signature:
         example["n_positions"] = 2
+    if model is MixtureModel:
+        tastes = ([0.6, 0.4, 0.2, 0.1], [0.1, 0.2, 0.4, 0.6])
+        models = [{"model": "CM", "attraction": taste, "n_positions": 2} for taste in tastes]
+        example = {"models": models, "weights": [0.7, 0.3]}
     pages = templates(Path(__file__).parent)
     pages.filters |= {"in_markdown": lambda text: text.replace("``", "`"), "repr": repr}
     text = pages.get_template("environment.md").render(

@@ -71,10 +71,6 @@ class ContextualModel(Users, abstract=True):
         candidates: Sequence[ArrayLike] | None,
     ) -> None:
         self.base = click_model_of("base", base)
-        if len(self.base.epochs) > 1:
-            raise ValueError(
-                f"base is a {self.base.kind}; expected a click model that does not change"
-            )
         if "attraction" not in self.base.shapes:
             raise ValueError(
                 f"base is a {self.base.kind}, whose items have no attraction; expected a click model with it"

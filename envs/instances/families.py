@@ -29,6 +29,7 @@ from ..click_model import CLICK_MODELS, ClickModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import LabelledModel
 from ..memory.model import CascadeMDP
+from ..mixture import MixtureModel
 from ..users import Users
 from .instance import DEFAULT_INSTANCE, FOLDER, Instance, family, load_instance
 
@@ -251,6 +252,47 @@ def _in_production(
         -_items(n_items, n_positions, seed)[0] - noise * rng.normal(size=n_items), kind="stable"
     )
     return replace(like, initial_ranking=ranking)
+
+
+@family("two-kinds")
+def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
+    """Half of the users (weight) click by the PBM and half by the DBN of one real query (mixture)"""
+    source = load_instance(query)
+    return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
+
+
+@family("two-tastes")
+def _two_tastes(
+    n_items: int = 10, n_positions: int = 5, model: str = "PBM", seed: int = 0
+) -> Instance:
+    """Two kinds of users with opposite tastes: each likes best what the other likes least (mixture)"""
+    like = _yandex_like(n_items, n_positions, seed)
+    first = like.model(model)
+    best_first, half = np.argsort(-first.attraction, kind="stable"), n_items // 2
+    better, worse = best_first[:half], best_first[n_items - half :]
+    attraction = first.attraction.copy()
+    attraction[better], attraction[worse] = attraction[worse], attraction[better]
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    weight = rng.uniform(0.3, 0.7)
+    return _mixture([first, first.with_items(attraction=attraction)], weight, like)
+
+
+@family("two-laws")
+def _two_laws(
+    n_items: int = 10, n_positions: int = 5, weight: float = 0.5, seed: int = 0
+) -> Instance:
+    """Half of the users (weight) click by a PBM and half by a CM, with one taste (mixture)"""
+    like = _yandex_like(n_items, n_positions, seed)
+    first = like.model("PBM")
+    second = _model("CM", attraction=first.attraction, n_positions=n_positions)
+    return _mixture([first, second], weight, like)
+
+
+def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
+    """A mixture of two models, the first with a weight, over the items of an instance."""
+    check_between("weight", weight, 0.0, 1.0)
+    mixture = MixtureModel(models, [weight, 1.0 - weight])
+    return _of_models([mixture], like.origin, like.initial_ranking)
 
 
 def _click_models(instance: Instance) -> list[ClickModel]:

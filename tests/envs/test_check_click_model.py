@@ -8,24 +8,31 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-from click_stories import STORIES
+from click_stories import STORIES, make_model
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, PositionBasedModel, kernel
+from clickgym.envs import (
+    CLICK_MODELS,
+    ClickEnv,
+    ClickModel,
+    MixtureModel,
+    PositionBasedModel,
+    kernel,
+)
 
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
 def test_the_click_models_of_the_package_keep_to_the_interface(model):
-    clickgym.check_click_model(model)
+    rng = np.random.default_rng(0)
+    is_mixture = model is MixtureModel
+    clickgym.check_click_model(make_model(model, 4, 3, rng.random) if is_mixture else model)
 
 
 def test_a_model_may_be_given_in_place_of_its_class():
     clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
     with pytest.raises(TypeError, match="int'> is no click model; expected a subclass"):
         clickgym.check_click_model(int)
-    with pytest.raises(
-        ValueError, match="is too small to be checked; expected at least 4 items and 3 positions"
-    ):
+    with pytest.raises(ValueError, match="is too small; expected 4 items and 3 positions or more"):
         clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5]))
 
 
@@ -125,6 +132,9 @@ class Charming(ClickModel):
             array.setflags(write=False)
         self.parameters, self.n_positions = Parameters(*values), len(values[1])
 
+    def position_weights(self):
+        return self.parameters.looking
+
 
 CLICK_MODELS.pop("CHARM")  # no test of another file meets it
 
@@ -177,6 +187,16 @@ class UnknownShape(Charming):
     shapes: ClassVar = {"charm": "L", "looking": "X"}
 
 
+class HidesExamination(Charming):
+    def position_weights(self):
+        return None
+
+
+class WrongExamination(Charming):
+    def position_weights(self):
+        return self.parameters.looking / 2
+
+
 class Undocumented(Charming):
     """No word of what it takes."""
 
@@ -192,12 +212,14 @@ FAULTS = {
     ClicksUnseen: "- sessions (sample): a position is clicked that is not examined",
     WrongMarginals: "- probabilities (marginals): the click probability of [2, 0, 3] at position 0 is ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
-    IgnoresCutoff: "- counted positions (expected): clicks with cutoff 1 depends on what stands below it: ",
+    IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 it is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     Writable: "- parameters: charm can be written into",
     NamesOtherShapes: "- class attributes: shapes has charm, browsing, but the constructor takes charm, looking",
     UnknownShape: "- class attributes: the shape of looking is 'X'; expected 'L', 'K', 'KK' or ''",
-    Undocumented: "- documentation: under Args of the docstring, from which pages are made, charm, looking is missing",
+    Undocumented: "- documentation: Args of the docstring, from which pages are made, lacks charm, looking",
+    HidesExamination: "- examination (position_weights): position_weights() is None; return the examination",
+    WrongExamination: "- examination (position_weights): it is ",
     LosesParameter: "- descriptions, positions and items: from_dict makes ",
 }
 

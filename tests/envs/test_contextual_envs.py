@@ -150,7 +150,7 @@ WRONG = [
     ),
     (
         {"base": PiecewiseStationaryModel([BASES["PBM"], BASES["PBM"]], [0, 9])},
-        "base is a Piecewise.* of PBM; expected",
+        r"base: it is a Piecewise\w+; expected a click model",
     ),
     ({"base": {"model": "Unknown"}}, "unknown click model 'Unknown'"),
 ]

@@ -71,7 +71,8 @@ def test_the_default_instance_is_a_real_query_with_ten_items_on_five_positions_o
 ):
     env = gym.make(env_id).unwrapped
     changing = env_id.startswith("NonStationary")
-    assert env.instance.startswith("li2019-switching" if changing else "yandex-")
+    named = "two-kinds" if env_id == "MixtureRank-v0" else "yandex-"
+    assert env.instance.startswith("li2019-switching" if changing else named)
     assert env.action_space == RankedList(10, 3 if changing else 5)
     assert env.observation_space == gym.spaces.MultiBinary(3 if changing else 5)
     assert sorted(env.initial_ranking.tolist()) == list(range(10))
@@ -111,7 +112,7 @@ def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cu
         action = env.action_space.sample()
         expected_clicks, examined = np.empty((2, K), np.int8)
         left = model.sample_kernel(
-            model.parameters, action, twin.random(K), expected_clicks, examined
+            model.parameters, action, twin.random(model.n_uniforms), expected_clicks, examined
         )
         clicks, paid, terminated, truncated, info = env.step(action)
         assert env.unwrapped.np_random.bit_generator.state == twin.bit_generator.state

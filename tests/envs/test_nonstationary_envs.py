@@ -78,7 +78,7 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
         ([FIRST, SECOND], [0, -1], r"starts\[1\] is -1; expected an integer from 0"),
         ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\] is .*n_items=2"),
         ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\] is .*n_positions=1"),
-        ([FIRST, CHANGING], [0, 1], r"models\[1\] is itself piecewise-stationary"),
+        ([FIRST, CHANGING], [0, 1], r"models\[1\]: it is a Piecewise\w+; expected a click model"),
         ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], "did you mean 'CM'"),
         ([FIRST, "second"], [0, 1], "JSON object"),
         (

@@ -117,7 +117,7 @@ def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
         else:
             assert np.all(rewards <= counted.any(axis=1))
         for ranking, uniforms, drawn, paid in zip(
-            actions, twin.random((B, K)), clicks, rewards, strict=True
+            actions, twin.random((B, model.n_uniforms)), clicks, rewards, strict=True
         ):
             same, examined = np.empty((2, K), np.int8)
             left = model.sample_kernel(model.parameters, ranking, uniforms, same, examined)

@@ -52,7 +52,7 @@ def log_of_lists(users: Any, lists: NDArray[np.int64], rng: np.random.Generator)
         np.empty(rankings.shape, np.int8),
         np.empty((3, n)),
     )
-    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
+    uniforms, scratch = rng.random((n, users.n_uniforms)), np.empty(n_positions + 1)
     sessions(users)(
         users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned
     )

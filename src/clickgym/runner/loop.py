@@ -73,7 +73,7 @@ class UsersState(NamedTuple):
     seen: tuple[
         Any, ...
     ]  # what the agent sees before it ranks: nothing, the features, or the user's state
-    uniforms: NDArray[np.float64]  # (K,)
+    uniforms: NDArray[np.float64]  # (K,), one more in a mixture
     clicks: NDArray[np.int8]  # (K,)
     examined: NDArray[np.int8]  # (K,)
     scratch: NDArray[np.float64]  # (K + 1,)
@@ -116,7 +116,7 @@ def session_loop(
             rank(state, agent_rng, ranking, *users.seen)
             if not is_ranked_list(ranking, seen, played):
                 break
-            for k in range(n_positions):
+            for k in range(len(uniforms)):
                 uniforms[k] = env_rng.random()
             realised, expectation, satisfied = play_session(
                 parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
@@ -166,7 +166,7 @@ def play_compiled(
     agent: CompiledAgent = pair.agent
     click_env: ClickEnv = pair.place.core
     n_positions = click_env.model.n_positions
-    uniforms, scratch = np.empty(n_positions), np.empty(n_positions + 1)
+    uniforms, scratch = np.empty(click_env.model.n_uniforms), np.empty(n_positions + 1)
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None

@@ -73,7 +73,7 @@ def _ids() -> set[str]:
     return {
         name
         for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items()
-        if env.model in {*own, "CascadeMDP"}
+        if env.model in {*own, "CascadeMDP", "MixtureModel"}
     }
 
 

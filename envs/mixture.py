@@ -1,0 +1,225 @@
+"""The mixture of click models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import is_sequence, numbers, short
+from ..core.kernels import kernel
+from .click_model import ClickModel, click_model_of, match
+from .position_based import PositionBasedModel
+from .users import CLICKS, REWARDS
+
+
+class Parameters(NamedTuple):
+    weights: NDArray[np.float64]  # w, (M,)
+    thresholds: NDArray[np.float64]  # (M,) cumulated weights, which choose the kind of a user
+    models: tuple[Any, ...]  # of each kind
+
+
+@cache
+def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Callable[..., int]:
+    """Kernel of a session of the kinds from ``kind`` on, whose kernels are ``samples``."""
+    sample_kind = samples[kind]
+
+    @kernel
+    def sample_last(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+        return sample_kind(parameters.models[kind], ranking, uniforms[1:], clicks, examined)
+
+    if kind == len(samples) - 1:
+        return sample_last
+    sample_others = sample_from(samples, kind + 1)
+
+    @kernel
+    def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+        if uniforms[0] < parameters.thresholds[kind]:
+            return sample_last(parameters, ranking, uniforms, clicks, examined)
+        return sample_others(parameters, ranking, uniforms, clicks, examined)
+
+    return sample
+
+
+@cache
+def expected_over(
+    expected: tuple[Callable[..., float], ...], kind: int = 0
+) -> Callable[..., float]:
+    """Kernel of ``Σ w_m E_m`` over the kinds from ``kind`` on, whose kernels are ``expected``."""
+    expected_kind = expected[kind]
+
+    @kernel
+    def weighted(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+        value = expected_kind(parameters.models[kind], ranking, reward, cutoff, scratch)
+        return parameters.weights[kind] * value
+
+    if kind == len(expected) - 1:
+        return weighted
+    others = expected_over(expected, kind + 1)
+
+    @kernel
+    def total(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+        value = weighted(parameters, ranking, reward, cutoff, scratch)
+        return value + others(parameters, ranking, reward, cutoff, scratch)
+
+    return total
+
+
+class MixtureModel(ClickModel):
+    r"""Mixture of click models: each user is of one of several kinds, which nobody observes.
+
+    In every session a user comes who is of kind m with probability w_m, and clicks by the click
+    model of that kind. The next user is drawn anew. The kinds may differ in their tastes, which are
+    the attractions of the items, or in their laws, as a position-based and a cascade model do. The
+    clicks of one session are dependent, even if each kind clicks independently at each position: a
+    click tells which kind the user may be.
+
+    ⚠ A session draws one more uniform number than it has positions: the first chooses the kind.
+
+    ⚠ Sorting by the mean attraction Σ w_m α_m is right only for the number of clicks of
+    position-based models that share their examination. It is wrong for ``any_click``: with χ = (1,
+    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights it earns .495, and the best list
+    .85. Everywhere else the best list is searched.
+
+    Click law:
+        $$P(c \mid R) = \sum_m w_m P_m(c \mid R)$$
+
+    User:
+        start → user of kind m: w_m
+        user of kind m → a session of click model m: 1
+
+    Args:
+        models: the click model of each kind, or its ``to_dict()``; at least two, over the same
+            numbers of items and positions.
+        weights: ``(M,)`` positive probabilities w_m of the kinds, which add up to 1.
+
+    Raises:
+        ValueError: naming the entry and what was expected.
+
+    Source:
+        McLachlan, Peel, *Finite mixture models*, Wiley 2000, with click models as components.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> tastes = [CascadeModel([0.8, 0.1, 0.1], 1), CascadeModel([0.1, 0.1, 0.6], 1)]
+        >>> model = MixtureModel(tastes, weights=[0.3, 0.7])
+        >>> model.optimal_ranking(), round(model.expected_reward([2]), 12)
+        (array([2]), 0.45)
+    """
+
+    title = "mixture of click models"
+    default_instance = "two-kinds"
+    optimum = 1048.0272497716188
+    shapes: ClassVar = {}
+    rewards = ("clicks", "any_click")
+
+    def __init__(
+        self, models: Sequence[ClickModel | Mapping[str, Any]], weights: ArrayLike
+    ) -> None:
+        if not is_sequence(models) or len(models) < 2:
+            raise ValueError(f"models is {short(models)}; expected two click models or more")
+        self.models = [
+            click_model_of(f"models[{number}]", model) for number, model in enumerate(models)
+        ]
+        first = self.models[0]
+        for number, model in enumerate(self.models):
+            if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
+                raise ValueError(
+                    f"models[{number}] is {model}; expected the sizes of models[0], {first}"
+                )
+        shares = numbers("weights", weights, (len(self.models),))
+        if shares.min() <= 0 or abs(shares.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"weights is {shares.tolist()}; expected positive numbers that add up to 1"
+            )
+        thresholds = shares.cumsum()
+        for array in (shares, thresholds):
+            array.setflags(write=False)
+        parameters = tuple(model.parameters for model in self.models)
+        self.parameters = Parameters(shares, thresholds, parameters)
+        self.n_positions = first.n_positions
+        self.rewards = tuple(
+            reward for reward in REWARDS if all(reward in model.rewards for model in self.models)
+        )
+
+    @property
+    def n_items(self) -> int:
+        return self.models[0].n_items
+
+    @property
+    def n_uniforms(self) -> int:
+        return self.n_positions + 1
+
+    @property
+    def attraction(self) -> NDArray[np.float64]:
+        """Mean attraction probability of each item, ``(L,)``."""
+        return self._mean([model.attraction for model in self.models])
+
+    @property
+    def sample_kernel(self) -> Callable[..., int]:  # type: ignore[override]
+        return sample_from(tuple(model.sample_kernel for model in self.models))
+
+    @property
+    def expected_kernel(self) -> Callable[..., float]:  # type: ignore[override]
+        return expected_over(tuple(model.expected_kernel for model in self.models))
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
+    def position_weights(self) -> NDArray[np.float64] | None:
+        """The examination probabilities, if they are those of every kind; else None."""
+        return _shared([model.position_weights() for model in self.models])
+
+    def browsing_weights(self) -> NDArray[np.float64] | None:
+        """As `position_weights`, by the last click."""
+        return _shared([model.browsing_weights() for model in self.models])
+
+    def to_dict(self) -> dict[str, Any]:
+        models = [model.to_dict() for model in self.models]
+        return {
+            "model": self.name(),
+            "models": models,
+            "weights": self.parameters.weights.tolist(),
+        }
+
+    def relabelled(self, order: NDArray[np.int64]) -> Self:
+        models = [model.relabelled(order) for model in self.models]
+        return type(self)(models, self.parameters.weights)
+
+    def with_positions(self, n_positions: int) -> Self:
+        models = [model.with_positions(n_positions) for model in self.models]
+        return type(self)(models, self.parameters.weights)
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        examination = self.position_weights()
+        same_law = all(type(model) is PositionBasedModel for model in self.models)
+        if reward != CLICKS or not same_law or examination is None:
+            return None
+        return match(examination[:cutoff])  # Σ_k χ_k Σ_m w_m α_m(d_k), and items by mean attraction
+
+    def _merits(self) -> NDArray[np.float64]:
+        return self._mean([model._merits() for model in self.models])
+
+    def _click_bounds(self) -> NDArray[np.float64]:
+        return self._mean([model._click_bounds() for model in self.models])
+
+    def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
+        return self._mean([model._marginals(ranking) for model in self.models])
+
+    def _mean(self, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The mean over the kinds."""
+        return np.sum(
+            [w * value for w, value in zip(self.parameters.weights, values, strict=True)], 0
+        )
+
+
+def _shared(values: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """What is the same for every kind; else None."""
+    first, *others = values
+    if first is None or any(value is None or (value != first).any() for value in others):
+        return None
+    return first

@@ -1,0 +1,249 @@
+"""Mixtures of click models: their joint law, optimum, families and refusals; that a session is
+that of the story stands in `test_click_models`.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import re
+from collections import defaultdict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from click_stories import assert_sampled_from, make_model
+from gymnasium.utils.env_checker import check_env
+
+import clickgym
+from clickgym.envs import (
+    CascadeModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    MixtureModel,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+    TrustBiasModel,
+    UserBrowsingModel,
+    load_instance,
+)
+
+EXACT = {"rel": 0, "abs": 1e-12}
+FAMILIES = ("two-kinds", "two-tastes", "two-laws")
+TASTES = ([0.9, 0.9, 0.0], [0.0, 0.0, 0.8])
+
+
+def pbm_law(attraction, examination, ranking):
+    """The probability of each click vector, in plain Python."""
+    chances = [chi * attraction[item] for chi, item in zip(examination, ranking, strict=True)]
+    return {
+        clicks: np.prod([p if c else 1 - p for p, c in zip(chances, clicks, strict=True)])
+        for clicks in itertools.product((0, 1), repeat=len(ranking))
+    }
+
+
+def cm_law(attraction, ranking):
+    """As `pbm_law`, of a cascade."""
+    law, unclicked = {}, 1.0
+    for k, item in enumerate(ranking):
+        law[tuple(int(k == position) for position in range(len(ranking)))] = (
+            unclicked * attraction[item]
+        )
+        unclicked *= 1 - attraction[item]
+    return law | {(0,) * len(ranking): unclicked}
+
+
+def test_joint_law_of_clicks():
+    """It is the mean of the kinds' laws, not the product of mean click probabilities."""
+    attraction, examination, ranking = [0.7, 0.5, 0.2], [0.9, 0.6], [1, 0]
+    model = MixtureModel(
+        [PositionBasedModel(attraction, examination), CascadeModel(attraction, 2)], [0.3, 0.7]
+    )
+    law = defaultdict(float)
+    for weight, kind in (
+        (0.3, pbm_law(attraction, examination, ranking)),
+        (0.7, cm_law(attraction, ranking)),
+    ):
+        for clicks, p in kind.items():
+            law[clicks] += weight * p
+    rng = np.random.default_rng(0)
+    samples = [tuple(model.sample(ranking, rng).tolist()) for _ in range(20_000)]
+    assert_sampled_from(law, samples)
+    marginals = [sum(p for clicks, p in law.items() if clicks[k]) for k in range(2)]
+    assert model.click_probabilities(ranking) == pytest.approx(marginals, **EXACT)
+    independent = pbm_law([1.0, 1.0], marginals, [0, 1])
+    with pytest.raises(AssertionError):
+        assert_sampled_from(independent, samples)
+
+
+def test_one_more_uniform_number_chooses_the_kind():
+    """⚠ The first of K + 1 numbers is the kind's; the others are those of its model."""
+    kinds = [PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5]), CascadeModel([0.2, 0.6, 0.7], 2)]
+    model, ranking = MixtureModel(kinds, [0.25, 0.75]), np.array([2, 0])
+    for uniforms in np.random.default_rng(0).random((200, 3)):
+        sessions = np.zeros((2, 2, 2), np.int8)
+        model.sample_kernel(model.parameters, ranking, uniforms, *sessions[0])
+        kind = kinds[int(uniforms[0] >= 0.25)]
+        kind.sample_kernel(kind.parameters, ranking, uniforms[1:], *sessions[1])
+        assert sessions[0].tolist() == sessions[1].tolist()
+
+
+def test_sorting_by_mean_attraction_is_wrong_for_any_click():
+    """⚠ The example of the docstring: sorted .495, at best .85."""
+    model = MixtureModel([PositionBasedModel(taste, [1.0, 1.0]) for taste in TASTES], [0.5, 0.5])
+    assert model.expected_reward([0, 1], "any_click") == pytest.approx(0.495)
+    best = model.optimal_ranking("any_click")
+    assert model.expected_reward(best, "any_click") == pytest.approx(0.85)
+    assert model.optimal_ranking("clicks").tolist() == [0, 1]
+
+
+KINDS = (
+    (PositionBasedModel, CascadeModel),
+    (UserBrowsingModel, TrustBiasModel),
+    (DependentClickModel, DynamicBayesianModel),
+    (PositionBasedModel, PositionBasedModel, DynamicBayesianModel),
+)
+
+
+@pytest.mark.parametrize(
+    "kinds", KINDS, ids=lambda kinds: "-".join(kind.__name__ for kind in kinds)
+)
+def test_optimum_is_that_of_enumeration(kinds):
+    """Fifty mixtures of few distinct values, so that ties, zeros and ones are common."""
+    rng = np.random.default_rng(len(kinds))
+    lists = list(itertools.permutations(range(5), 3))
+    for _ in range(50):
+        models = [
+            make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
+            for kind in kinds
+        ]
+        mixture = MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
+        for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):
+            values = [mixture.expected_reward(ranking, reward, cutoff) for ranking in lists]
+            plain = [
+                sum(
+                    w * model.expected_reward(ranking, reward, cutoff)
+                    for w, model in zip(mixture.parameters.weights, models, strict=True)
+                )
+                for ranking in lists
+            ]
+            assert values == pytest.approx(plain, **EXACT)
+            best = mixture.optimal_ranking(reward, cutoff)
+            assert mixture.expected_reward(best, reward, cutoff) == pytest.approx(
+                max(values), **EXACT
+            )
+
+
+def test_position_based_kinds_of_one_examination_need_no_search():
+    examination, rng = np.linspace(0.2, 1.0, 20), np.random.default_rng(0)
+    kinds = [PositionBasedModel(rng.random(100), examination) for _ in range(2)]
+    mixture = MixtureModel(kinds, [0.4, 0.6])
+    mean = 0.4 * kinds[0].attraction + 0.6 * kinds[1].attraction
+    assert mixture.optimal_ranking().tolist() == np.argsort(-mean)[:20][::-1].tolist()
+    assert mixture.position_weights().tolist() == examination.tolist()
+    other = MixtureModel(
+        [kinds[0], PositionBasedModel(rng.random(100), examination / 2)], [0.4, 0.6]
+    )
+    assert other.position_weights() is None
+    for refused in (lambda: mixture.optimal_ranking("any_click"), other.optimal_ranking):
+        with pytest.raises(ValueError, match="pass the reference list"):
+            refused()
+
+
+def test_equal_kinds_and_the_order_of_kinds():
+    """A mixture of equal models is the model, and the order of the kinds is no matter."""
+    first = DynamicBayesianModel([0.6, 0.5, 0.2], [0.9, 0.1, 0.4], 0.8, n_positions=2)
+    second = DependentClickModel([0.1, 0.5, 0.9], [0.3, 0.6])
+    same, mixed, turned = (
+        MixtureModel([first, first], [0.3, 0.7]),
+        MixtureModel([first, second], [0.3, 0.7]),
+        MixtureModel([second, first], [0.7, 0.3]),
+    )
+    for ranking in itertools.permutations(range(3), 2):
+        for reward in first.rewards:
+            one, two = (model.expected_reward(ranking, reward) for model in (mixed, turned))
+            assert one == pytest.approx(two, **EXACT)
+            assert same.expected_reward(ranking, reward) == pytest.approx(
+                first.expected_reward(ranking, reward), **EXACT
+            )
+    rng = np.random.default_rng(1)
+    samples = [tuple(same.sample([1, 0], rng).tolist()) for _ in range(10_000)]
+    p = first.click_probabilities([1, 0])
+    clicked = [np.mean([s[k] for s in samples]) for k in range(2)]
+    assert clicked == pytest.approx(p, abs=0.02)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families(family):
+    model = load_instance(family).model("MixtureModel")
+    assert model == load_instance(family).model("MixtureModel")
+    first, second = model.models
+    weights = model.parameters.weights
+    if family == "two-tastes":
+        assert 0.3 <= weights[0] <= 0.7
+        upper = set(first.optimal_ranking().tolist())
+        assert upper.isdisjoint(second.optimal_ranking().tolist())
+        assert sorted(first.attraction) == sorted(second.attraction)
+        assert load_instance("two-tastes:seed=1").model("MixtureModel") != model
+    elif family == "two-laws":
+        assert [model.name() for model in model.models] == ["PBM", "CM"]
+        assert first.attraction.tolist() == second.attraction.tolist()
+    else:
+        assert [model.name() for model in model.models] == ["PBM", "DBN"]
+        assert weights.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_copies_play_on_exactly(engine):
+    """The environment, its copies and both engines, in the middle of a stream."""
+    env = gym.make("MixtureRank-v0", instance="two-tastes")
+    env.reset(seed=3)
+    env.step(env.action_space.sample())
+    copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    run = [clickgym.run("TopRank", each, 2000, seed=0, engine=engine) for each in [env, *copies]]
+    assert run[0].regret.tolist() == run[1].regret.tolist() == run[2].regret.tolist()
+    other = {"compiled": "python", "python": "compiled"}[engine]
+    again = clickgym.run("TopRank", copies[0], 2000, seed=0, engine=other)
+    assert again.regret.tolist() == run[0].regret.tolist()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gymnasium_accepts_it(family):
+    check_env(gym.make("MixtureRank-v0", instance=family).unwrapped, skip_render_check=True)
+
+
+def test_agents_that_require_the_examination():
+    """It is that which all kinds share; without one an agent is refused."""
+    tastes = gym.make("MixtureRank-v0", instance="two-tastes")
+    assert clickgym.run("PBMTS", tastes, 200, seed=0).engine == "compiled"
+    with pytest.raises(ValueError, match="examination"):
+        clickgym.run("PBMTS", gym.make("MixtureRank-v0", n_positions=5, **PARAMETERS), 200, seed=0)
+
+
+PARAMETERS = {
+    "models": [{"model": "CM", "attraction": [0.5] * 6, "n_positions": 5}] * 2,
+    "weights": [0.5, 0.5],
+}
+CM = CascadeModel([0.5, 0.2], 1)
+REFUSED = {
+    "one": ([CM], [1.0], "expected two click models or more"),
+    "no sequence": (CM, [1.0], "models is CascadeModel(n_items=2, n_positions=1); expected two"),
+    "no model": ([CM, 1], [0.5, 0.5], "models[1]: a click model is described by a JSON object"),
+    "sizes": ([CM, CascadeModel([0.5], 1)], [0.5, 0.5], "models[1] is CascadeModel(n_items=1"),
+    "sum": ([CM, CM], [0.5, 0.6], "weights is [0.5, 0.6]; expected positive numbers that add up"),
+    "zero": ([CM, CM], [0.0, 1.0], "weights is [0.0, 1.0]; expected positive numbers"),
+    "number": ([CM, CM], [1.0], "weights has shape (1,); expected (2,)"),
+    "changing": (
+        [CM, PiecewiseStationaryModel([CM], [0])],
+        [0.5, 0.5],
+        "models[1]: it is a PiecewiseStationaryModel; expected a click model that does not change",
+    ),
+    "within": ([CM, MixtureModel([CM, CM], [0.5, 0.5])], [0.5, 0.5], "models[1]: it is a MixtureM"),
+}
+
+
+@pytest.mark.parametrize(("models", "weights", "message"), REFUSED.values(), ids=REFUSED)
+def test_wrong_parameters(models, weights, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MixtureModel(models, weights)
