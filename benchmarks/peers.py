@@ -24,24 +24,28 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import Timed, mean_text, publish, table
+from report import publish, table
 
 import clickgym
 from clickgym.agents import Agent
+from clickgym.core.statistics import half_width
 
 HORIZON, RUNS = 20_000, 4
 
-for old, new in (
-    ("int", int),
-    ("float", float),
-    ("bool", bool),
-):  # names that NumPy had when the peers were written
-    if old not in vars(np):
-        setattr(np, old, new)
+for kind in (int, float, bool):  # names that NumPy had when the peers were written
+    if kind.__name__ not in vars(np):
+        setattr(np, kind.__name__, kind)
 
 
-class Peer(Timed):
-    """Another project's algorithm, which has numbers of its own for the items."""
+class Peer(Agent):
+    """Another project's algorithm, which times itself and has numbers of its own for the items.
+
+    Args:
+        choose: the list for the features of the candidates, or for None.
+        learn: takes the list and the clicks.
+        seed: of the permutation of the items.
+        n_items: L.
+    """
 
     def __init__(
         self,
@@ -50,25 +54,26 @@ class Peer(Timed):
         seed: int,
         n_items: int,
     ) -> None:
-        super().__init__(choose, learn)
-        self.names = np.random.default_rng(seed).permutation(
-            n_items
-        )  # what the peer calls each item
-        self.items = np.argsort(self.names)
+        self.choose, self.learn, self.seconds = choose, learn, 0.0
+        self.numbers = np.random.default_rng(seed).permutation(n_items)  # of each item, as the peer
+        self.items = np.argsort(self.numbers)
 
     def rank(self, observation: Any) -> np.ndarray:
-        features = (
-            {"features": observation["features"][self.items]}
-            if isinstance(observation, dict)
-            else None
-        )
-        self.chosen = super().rank(features)
+        by_features = isinstance(observation, dict)
+        features = {"features": observation["features"][self.items]} if by_features else None
+        self.chosen = np.asarray(self._timed(self.choose, features))
         return self.items[self.chosen]
 
     def update(
         self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float
     ) -> None:
-        super().update(observation, self.chosen, clicks, reward)
+        self._timed(self.learn, self.chosen, clicks)
+
+    def _timed(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        start = time.process_time()
+        result = function(*arguments)
+        self.seconds += time.process_time() - start
+        return result
 
 
 def of_bandits_to_rank(module: str, name: str, **arguments: Any) -> Callable[[gym.Env, int], Peer]:
@@ -77,10 +82,9 @@ def of_bandits_to_rank(module: str, name: str, **arguments: Any) -> Callable[[gy
         peer = getattr(importlib.import_module(f"bandits_to_rank.opponents.{module}"), name)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 (what the peer draws from)
-        if (
-            name == "OSUB_TOP_RANK"
-        ):  # which position is best, second best, ...; with a horizon it fails after some 200 sessions
-            made = peer(model.n_items, model.n_positions, sigma=np.arange(model.n_positions))
+        if name == "OSUB_TOP_RANK":  # with a horizon it fails after some 200 sessions
+            order = np.arange(model.n_positions)  # which position is best, second best, ...
+            made = peer(model.n_items, model.n_positions, sigma=order)
         else:
             made = peer(model.n_items, model.n_positions, T=HORIZON, **arguments)
         return Peer(lambda _: made.choose_next_arm()[0], made.update, seed, model.n_items)
@@ -101,26 +105,47 @@ def of_online_ltr(env: gym.Env, seed: int) -> Peer:
     )
 
 
-# Ours, its environments, the variable of the checkout, and what makes the peer.
+BOTH = ("PBMRank-v0", "CMRank-v0")
+GRAB = of_bandits_to_rank("grab", "GRAB", gamma=9)
+UNI_RANK = of_bandits_to_rank("uni_rank", "OSUB_TOP_RANK")
 PEERS: list[tuple[str, tuple[str, ...], str, Callable[[gym.Env, int], Peer]]] = [
-    (
-        "GRAB",
-        ("PBMRank-v0", "CMRank-v0"),
-        "BANDITS_TO_RANK",
-        of_bandits_to_rank("grab", "GRAB", gamma=9),
-    ),
-    (
-        "UniRank",
-        ("PBMRank-v0", "CMRank-v0"),
-        "BANDITS_TO_RANK",
-        of_bandits_to_rank("uni_rank", "OSUB_TOP_RANK"),
-    ),
+    ("GRAB", BOTH, "BANDITS_TO_RANK", GRAB),
+    ("UniRank", BOTH, "BANDITS_TO_RANK", UNI_RANK),
     ("PDGD", ("ContextualUBMRank-v0",), "ONLINE_LTR", of_online_ltr),
 ]
+"""Our agent, its environments, the variable of the checkout, and what makes the peer."""
 
 
-def played(agent: Agent | str, env: gym.Env, seed: int) -> clickgym.Result:
-    return clickgym.run(agent, env, HORIZON, seed=seed, checkpoints=[HORIZON])
+def play(agent: Agent | str, env: gym.Env, seed: int) -> float:
+    """The final regret."""
+    return float(clickgym.run(agent, env, HORIZON, seed=seed, checkpoints=[HORIZON]).regret[-1])
+
+
+def mean_text(values: list[float]) -> str:
+    """The mean of some runs, and half of its 95 % interval by Student's t."""
+    half = np.std(values, ddof=1) * half_width(len(values))
+    return f"{np.mean(values):,.0f} ± {half:,.0f}"
+
+
+def compare(name: str, env_id: str, make: Callable[[gym.Env, int], Peer]) -> list[str]:
+    """The row of one agent and environment."""
+    env = gym.make(env_id)
+    play(clickgym.make_agent(name, env, horizon=HORIZON, seed=0), env, 0)  # compiles
+    horizon = None if name == "UniRank" else HORIZON
+    ours, seconds, theirs, their_seconds = [], [], [], []
+    for seed in range(RUNS):
+        agent = clickgym.make_agent(name, env, horizon=horizon, seed=seed)
+        start = time.process_time()
+        ours.append(play(agent, env, seed))
+        seconds.append((time.process_time() - start) / HORIZON)
+        with contextlib.redirect_stdout(None):  # one of them prints what it does
+            peer = make(env, seed)
+            theirs.append(play(peer, env, seed))
+        their_seconds.append(peer.seconds / HORIZON)
+    fastest, their_fastest = min(seconds), min(their_seconds)
+    times = [f"{fastest * 1e6:.2f} µs", f"{their_fastest * 1e6:.0f} µs"]
+    ratio = f"{their_fastest / fastest:.0f}×"
+    return [name, env_id, *times, ratio, mean_text(ours), mean_text(theirs)]
 
 
 def main() -> None:
@@ -131,34 +156,9 @@ def main() -> None:
             print(f"{name}: {variable} names no checkout", file=sys.stderr)
             continue
         sys.path.insert(0, folder)
-        for env_id in env_ids:
-            env = gym.make(env_id)
-            played(clickgym.make_agent(name, env, horizon=HORIZON, seed=0), env, 0)  # compile
-            horizon = None if name == "UniRank" else HORIZON
-            ours, used, theirs, seconds = [], [], [], []
-            for seed in range(RUNS):
-                agent = clickgym.make_agent(name, env, horizon=horizon, seed=seed)
-                start = time.process_time()
-                ours.append(float(played(agent, env, seed).regret[-1]))
-                used.append((time.process_time() - start) / HORIZON)
-                with contextlib.redirect_stdout(None):  # one of them prints what it does
-                    peer = make(env, seed)
-                    theirs.append(float(played(peer, env, seed).regret[-1]))
-                seconds.append(peer.seconds / HORIZON)
-            rows.append(
-                [
-                    name,
-                    env_id,
-                    f"{min(used) * 1e6:.2f} µs",
-                    f"{min(seconds) * 1e6:.0f} µs",
-                    f"{min(seconds) / min(used):.0f}×",
-                    mean_text(ours),
-                    mean_text(theirs),
-                ]
-            )
-    publish(
-        table(["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"], rows)
-    )
+        rows += [compare(name, env_id, make) for env_id in env_ids]
+    header = ["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"]
+    publish(table(header, rows))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Short runs of every agent at the edges of everything: what `tests/agents/test_edges.py` and the
-long hunt of `benchmarks/reliability/edges.py` play.
+"""Short runs of every agent at the edges of everything: what `tests/agents/test_edges.py` plays.
 
 A case is a function of its agent's name and a seed: click model (of any class, changing or not,
 contextual for the contextual agents), sizes, probabilities at 0, 1 and next to them,

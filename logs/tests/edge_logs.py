@@ -1,6 +1,5 @@
 """Tiny logs at the edges, for the estimators of click models and of policies: what
-`logs/tests/test_log_edges.py` and the long hunt of `benchmarks/reliability/edges.py` check against
-`reference_estimators`.
+`logs/tests/test_log_edges.py` checks against `reference_estimators`.
 
 A log is a function of what is checked and of a seed: one session or a few, one position, one item,
 one query, all clicked, never clicked, one item always clicked; with held-out sessions that show

@@ -1,6 +1,4 @@
-"""Estimators of click models and of policies on tiny logs at the edges, against brute force; the
-long hunt is `benchmarks/reliability/edges.py`.
-"""
+"""Estimators of click models and of policies on tiny logs at the edges, against brute force."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every agent at the edges, against its reference and in both engines; the long hunt is
-`benchmarks/reliability/edges.py`.
+"""Every agent at the edges, against its reference and in both engines.
 
 What is played is drawn by `edge_cases`, the same at every run.
 """

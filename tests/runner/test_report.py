@@ -488,7 +488,9 @@ def test_each_instance_by_itself_in_table_figure_and_page(plain, tmp_path, capsy
     rows = ranked(*read_results(plain)[:2], ("env", "instance"))
     for row in rows.iter_rows(named=True):
         cell = regret_text(row["regret"], row["regret_ci95"])
-        assert re.search(rf"{row['env']} +{row['instance']} +{row['agent']} +{cell} ", printed)
+        assert re.search(
+            rf"{row['env']}\n(.+\n)*{row['instance']} +{row['agent']} +{cell} ", printed
+        )
         assert cell in page
 
 

@@ -6,7 +6,6 @@ import io
 import re
 import sys
 import time
-import types
 
 import numpy as np
 import polars
@@ -255,8 +254,7 @@ def test_the_bar_is_never_cut(width, horizon):
     frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
     assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
     assert any("run 1 of 10" in frame and "left" in frame for frame in frames)
-    if width >= 80 and horizon < 10**12:
-        assert f"{horizon:,} of {10 * horizon:,} sessions" in text.getvalue()
+    assert ("10 %" in text.getvalue()) == (width >= 80)
 
 
 def test_that_kernels_are_compiled_is_shown_while_they_are():
@@ -300,16 +298,15 @@ def test_compiling_is_noted_once_it_has_taken_long(monkeypatch):
         compile_for(0.01)
     assert stderr.getvalue() == "", "soon done"
     with CompilationNote():
-        compile_for(0.01)
-        time.sleep(0.1)
-        compile_for(0.5)
-        assert stderr.getvalue().count("compiling …") >= 1
-        assert stderr.getvalue().endswith("\x1b[2K"), "it goes when they are there"
+        compile_for(0.1)
+        compile_for(0.1)
+        compile_for(0.1)
+    assert stderr.getvalue() == "compiling …\n"
     stderr.isatty = lambda: False
-    before = stderr.getvalue()
     with CompilationNote():
-        compile_for(0.5)
-    assert stderr.getvalue() == before, "a file or a pipe"
+        compile_for(0.1)
+        compile_for(0.1)
+    assert stderr.getvalue() == "compiling …\n", "a file or a pipe"
 
 
 def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypatch):
@@ -318,7 +315,8 @@ def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypa
     play = module.play_compiled
 
     def slow(*arguments):
-        compile_for(0.5)
+        compile_for(0.1)
+        compile_for(0.1)
         return play(*arguments)
 
     monkeypatch.setattr(module, "play_compiled", slow)
@@ -329,26 +327,6 @@ def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypa
     assert stderr.getvalue() == ""
     clickgym.run("Random", "PBMRank-v0", 10, seed=0)
     assert "compiling …" in stderr.getvalue()
-
-
-def test_a_notebook_shows_and_removes_the_note(monkeypatch):
-    monkeypatch.setattr(compiling, "PATIENCE", 0.05)
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    texts = []
-
-    class Handle:
-        def update(self, data, raw):
-            texts.append(data)
-
-    def display(data, raw, display_id):
-        texts.append(data)
-        return Handle()
-
-    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
-    with CompilationNote():
-        compile_for(0.5)
-    assert texts == [{"text/plain": "compiling …"}, {"text/plain": ""}]
 
 
 def test_where_there_is_no_terminal_nothing_is_said_of_compiling():

@@ -36,6 +36,11 @@ def short(thing: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def refusal(name: str, value: object, expected: str) -> ValueError:
+    """The error about an argument."""
+    return ValueError(f"{name} is {short(value)}; expected {expected}")
+
+
 def as_call(thing: object, **arguments: object) -> str:
     """The ``repr`` of an object: the call that makes it, without arguments that are None.
 
@@ -78,11 +83,11 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Distinct strings as a tuple; the ValueError names the argument and the first that is not."""
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
+        raise refusal(name, values, "a sequence of strings")
     labels: dict[str, int] = {}
     for place, label in enumerate(values):
         if not isinstance(label, str):
-            raise ValueError(f"{name}[{place}] is {short(label)}; expected a string")
+            raise refusal(f"{name}[{place}]", label, "a string")
         first = labels.setdefault(label, place)
         if first != place:
             raise ValueError(
@@ -106,7 +111,7 @@ def check_path(name: str, value: Any) -> Path:
 def check_flag(name: str, value: Any) -> bool:
     """Check that a value is exactly True or False; the ValueError names the argument."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} is {short(value)}; expected True or False")
+        raise refusal(name, value, "True or False")
     return bool(value)
 
 
@@ -130,9 +135,7 @@ def check_within(name: str, value: Any, least: int, most: int, bound: str = "") 
     ValueError names the argument.
     """
     if not is_integer(value) or not least <= value <= most:
-        raise ValueError(
-            f"{name} is {short(value)}; expected an integer from {least} to {bound}{most}"
-        )
+        raise refusal(name, value, f"an integer from {least} to {bound}{most}")
     return int(value)
 
 
@@ -141,7 +144,7 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if not is_integer(value) or not least <= value <= MOST:
         expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
         limit = f", at most {MOST}" if is_integer(value) and value > MOST else ""
-        raise ValueError(f"{name} is {short(value)}; expected {expected}{limit}")
+        raise refusal(name, value, f"{expected}{limit}")
     return int(value)
 
 
@@ -153,9 +156,7 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     whole = is_integer(horizon) or is_whole_float
     if not whole or not least <= horizon <= MOST_SESSIONS:
         limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
-        raise ValueError(
-            f"{name} is {short(horizon)}; expected an integer of at least {least}{limit}"
-        )
+        raise refusal(name, horizon, f"an integer of at least {least}{limit}")
     return int(horizon)
 
 
@@ -178,7 +179,7 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 def check_seed(seed: Any) -> int:
     """A seed: an integer from 0; the ValueError says so."""
     if not is_integer(seed) or seed < 0:
-        raise ValueError(f"seed is {short(seed)}; expected a non-negative integer")
+        raise refusal("seed", seed, "a non-negative integer")
     return int(seed)
 
 
@@ -198,9 +199,7 @@ def check_at_least(name: str, value: Any, least: float, *, strictly: bool = Fals
     if not least <= number <= LARGEST or (strictly and number == least):
         limit = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
         sign = ">" if strictly else ">="
-        raise ValueError(
-            f"{name} is {short(value)}; expected a finite number {sign} {least:g}{limit}"
-        )
+        raise refusal(name, value, f"a finite number {sign} {least:g}{limit}")
     return number
 
 
@@ -212,23 +211,21 @@ def check_between(
     """
     if not _is_number(value) or not (above < value < below or (closed and value == below)):
         end = "]" if closed else ")"
-        raise ValueError(
-            f"{name} is {short(value)}; expected a number in ({above:g}, {below:g}{end}"
-        )
+        raise refusal(name, value, f"a number in ({above:g}, {below:g}{end}")
     return float(value)
 
 
 def check_share(name: str, value: Any) -> float:
     """A number from 0 to below 1 as a float; the ValueError names the argument."""
     if not _is_number(value) or not 0 <= value < 1:
-        raise ValueError(f"{name} is {short(value)}; expected a number from 0 to below 1")
+        raise refusal(name, value, "a number from 0 to below 1")
     return float(value)
 
 
 def probability(name: str, value: Any) -> float:
     """A number from 0 to 1 as a float; the ValueError names the argument."""
     if not _is_number(value) or not 0 <= value <= 1:
-        raise ValueError(f"{name} is {short(value)}; expected a probability in [0, 1]")
+        raise refusal(name, value, "a probability in [0, 1]")
     return float(value)
 
 
@@ -249,11 +246,11 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     if type(values) is np.ndarray:  # at once: every step of a vector environment comes through here
         return values
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} is {short(values)}; expected an array without gaps")
+        raise refusal(name, values, "an array without gaps")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # of different lengths, nested too deep
-        raise ValueError(f"{name} is {short(values)}; expected an array ({error})") from None
+        raise refusal(name, values, f"an array ({error})") from None
     if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
         raise TypeError(f"{name} is {short(values)}; expected numbers, not booleans among them")
     return array
@@ -270,7 +267,7 @@ def _has_flags(values: Sequence[Any]) -> bool:
 def _number_array(name: str, values: Any, what: str) -> NDArray[Any]:
     array = as_array(name, values)
     if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} is {short(values)}; expected an array of {what}")
+        raise refusal(name, values, f"an array of {what}")
     return array
 
 
@@ -288,7 +285,7 @@ def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> N
 def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:
     place = np.argwhere(~good)[0]
     where, entry = ", ".join(map(str, place)), array[tuple(place)].item()
-    raise ValueError(f"{name}[{where}] is {short(entry)}; expected {expected}")
+    raise refusal(f"{name}[{where}]", entry, f"{expected}")
 
 
 def integers(

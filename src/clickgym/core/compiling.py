@@ -1,10 +1,9 @@
-"""Whether kernels are being compiled, from the events of numba; and a note of it in a terminal or a
-notebook.
-"""
+"""Whether kernels are being compiled, by the events of numba."""
 
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -49,7 +48,6 @@ class Compiling(Listener):
         self._change(1)
 
     def on_end(self, _: Any) -> None:
-        """It is there."""
         self._change(-1)
 
     def _change(self, by: int) -> None:
@@ -59,69 +57,33 @@ class Compiling(Listener):
                 self._callback(bool(self._open))
 
 
-class CompilationNote:
-    """Context in which a terminal or a notebook says on stderr that kernels are compiled, once this
-    has taken a second.
+class CompilationNote(Listener):
+    """Context in which a terminal says on stderr that kernels are compiled, once this has taken a
+    second.
 
     It says nothing where a sweep or a command does, nor in its worker processes.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._compiling = Compiling(self._compile)
-        self._active = False
         self._due = 0.0  # when there is to be a note, from the first compilation on
-        self._timer: threading.Timer | None = None
-        self._status: Any = None
 
     def __enter__(self) -> Self:
-        self._active = (
-            not Compiling.listening and multiprocessing.current_process().name == "MainProcess"
-        )
-        if self._active:
-            self._compiling.__enter__()
+        is_main = multiprocessing.current_process().name == "MainProcess"
+        self._is_active = is_main and not Compiling.listening
+        if self._is_active:
+            event.register("numba:compile", self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._active:
-            self._compiling.__exit__()
+        if self._is_active:
+            event.unregister("numba:compile", self)
 
-    def _compile(self, going_on: bool) -> None:
-        with self._lock:
-            if going_on:
-                self._due = self._due or time.monotonic() + PATIENCE
-                self._timer = threading.Timer(max(self._due - time.monotonic(), 0.0), self._show)
-                self._timer.daemon = True
-                self._timer.start()
-            else:
-                self._timer, timer = None, self._timer
-                if timer is not None:
-                    timer.cancel()
-                if self._status is not None:
-                    self._status.stop()
-                    self._status = None
+    def on_start(self, _: Any) -> None:
+        now = time.monotonic()
+        self._due = self._due or now + PATIENCE
+        if now >= self._due and sys.stderr.isatty():
+            self._due = float("inf")
+            print(COMPILING, file=sys.stderr)
 
-    def _show(self) -> None:
-        from rich.console import Console  # only who waits pays for its import
-
-        console = Console(stderr=True)
-        with self._lock:
-            if self._timer is None:  # it is done
-                return
-            if console.is_jupyter:
-                self._status = _NotebookStatus()
-            elif console.is_terminal:
-                self._status = console.status(COMPILING)
-                self._status.start()
-
-
-class _NotebookStatus:
-    """As a status of rich, which in a notebook would need ipywidgets."""
-
-    def __init__(self) -> None:
-        from IPython.display import display  # there in every notebook, and nowhere else needed
-
-        self._shown: Any = display({"text/plain": COMPILING}, raw=True, display_id=True)
-
-    def stop(self) -> None:
-        self._shown.update({"text/plain": ""}, raw=True)
+    def on_end(self, _: Any) -> None:
+        """Another kernel may follow."""

@@ -7,10 +7,8 @@ import time
 import rich.progress
 from rich.console import Console
 
-from .compiling import COMPILING
-
-LEAST_BAR = 8
-"""Characters of a bar, below which there is none."""
+WIDE = 80
+"""Characters, from which on there is a bar."""
 
 
 def progress_bar(console: Console) -> rich.progress.Progress:
@@ -21,30 +19,14 @@ def progress_bar(console: Console) -> rich.progress.Progress:
     )
 
 
-def columns(width: int, longest: str, sessions: int) -> tuple[rich.progress.ProgressColumn, ...]:
-    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong
-    number.
-
-    Args:
-        width: of the console.
-        longest: description.
-        sessions: in all.
+def columns(width: int) -> tuple[rich.progress.ProgressColumn, ...]:
+    """What the bar shows in a width: in a narrow one only what always has room, for a column that
+    is cut would show a wrong number.
     """
-    description = max(len(COMPILING), len(longest))
-    counts = 2 * len(f"{sessions:,}") + len(" of  sessions")
-    # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
-    room = width - description - len(" 00:00:00 left")
     parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
-    with_sessions, with_rate = room > counts, room > counts + 1 + len("999.9 M/s")
-    bar = room - counts - len(" 999.9 M/s") - 2
-    if with_rate and bar >= LEAST_BAR:
-        parts.append(rich.progress.BarColumn(min(bar, 40)))
-    if with_sessions:
-        parts.append(
-            rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions")
-        )
-    if with_rate:
-        parts.append(_Rate())
+    if width >= WIDE:
+        share = rich.progress.TextColumn("{task.percentage:.0f} %")
+        parts += [rich.progress.BarColumn(20), share, _Rate()]
     return (*parts, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
 
 
@@ -79,10 +61,6 @@ class _Rate(rich.progress.ProgressColumn):
 
     def render(self, task: rich.progress.Task) -> str:
         speed = task.finished_speed or task.speed
-        return (
-            ""
-            if not speed
-            else f"{speed / 1e6:.1f} M/s"
-            if speed >= 1e6
-            else f"{speed / 1e3:.0f} k/s"
-        )
+        if not speed:
+            return ""
+        return f"{speed / 1e6:.1f} M/s" if speed >= 1e6 else f"{speed / 1e3:.0f} k/s"

@@ -78,7 +78,7 @@ class Progress(Callback):
         self.started, self._whole, self._counted = True, name, set()
         if not self._lines and not self.drawn:
             self._console.print(Text(f"{name}: {sessions:,} sessions"), soft_wrap=True)
-        self._begin(name, sessions, 0)
+        self._begin(sessions, 0)
 
     def start(
         self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int
@@ -100,9 +100,7 @@ class Progress(Callback):
                 f"{len(done)} of {len(trials)} runs were finished before", highlight=False
             )
         if len(done) < len(trials):
-            self._begin(
-                f"run {len(trials)} of {len(trials)}", len(trials) * horizon, len(done) * horizon
-            )
+            self._begin(len(trials) * horizon, len(done) * horizon)
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
         """One line before the work; the trial ran alone, and several workers at once are slower on
@@ -150,11 +148,11 @@ class Progress(Callback):
         elif self.drawn and not self._console.is_jupyter:  # where rich needs ipywidgets for it
             self._before.start() if going_on else self._before.stop()
 
-    def _begin(self, longest: str, total: int, completed: int) -> None:
+    def _begin(self, total: int, completed: int) -> None:
         """A new bar in the place of the one before."""
         if self._task is not None:
             self._bar.remove_task(self._task)
-        self._bar.columns = columns(self._console.width, longest, total)
+        self._bar.columns = columns(self._console.width)
         self._bar.start()
         self._task = self._bar.add_task("", total=total, completed=completed)
         self._describe()
