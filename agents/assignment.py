@@ -12,7 +12,7 @@ ROUNDING = 1e-12  # sums of weights this close are equal
 
 
 @kernel
-def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
+def is_better(loss, distance, current, place):
     """Whether a path costs less than another; if they differ only by rounding, whether its previous
     place comes first.
     """
@@ -22,7 +22,7 @@ def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
+def assign(weight, items, chosen, potential, path):
     """Choose an item for each position such that the sum of the weights is largest, exactly, by
     shortest augmenting paths.
 
@@ -85,7 +85,7 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
 
 
 @kernel
-def lead(weight, chosen, place_of, detour):  # type: ignore[no-untyped-def]
+def lead(weight, chosen, place_of, detour):
     """How much the sum of weights of an assignment exceeds that of any other: 0 for a tie, negative
     if another is better.
 

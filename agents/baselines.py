@@ -7,13 +7,12 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_index, show, show_any
 from .search_space import Range
@@ -25,12 +24,12 @@ class ListState(NamedTuple):
 
 
 @kernel
-def show_front(state, rng, ranking):  # type: ignore[no-untyped-def]
+def show_front(state, rng, ranking):
     show(state.items, ranking)
 
 
 @kernel
-def ignore(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def ignore(state, ranking, clicks):
     pass
 
 
@@ -84,9 +83,7 @@ class Fixed(CompiledAgent):
     rank_kernel = show_front
     update_kernel = ignore
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, ranking, seed=None):
         n_positions = check_positions(n_positions, n_items)
         items = (
             ranking
@@ -142,7 +139,7 @@ class Oracle(Fixed):
 
 
 @kernel
-def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_random(state, rng, ranking):
     show_any(state.items, rng, ranking)
 
 
@@ -183,7 +180,7 @@ class Random(CompiledAgent):
     rank_kernel = rank_random
     update_kernel = ignore
 
-    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
+    def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed)
 
     def first_values(self) -> dict[str, Any]:
@@ -200,7 +197,7 @@ class GreedyState(NamedTuple):
 
 
 @kernel
-def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_greedy(state, rng, ranking):
     if rng.random() < state.epsilon:
         show_any(state.random, rng, ranking)
     else:
@@ -209,7 +206,7 @@ def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_greedy(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn_greedy(state, item, k, click):
     state.clicks[item] += click
     state.displays[item] += 1
     state.rate[item] = state.clicks[item] / state.displays[item]
@@ -272,9 +269,7 @@ class EpsilonGreedy(CompiledAgent):
 
     search_space = {"epsilon": Range(0.001, 0.5, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, epsilon=0.1, seed=None):
         epsilon = probability("epsilon", epsilon)
         super().__init__(n_items, n_positions, seed, epsilon=epsilon)
 

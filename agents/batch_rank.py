@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
@@ -39,13 +38,13 @@ class State(NamedTuple):
 
 
 @kernel
-def stage_length(state, stage):  # type: ignore[no-untyped-def]
+def stage_length(state, stage):
     """n_ℓ = ⌈16 Δ̃_ℓ^{-2} log T⌉ with Δ̃_ℓ = 2^{-ℓ}."""
     return math.ceil((16 << 2 * stage) * state.log_horizon)
 
 
 @kernel
-def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
+def display_batch(state, rng, b, ranking):
     """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on
     its positions.
     """
@@ -69,7 +68,7 @@ def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_turns(state, b):  # type: ignore[no-untyped-def]
+def take_turns(state, b):
     """Count a display of the batch: move its shown pending items, at the front of ``items``, behind
     the other pending ones.
     """
@@ -85,7 +84,7 @@ def take_turns(state, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def]
+def collect_clicks(state, b, ranking, clicks, n):
     """Algorithm 3: count the first n displays of each item, without fillers; returns whether all
     items have n.
     """
@@ -104,7 +103,7 @@ def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def
 
 
 @kernel
-def restart(state, b, stage):  # type: ignore[no-untyped-def]
+def restart(state, b, stage):
     """Begin a stage of batch b with fresh counts."""
     state.stage[b] = stage
     state.pending[b] = state.size[b]
@@ -114,7 +113,7 @@ def restart(state, b, stage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_batch(state, b, n):  # type: ignore[no-untyped-def]
+def update_batch(state, b, n):
     """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to
     the next stage.
     """
@@ -161,13 +160,13 @@ def update_batch(state, b, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     for b in range(state.n_batches[0]):
         display_batch(state, rng, b, ranking)
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     for b in range(
         state.n_batches[0] - 1, -1, -1
     ):  # from below, so that a split moves only batches already done
@@ -247,7 +246,7 @@ class BatchRank(CompiledAgent):
     rank_kernel = rank
     update_kernel = update
 
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
+    def __init__(self, n_items, n_positions, *, horizon, seed=None):
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, 5))
 
     def best(self) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from ..core.checks import as_array, check_between, check_horizon, check_position
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
-from .agent import Seed
 from .compiled import CompiledAgent
 from .search_space import Range
 
@@ -37,20 +36,20 @@ class State(NamedTuple):
 
 
 @kernel
-def is_better(state, i, j):  # type: ignore[no-untyped-def]
+def is_better(state, i, j):
     """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
 
 
 @kernel
-def first_pair(t):  # type: ignore[no-untyped-def]
+def first_pair(t):
     """Pairs begin at position 1 at odd t and at position 2 at even t (positions counted from 1)."""
     return 0 if t % 2 == 1 else 1
 
 
 @kernel
-def start_again(state):  # type: ignore[no-untyped-def]
+def start_again(state):
     """Double the estimate of the horizon, and go back to the initial list."""
     state.estimate[0] *= 2
     state.log_delta[0] = 4.0 * math.log(state.estimate[0])
@@ -59,7 +58,7 @@ def start_again(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     if state.doubling and state.t[0] == state.estimate[0]:
         start_again(state)
     n_items, n_positions = len(state.base), len(ranking)
@@ -92,7 +91,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
+def learn(state, i, j, difference):
     """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if
     it is -1.
     """
@@ -103,7 +102,7 @@ def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
+def enter(state, item, n_positions):
     """Exchange an item below the base list with the item at the last position, if it is better."""
     base = state.base
     if is_better(state, item, base[n_positions - 1]):
@@ -113,7 +112,7 @@ def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     state.t[0] += 1
     n_positions = len(ranking)
     base = state.base
@@ -220,16 +219,7 @@ class BubbleRank(CompiledAgent):
     requires = {"initial": "initial_ranking"}
     search_space = {"delta": Range(1e-30, 0.5, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        initial: ArrayLike | None = None,
-        delta: float | None = None,
-        horizon: int | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, initial=None, delta=None, horizon=None, seed=None):
         super().__init__(
             n_items,
             n_positions,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import FEEDBACK, rank_by_draw
 from .templates import from_examined, largest
@@ -27,15 +26,7 @@ class CascadeAgent(CompiledAgent):
 
     search_space = {"feedback": FEEDBACK}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        seed: Seed,
-        *,
-        feedback: str,
-        **hyperparameters: Any,
-    ) -> None:
+    def __init__(self, n_items, n_positions, seed, *, feedback, **hyperparameters):
         feedback = check_choice("feedback", feedback, FEEDBACK)
         super().__init__(n_items, n_positions, seed, feedback=feedback, **hyperparameters)
 
@@ -63,7 +54,7 @@ class Bounds(NamedTuple):
 
 
 @kernel
-def bound_means(state, rng):  # type: ignore[no-untyped-def]
+def bound_means(state, rng):
     radius = math.sqrt(1.5 * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
@@ -71,7 +62,7 @@ def bound_means(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_ucb1(state, item, click):  # type: ignore[no-untyped-def]
+def learn_ucb1(state, item, click):
     state.clicks[item] += click
     state.examined[item] += 1
     state.mean[item] = state.clicks[item] / state.examined[item]
@@ -82,7 +73,7 @@ learn_examined = from_examined(learn_ucb1)
 
 
 @kernel
-def update_ucb1(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_ucb1(state, ranking, clicks):
     state.t[0] += 1
     learn_examined(state, ranking, clicks)
 
@@ -146,9 +137,7 @@ class CascadeUCB1(CascadeAgent):
     rank_kernel = largest(bound_means)
     update_kernel = update_ucb1
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
         super().__init__(n_items, n_positions, seed, feedback=feedback)
 
 
@@ -164,7 +153,7 @@ class TSState(NamedTuple):
 
 
 @kernel
-def draw_means(state, rng):  # type: ignore[no-untyped-def]
+def draw_means(state, rng):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
@@ -172,7 +161,7 @@ def draw_means(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_ts(state, item, click):  # type: ignore[no-untyped-def]
+def learn_ts(state, item, click):
     state.clicks[item] += click
     state.examined[item] += 1
 
@@ -233,7 +222,5 @@ class CascadeTS(CascadeAgent):
     rank_kernel = largest(draw_means, rank_by_draw)
     update_kernel = from_examined(learn_ts)
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
         super().__init__(n_items, n_positions, seed, feedback=feedback)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints, joined
-from .agent import Seed
 from .cascade import Bounds, CascadeAgent
 from .kernels import FEEDBACK, examined_positions
 from .search_space import Range
@@ -21,7 +20,7 @@ from .templates import largest
 
 
 @kernel
-def doubling_horizon(t):  # type: ignore[no-untyped-def]
+def doubling_horizon(t):
     """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥
     1.
     """
@@ -48,13 +47,13 @@ DiscountedState = joined("DiscountedState", Bounds, Discounts)
 
 
 @kernel
-def discounted_gamma(n):  # type: ignore[no-untyped-def]
+def discounted_gamma(n):
     """γ = 1 - 1/(4 sqrt(n))"""
     return 1.0 - 0.25 / math.sqrt(n)
 
 
 @kernel
-def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
+def bound_discounted(state, rng):
     # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
     t, gamma = state.t[0] + 1, state.gamma[0]
     n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
@@ -65,7 +64,7 @@ def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fade(state):  # type: ignore[no-untyped-def]
+def fade(state):
     """Discount all counts by one session."""
     state.scale[0] *= state.gamma[0]
     if state.scale[0] < 1e-100:
@@ -81,7 +80,7 @@ def fade(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_discounted(state, ranking, clicks):
     fade(state)
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
@@ -168,15 +167,15 @@ class CascadeDUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items: int,
-        n_positions: int,
+        n_items,
+        n_positions,
         *,
-        feedback: str = "last_click",
-        gamma: float | None = None,
-        epsilon: float = 0.5,
-        horizon: int | None = None,
-        seed: Seed = None,
-    ) -> None:
+        feedback="last_click",
+        gamma=None,
+        epsilon=0.5,
+        horizon=None,
+        seed=None,
+    ):
         super().__init__(
             n_items,
             n_positions,
@@ -221,13 +220,13 @@ WindowState = joined("WindowState", Bounds, Window)
 
 
 @kernel
-def window_length(n):  # type: ignore[no-untyped-def]
+def window_length(n):
     """τ = ⌈2 sqrt(n ln n)⌉"""
     return max(math.ceil(2.0 * math.sqrt(n * math.log(n))), 1)
 
 
 @kernel
-def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
+def count(state, item, clicks, examined):
     state.clicks[item] += clicks
     state.examined[item] += examined
     n = state.examined[item]
@@ -236,7 +235,7 @@ def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bound_window(state, rng):  # type: ignore[no-untyped-def]
+def bound_window(state, rng):
     # X/N + sqrt(ε ln(min(t, τ)) / N)
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
     for item in range(len(state.indices)):
@@ -245,7 +244,7 @@ def bound_window(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move_window(state):  # type: ignore[no-untyped-def]
+def move_window(state):
     """Remove the sessions that leave the window of the last τ, and add an empty row for the present
     one.
     """
@@ -262,7 +261,7 @@ def move_window(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_window(state, ranking, clicks):
     state.t[0] += 1
     move_window(state)
     row = state.t[0] % state.window.shape[0]
@@ -351,15 +350,15 @@ class CascadeSWUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items: int,
-        n_positions: int,
+        n_items,
+        n_positions,
         *,
-        feedback: str = "last_click",
-        tau: int | None = None,
-        epsilon: float = 0.5,
-        horizon: int | None = None,
-        seed: Seed = None,
-    ) -> None:
+        feedback="last_click",
+        tau=None,
+        epsilon=0.5,
+        horizon=None,
+        seed=None,
+    ):
         super().__init__(
             n_items,
             n_positions,

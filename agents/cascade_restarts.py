@@ -23,7 +23,6 @@ import numpy as np
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints, joined
-from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import FEEDBACK, examined_positions, log_likelihood
 from .kl_ucb import C, KLUCBState, forget_klucb, rank_klucb, update_klucb
@@ -58,7 +57,7 @@ class Detection(NamedTuple):
 
 
 @kernel
-def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
+def add_point(state, item, side, s, total):
     """Add a point on the right of one part of an item's hull."""
     hull_s, hull_sum = state.hull_s[item, side], state.hull_sum[item, side]
     n = state.n_vertices[item, side]
@@ -78,7 +77,7 @@ def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
+def statistic(state, item, n, total):
     """The generalised likelihood ratio of an item's n observations, ``total`` of which are
     clicks.
     """
@@ -93,7 +92,7 @@ def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
+def has_changed(state, item, n, total):
     """Whether the observations of an item, the last of which is new, show a change."""
     for side in range(2):
         if n == 1:
@@ -111,7 +110,7 @@ def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def must_restart(state, ranking, clicks):
     """Add the observations of a session to the tests, after the index has learned them; returns
     whether some item changed.
     """
@@ -123,7 +122,7 @@ def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def restart(state):  # type: ignore[no-untyped-def]
+def restart(state):
     """Forget all items, and begin another segment."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
@@ -135,7 +134,7 @@ def restart(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def force(state, ranking):  # type: ignore[no-untyped-def]
+def force(state, ranking):
     """In the first L sessions of each period, put one item at the top of the list, each item
     once.
     """
@@ -159,13 +158,13 @@ RestartingKLUCBState = joined("RestartingKLUCBState", KLUCBState, Detection)
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     rank_klucb(state, rng, ranking)
     force(state, ranking)
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     state.sessions[0] += 1
     update_klucb(state, ranking, clicks)
     if must_restart(state, ranking, clicks):
@@ -266,17 +265,17 @@ class GLRCascadeKLUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items: int,
-        n_positions: int,
+        n_items,
+        n_positions,
         *,
-        horizon: int,
-        feedback: str = "last_click",
-        n_segments: int = 1,
-        delta: float | None = None,
-        exploration: float | None = None,
-        n_vertices: int = 1000,
-        seed: Seed = None,
-    ) -> None:
+        horizon,
+        feedback="last_click",
+        n_segments=1,
+        delta=None,
+        exploration=None,
+        n_vertices=1000,
+        seed=None,
+    ):
         super().__init__(
             n_items,
             n_positions,

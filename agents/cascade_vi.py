@@ -8,13 +8,12 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
-from .agent import Seed
 from .compiled import StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
@@ -56,7 +55,7 @@ class State(NamedTuple):
 
 
 @kernel
-def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
+def hopeful(moves, values, best, level, bonus):
     """The optimistic expected value of the next state after an outcome: a share of the weight goes
     to the best state.
     """
@@ -71,7 +70,7 @@ def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def improve(state, s, best, level):  # type: ignore[no-untyped-def]
+def improve(state, s, best, level):
     """Find the optimistically best list of a state, and return its value."""
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
@@ -98,7 +97,7 @@ def improve(state, s, best, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def plan(state, rng):  # type: ignore[no-untyped-def]
+def plan(state, rng):
     """Optimistic value iteration, which starts from the values of the previous plan."""
     n_states, n_items = state.upper.shape
     level = exploration(state.t[0], C)
@@ -121,7 +120,7 @@ def plan(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking, user):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking, user):
     if state.last[0] >= 0 and user[1] == 0:
         state.moves[state.last[0], state.last[1], user[0]] += 1
     state.last[0] = -1
@@ -133,7 +132,7 @@ def rank(state, rng, ranking, user):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update(state, ranking, clicks, user):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks, user):
     s, outcome = user[0], len(state.labels)
     for k in range(len(ranking)):
         state.examined[s, ranking[k]] += 1
@@ -240,16 +239,8 @@ class CascadeVI(StateAgent):
     search_space = {"bonus": Range(0.0, 2.0)}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_states: int,
-        mean_sessions: float,
-        click_rewards: ArrayLike,
-        bonus: float = 0.5,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items, n_positions, *, n_states, mean_sessions, click_rewards, bonus=0.5, seed=None
+    ):
         super().__init__(
             n_items,
             n_positions,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
@@ -60,7 +59,7 @@ class State(NamedTuple):
 
 
 @kernel
-def is_certain(state):  # type: ignore[no-untyped-def]
+def is_certain(state):
     """Whether the leader is certainly still the only list with the largest sum of means."""
     nearer = ROUNDING
     for k in range(len(state.leader)):
@@ -70,7 +69,7 @@ def is_certain(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure_lead(state):  # type: ignore[no-untyped-def]
+def measure_lead(state):
     state.ahead[0] = lead(state.mean, state.leader, state.place_of, state.detour)
     for k in range(len(state.leader)):
         state.won[k] = 0.0
@@ -79,7 +78,7 @@ def measure_lead(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_leader(state, rng):  # type: ignore[no-untyped-def]
+def choose_leader(state, rng):
     """Find the list with the largest sum of means; ties are broken by a random order of the
     items.
     """
@@ -98,7 +97,7 @@ def choose_leader(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
+def kl_upper_near(p, minus_entropy, bound, q):
     """`kl_upper`, to about 1e-12, by Newton's method from a value near it."""
     if 0.0 < p < 1.0 and bound > 0.0:
         for _ in range(4):
@@ -119,7 +118,7 @@ def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def index(state, item, k, level):  # type: ignore[no-untyped-def]
+def index(state, item, k, level):
     """The KL-UCB index u of an item at a position."""
     n = state.shown[item, k]
     if level == np.inf:
@@ -137,7 +136,7 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
+def add_swap(state, n, k, other, level):
     """Add the neighbour in which two positions of the leader exchange their items; returns the new
     number of neighbours.
     """
@@ -149,7 +148,7 @@ def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
+def add_replacements(state, n, k, level):
     """Add the neighbours in which position k shows an item outside the leader; returns the new
     number of neighbours.
     """
@@ -162,7 +161,7 @@ def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
+def add_neighbours(state, rng, level):
     """Add all neighbours of the leader; returns how many there are."""
     n_positions, n = len(state.leader), 0
     for k in range(n_positions):
@@ -176,7 +175,7 @@ def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_change(state, rng, n):  # type: ignore[no-untyped-def]
+def choose_change(state, rng, n):
     """The neighbour of the largest sum of indices, or -1 for the leader itself; ties at random."""
     largest = 0.0
     for i in range(n):
@@ -191,7 +190,7 @@ def choose_change(state, rng, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     if not is_certain(state):
         choose_leader(state, rng)
     for k in range(len(ranking)):
@@ -209,7 +208,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn(state, item, k, click):
     state.clicks[item, k] += click
     state.shown[item, k] += 1
     state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
@@ -294,15 +293,7 @@ class GRAB(LeaderAgent):
 
     search_space = {"gamma": Range(1, 300, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        horizon: int | None = None,
-        gamma: int | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, horizon=None, gamma=None, seed=None):
         horizon = None if horizon is None else check_horizon(horizon)
         gamma = None if gamma is None else check_count("gamma", gamma)
         super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)

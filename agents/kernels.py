@@ -16,7 +16,7 @@ FEEDBACK = ("first_click", "last_click")
 
 
 @kernel
-def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-def]
+def shuffle_front(rng, items, start, stop, count):
     """Move a uniformly random ordered choice of ``count`` from ``items[start:stop]`` to its front
     (Fisher-Yates).
     """
@@ -26,7 +26,7 @@ def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-de
 
 
 @kernel
-def sort_by_index(index, order):  # type: ignore[no-untyped-def]
+def sort_by_index(index, order):
     """Sort ``order`` by decreasing index, ties by id: insertion sort, for little moves between two
     sessions.
     """
@@ -43,7 +43,7 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_stably(index, order):  # type: ignore[no-untyped-def]
+def sort_stably(index, order):
     """Sort ``order`` by decreasing index, ties as they stand."""
     for i in range(1, len(order)):
         item = order[i]
@@ -55,7 +55,7 @@ def sort_stably(index, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shuffle_ties(index, order, rng, count):  # type: ignore[no-untyped-def]
+def shuffle_ties(index, order, rng, count):
     """In a sorted order, put ties that reach into the first ``count`` in random order."""
     n_items = len(order)
     start = 0
@@ -68,7 +68,7 @@ def shuffle_ties(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
+def rank_by_index(index, order, rng, count):
     """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties
     in random order.
 
@@ -86,7 +86,7 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
+def choose_largest(index, order, count):
     """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order,
     ties by id.
 
@@ -110,7 +110,7 @@ def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
+def rank_by_draw(index, order, rng, count):
     """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same
     choice without a full sort.
 
@@ -127,21 +127,21 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show(order, ranking):  # type: ignore[no-untyped-def]
+def show(order, ranking):
     """Write the first items of an order into the list."""
     for k in range(len(ranking)):
         ranking[k] = order[k]
 
 
 @kernel
-def show_any(order, rng, ranking):  # type: ignore[no-untyped-def]
+def show_any(order, rng, ranking):
     """Write a uniformly random list of the items of an order."""
     shuffle_front(rng, order, 0, len(order), len(ranking))
     show(order, ranking)
 
 
 @kernel
-def kl(p, q):  # type: ignore[no-untyped-def]
+def kl(p, q):
     """Kullback-Leibler divergence KL(p, q) between Bernoulli laws, in nats."""
     result = 0.0
     if p > 0.0:
@@ -152,7 +152,7 @@ def kl(p, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def kl_upper(p, bound):  # type: ignore[no-untyped-def]
+def kl_upper(p, bound):
     """The largest q ≥ p with KL(p, q) ≤ bound, to rounding; a function of its arguments alone.
 
     Newton's method from above: KL(p, ·) is convex and increasing beyond p, so the iterates decrease
@@ -177,32 +177,32 @@ def kl_upper(p, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def kl_lower(p, bound):  # type: ignore[no-untyped-def]
+def kl_lower(p, bound):
     """The smallest q ≤ p with KL(p, q) ≤ bound, to rounding."""
     return 1.0 - kl_upper(1.0 - p, bound)
 
 
 @kernel
-def x_log_x(x):  # type: ignore[no-untyped-def]
+def x_log_x(x):
     """x log x, with 0 log 0 = 0."""
     return x * math.log(x) if x > 0 else 0.0
 
 
 @kernel
-def log_likelihood(clicks, displays):  # type: ignore[no-untyped-def]
+def log_likelihood(clicks, displays):
     """The log-likelihood of counts under the rate at which it is largest, their mean."""
     return x_log_x(clicks) + x_log_x(displays - clicks) - x_log_x(displays)
 
 
 @kernel
-def exploration(t, c):  # type: ignore[no-untyped-def]
+def exploration(t, c):
     """``log t + c log log t``, floored at 0 as a whole (t counts from 1; t = 1 gives 0)."""
     log_t = math.log(t)
     return max(log_t + c * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
 @kernel
-def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
+def examined_positions(clicks, feedback):
     """How many positions a cascade agent takes as examined: up to the first or last click, all
     shown ones without a click.
     """
@@ -221,7 +221,7 @@ def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
+def is_beaten(beats, part, item, number):
     """Whether an item is beaten by one that has no part yet, or this one."""
     beaten = False
     for other in range(len(part)):
@@ -232,7 +232,7 @@ def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
+def peel(beats, part, order, start):
     """Divide the items into parts: those that no other item beats, then those that none of the rest
     beats, and so on.
 
@@ -269,7 +269,7 @@ def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
+def cholesky(matrix, ridge, factor):
     """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are
     ``ridge`` or more.
 

@@ -13,13 +13,12 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import Seed
 from .cascade import CascadeAgent
 from .compiled import CompiledAgent, rates
 from .kernels import (
@@ -52,14 +51,14 @@ class KLUCBState(NamedTuple):
 
 
 @kernel
-def solve_index(state, item, bound):  # type: ignore[no-untyped-def]
+def solve_index(state, item, bound):
     """The index by its definition: the largest q with N KL(ŵ, q) ≤ b, infinite where N = 0."""
     n = state.examined[item]
     return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
 
 
 @kernel
-def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
+def refine_index(state, item, bound):
     """The index by Newton's method from its last value; by `solve_index` where that does not
     converge.
 
@@ -82,7 +81,7 @@ def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_close(state, bound, count):  # type: ignore[no-untyped-def]
+def solve_close(state, bound, count):
     """Solve for the indices in runs of close ones that reach into the first ``count``; for equal
     counts once.
     """
@@ -107,7 +106,7 @@ def solve_close(state, bound, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_klucb(state, rng, ranking):
     bound = exploration(state.t[0] + 1, state.c)
     for item in range(len(state.indices)):
         state.indices[item] = refine_index(state, item, bound)
@@ -119,7 +118,7 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_klucb(state, item, click):  # type: ignore[no-untyped-def]
+def learn_klucb(state, item, click):
     state.clicks[item] += click
     state.examined[item] += 1
     state.peak[item] = log_likelihood(state.clicks[item], state.examined[item])
@@ -129,13 +128,13 @@ learn_examined = from_examined(learn_klucb)
 
 
 @kernel
-def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_klucb(state, ranking, clicks):
     state.t[0] += 1
     learn_examined(state, ranking, clicks)
 
 
 @kernel
-def forget_klucb(state, item):  # type: ignore[no-untyped-def]
+def forget_klucb(state, item):
     """Forget the clicks on an item."""
     state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0
     state.indices[item] = np.inf
@@ -203,15 +202,7 @@ class CascadeKLUCB(CascadeAgent):
 
     search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        feedback: str = "last_click",
-        c: float = C,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, feedback="last_click", c=C, seed=None):
         c = check_at_least("c", c, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c)
 
@@ -287,14 +278,7 @@ class DCMKLUCB(CompiledAgent):
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        position_order: ArrayLike | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, position_order=None, seed=None):
         if position_order is not None:
             position_order = check_position_order("position_order", position_order, n_positions)
         super().__init__(n_items, n_positions, seed, position_order=position_order)

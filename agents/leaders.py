@@ -15,7 +15,7 @@ FEW = 64
 
 
 @kernel
-def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
+def place_in(slots, leaders, n_leaders, leader):
     """The slot of a leader in the hash table, or the free slot where it belongs."""
     mixed = np.int64(1)
     for element in leader:
@@ -37,7 +37,7 @@ def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_leader(state, leader):  # type: ignore[no-untyped-def]
+def find_leader(state, leader):
     """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the
     hash table.
     """
@@ -52,7 +52,7 @@ def find_leader(state, leader):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def level_of(state, s):  # type: ignore[no-untyped-def]
+def level_of(state, s):
     """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s``
     without a horizon.
     """
@@ -62,7 +62,7 @@ def level_of(state, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter_all(slots, leaders, n_leaders):  # type: ignore[no-untyped-def]
+def enter_all(slots, leaders, n_leaders):
     """Enter all leaders into an empty hash table."""
     for number in range(n_leaders):
         slots[place_in(slots, leaders, n_leaders, leaders[number])] = number

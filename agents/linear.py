@@ -25,12 +25,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
@@ -72,7 +71,7 @@ class LinearState(NamedTuple):
 
 
 @kernel
-def multiply(matrix, x, product):  # type: ignore[no-untyped-def]
+def multiply(matrix, x, product):
     """``product = matrix @ x`` for a symmetric matrix."""
     d = len(x)
     for j in range(d):
@@ -83,7 +82,7 @@ def multiply(matrix, x, product):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dot(x, y):  # type: ignore[no-untyped-def]
+def dot(x, y):
     total = 0.0
     for i in range(len(x)):
         total += x[i] * y[i]
@@ -91,7 +90,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_lower(factor, x):  # type: ignore[no-untyped-def]
+def solve_lower(factor, x):
     """Solve ``F z = x`` in place."""
     for i in range(len(x)):
         for k in range(i):
@@ -100,7 +99,7 @@ def solve_lower(factor, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_upper(factor, x):  # type: ignore[no-untyped-def]
+def solve_upper(factor, x):
     """Solve ``Fᵀ z = x`` in place."""
     for i in range(len(x) - 1, -1, -1):
         x[i] /= factor[i, i]
@@ -109,7 +108,7 @@ def solve_upper(factor, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
+def add_sample(state, x, weight, click):
     """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison.
 
     Returns whether that is safe; else ``A⁻¹`` is left as it is.
@@ -132,7 +131,7 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def refresh(state):  # type: ignore[no-untyped-def]
+def refresh(state):
     """``A⁻¹`` anew from A, by its `cholesky` factor."""
     cholesky(state.gram, state.ridge, state.factor)
     for i in range(len(state.gram)):
@@ -147,7 +146,7 @@ def refresh(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
+def show_largest(index, order, rng, ranking):
     """Write the candidates of largest index in decreasing order; each position draws among those
     within `TIE` of the best.
     """
@@ -171,14 +170,14 @@ def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def upper_bound(state, x, radius):  # type: ignore[no-untyped-def]
+def upper_bound(state, x, radius):
     """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
     multiply(state.inverse, x, state.vector)
     return dot(state.theta, x) + radius * math.sqrt(max(dot(state.vector, x), 0.0))
 
 
 @kernel
-def confidence(state, n_positions):  # type: ignore[no-untyped-def]
+def confidence(state, n_positions):
     """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
     if state.exploration >= 0.0:
         return state.exploration
@@ -188,7 +187,7 @@ def confidence(state, n_positions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_optimistic(state, rng, ranking, features):  # type: ignore[no-untyped-def]
+def rank_optimistic(state, rng, ranking, features):
     alpha = confidence(state, len(ranking))
     for a in range(len(features)):
         state.indices[a] = upper_bound(state, features[a], alpha)
@@ -196,7 +195,7 @@ def rank_optimistic(state, rng, ranking, features):  # type: ignore[no-untyped-d
 
 
 @kernel
-def rank_by_posterior(state, rng, ranking, features):  # type: ignore[no-untyped-def]
+def rank_by_posterior(state, rng, ranking, features):
     # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
@@ -211,7 +210,7 @@ def rank_by_posterior(state, rng, ranking, features):  # type: ignore[no-untyped
 
 
 @kernel
-def update_ridge(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
+def update_ridge(state, ranking, clicks, features):
     n_samples = (
         len(ranking)
         if state.feedback == ALL_POSITIONS
@@ -250,17 +249,7 @@ class _RidgeAgent(ContextualAgent):
 
     search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 30.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        seed: Seed,
-        *,
-        ridge: float | None,
-        alpha: float | None,
-        **hyperparameters: Any,
-    ) -> None:
+    def __init__(self, n_items, n_positions, n_features, seed, *, ridge, alpha, **hyperparameters):
         ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
         alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
         super().__init__(
@@ -376,16 +365,8 @@ class UBMLinUCB(_RidgeAgent):
     requires = {"examination": "browsing"}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        ridge: float | None = None,
-        alpha: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items, n_positions, *, n_features, examination, ridge=None, alpha=None, seed=None
+    ):
         check_count("n_positions", n_positions)
         examination = browsing_probabilities("examination", examination, n_positions)
         warn_of_rises(examination[:, 0])
@@ -459,16 +440,7 @@ class C2UCB(_RidgeAgent):
 
     paper = "Qin et al. 2014; He et al. 2020, section 6.2"
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        ridge: float | None = None,
-        alpha: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
@@ -532,16 +504,7 @@ class CMLinUCB(_RidgeAgent):
     click_models = "CM, with linear attraction"
     feedback = FIRST_CLICK
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        ridge: float | None = None,
-        alpha: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
@@ -605,16 +568,7 @@ class DCMLinUCB(_RidgeAgent):
     click_models = "DCM, with linear attraction"
     feedback = LAST_CLICK
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        ridge: float | None = None,
-        alpha: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
@@ -681,16 +635,8 @@ class PBMLinUCB(_RidgeAgent):
     requires = {"examination": "examination"}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        ridge: float | None = None,
-        alpha: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items, n_positions, *, n_features, examination, ridge=None, alpha=None, seed=None
+    ):
         examination = check_examination("examination", examination, n_positions)
         warn_of_rises(examination)
         super().__init__(
@@ -764,15 +710,6 @@ class LinearTS(_RidgeAgent):
 
     search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 5.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        ridge: float | None = None,
-        alpha: float = 0.5,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=0.5, seed=None):
         alpha = check_at_least("alpha", alpha, 0)
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)

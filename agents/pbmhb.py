@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw
 from .search_space import Range
@@ -38,7 +37,7 @@ class State(NamedTuple):
 
 
 @kernel
-def step_within(rng, x, sigma):  # type: ignore[no-untyped-def]
+def step_within(rng, x, sigma):
     """A draw from the normal distribution around x, cut off at 0 and 1."""
     if sigma < WIDE:
         while True:  # at least two of five are kept
@@ -52,14 +51,14 @@ def step_within(rng, x, sigma):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mass_within(x, sigma):  # type: ignore[no-untyped-def]
+def mass_within(x, sigma):
     """The probability that a normal draw around x lies in [0, 1]."""
     scale = sigma * math.sqrt(2.0)
     return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
 
 
 @kernel
-def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # type: ignore[no-untyped-def]
+def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
     """The change of the log-likelihood if one parameter changes from x to y.
 
     Args:
@@ -79,7 +78,7 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # 
 
 
 @kernel
-def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
+def is_accepted(rng, change, x, y, sigma):
     """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for
     x and y.
     """
@@ -88,7 +87,7 @@ def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
+def sweep(state, rng, sigma):
     """Propose one step of each parameter."""
     n_items, n_positions = state.clicks.shape
     for item in range(n_items):
@@ -130,7 +129,7 @@ def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     for _ in range(state.n_sweeps):
         sweep(state, rng, state.c / math.sqrt(state.t[0] + 1))
     rank_by_draw(state.theta, state.items, rng, len(ranking))
@@ -140,7 +139,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn(state, item, k, click):
     state.clicks[item, k] += click
     state.misses[item, k] += 1 - click
 
@@ -149,7 +148,7 @@ learn_shown = from_shown(learn)
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     state.t[0] += 1
     learn_shown(state, ranking, clicks)
 
@@ -229,16 +228,7 @@ class PBMHB(CompiledAgent):
 
     search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        c: float = 1000.0,
-        n_sweeps: int = 1,
-        fix_first: bool = True,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, c=1000.0, n_sweeps=1, fix_first=True, seed=None):
         super().__init__(
             n_items,
             n_positions,

@@ -12,7 +12,6 @@ import numpy as np
 from ..core.checks import check_at_least
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
 from .linear import dot
@@ -34,7 +33,7 @@ class State(NamedTuple):
 
 
 @kernel
-def log_add(a, b):  # type: ignore[no-untyped-def]
+def log_add(a, b):
     """log(e^a + e^b)"""
     if a == -np.inf:
         return b
@@ -42,7 +41,7 @@ def log_add(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
+def measure_rests(state, ranking):
     n_positions = len(ranking)
     for item in range(len(state.scores)):
         state.draws[item] = state.scores[item]
@@ -59,7 +58,7 @@ def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
+def preference(state, ranking, place, other):
     """ω of two places: the probability of the list with them exchanged, relative to both lists,
     ``P(R') / (P(R) + P(R'))``.
 
@@ -77,7 +76,7 @@ def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking, features):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking, features):
     for item in range(len(features)):
         state.scores[item] = dot(state.weights, features[item])
         state.draws[item] = state.scores[item] - math.log(-math.log(1.0 - rng.random()))
@@ -86,7 +85,7 @@ def rank(state, rng, ranking, features):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks, features):
     n_positions = len(ranking)
     considered = 0  # places, down to one below the last click
     for k in range(n_positions):
@@ -172,14 +171,6 @@ class PDGD(ContextualAgent):
 
     search_space = {"learning_rate": Range(0.003, 10.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        learning_rate: float = 0.1,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, n_features, learning_rate=0.1, seed=None):
         learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
         super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)

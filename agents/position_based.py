@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index
 from .search_space import Range
@@ -40,15 +39,7 @@ class ExaminationAgent(CompiledAgent):
 
     requires = {"examination": "examination"}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        seed: Seed,
-        *,
-        examination: ArrayLike,
-        **hyperparameters: Any,
-    ) -> None:
+    def __init__(self, n_items, n_positions, seed, *, examination, **hyperparameters):
         examination = check_examination("examination", examination, n_positions)
         super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
 
@@ -78,7 +69,7 @@ class PBMUCBState(NamedTuple):
 
 
 @kernel
-def bound_means(state, rng):  # type: ignore[no-untyped-def]
+def bound_means(state, rng):
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
@@ -87,7 +78,7 @@ def bound_means(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_ucb(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn_ucb(state, item, k, click):
     state.clicks[item] += click
     state.displays[item] += 1
     state.weight[item] += state.examination[k]
@@ -99,7 +90,7 @@ learn_all_ucb = from_shown(learn_ucb)
 
 
 @kernel
-def update_ucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_ucb(state, ranking, clicks):
     state.t[0] += 1
     learn_all_ucb(state, ranking, clicks)
 
@@ -166,15 +157,7 @@ class PBMUCB(ExaminationAgent):
     update_kernel = update_ucb
     search_space = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        epsilon: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, examination, epsilon=0.0, seed=None):
         epsilon = check_at_least("epsilon", epsilon, 0)
         super().__init__(n_items, n_positions, seed, examination=examination, epsilon=epsilon)
 
@@ -201,7 +184,7 @@ class PBMPIEState(NamedTuple):
 
 
 @kernel
-def is_promising(state, item, x):  # type: ignore[no-untyped-def]
+def is_promising(state, item, x):
     """Whether U_i ≥ x, where U_i is the largest q from the minimiser of Φ_i on with Φ_i(q) ≤ bound.
 
     Φ_i(q) = Σ_l N_{i,l} KL(S_{i,l}/N_{i,l}, κ_l q) is convex: x is at most the minimiser if Φ_i'(x)
@@ -225,7 +208,7 @@ def is_promising(state, item, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_pie(state, rng, ranking):
     n_items, n_positions = len(state.order), len(ranking)
     if state.t[0] < n_items:  # every item once at every position
         for k in range(n_positions):
@@ -259,7 +242,7 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_pie(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn_pie(state, item, k, click):
     state.clicks[item, k] += click
     state.displays[item, k] += 1
     state.weight[item] += state.examination[k]
@@ -274,7 +257,7 @@ learn_all_pie = from_shown(learn_pie)
 
 
 @kernel
-def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_pie(state, ranking, clicks):
     state.t[0] += 1
     learn_all_pie(state, ranking, clicks)
 
@@ -349,16 +332,7 @@ class PBMPIE(ExaminationAgent):
 
     search_space = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        horizon: int,
-        epsilon: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, examination, horizon, epsilon=0.0, seed=None):
         super().__init__(
             n_items,
             n_positions,

@@ -8,11 +8,10 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed
 from .kernels import rank_by_draw
 from .position_based import ExaminationAgent
 from .templates import from_shown, largest, put_by_position
@@ -53,7 +52,7 @@ class PBMTSState(NamedTuple):
 
 
 @kernel
-def log_density(state, item, x):  # type: ignore[no-untyped-def]
+def log_density(state, item, x):
     """S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
     result = state.clicks[item] * math.log(x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
@@ -63,7 +62,7 @@ def log_density(state, item, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slope(state, item, x):  # type: ignore[no-untyped-def]
+def slope(state, item, x):
     result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -74,7 +73,7 @@ def slope(state, item, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def curvature(state, item, x):  # type: ignore[no-untyped-def]
+def curvature(state, item, x):
     """Minus the second derivative of the log density."""
     result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
@@ -85,7 +84,7 @@ def curvature(state, item, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_mode(state, item):  # type: ignore[no-untyped-def]
+def find_mode(state, item):
     """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:
         return 0.0
@@ -125,7 +124,7 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def build_hat(state, item):  # type: ignore[no-untyped-def]
+def build_hat(state, item):
     """A hat over the density: flat at its top around the mode, exponential beyond, along tangents
     to its logarithm.
 
@@ -175,7 +174,7 @@ def build_hat(state, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
+def draw_posterior(state, item, rng):
     """A draw from the posterior of θ, by rejection under the hat."""
     if state.stale[item]:
         state.stale[item] = False
@@ -213,14 +212,14 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_posteriors(state, rng):  # type: ignore[no-untyped-def]
+def draw_posteriors(state, rng):
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
     return state.draws, state.order
 
 
 @kernel
-def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn_ts(state, item, k, click):
     state.clicks[item] += click
     state.misses[item, k] += 1 - click
     state.stale[item] = True
@@ -279,9 +278,7 @@ class PBMTS(ExaminationAgent):
     rank_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_ts)
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, examination, seed=None):
         super().__init__(n_items, n_positions, seed, examination=examination)
 
     def best(self) -> NDArray[np.int64]:
@@ -304,7 +301,7 @@ class BCMPTSState(NamedTuple):
 
 
 @kernel
-def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
+def draw_corrected(state, rng):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
@@ -312,7 +309,7 @@ def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_bc(state, item, k, click):  # type: ignore[no-untyped-def]
+def learn_bc(state, item, k, click):
     state.clicks[item] += click
     state.weight[item] += state.examination[k]
 
@@ -368,7 +365,5 @@ class BCMPTS(ExaminationAgent):
     rank_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_bc)
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, examination, seed=None):
         super().__init__(n_items, n_positions, seed, examination=examination)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
@@ -27,7 +26,7 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
     """
 
     @kernel
-    def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    def rank(state, rng, ranking):
         n_left = len(state.shown)
         for k in range(len(ranking)):
             item = choose(state, k, rng)
@@ -52,7 +51,7 @@ def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
     """
 
     @kernel
-    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    def update(state, ranking, clicks):
         state.t[0] += 1
         for k in range(len(ranking)):
             item = state.choice[k]
@@ -93,7 +92,7 @@ class Exp3State(NamedTuple):
 
 
 @kernel
-def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+def draw_exp3(state, k, rng):
     n_items = state.weight.shape[1]
     u = rng.random()
     if u < state.gamma:
@@ -107,7 +106,7 @@ def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+def choose_exp3(state, k, rng):
     item = draw_exp3(state, k, rng)
     state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[
         k
@@ -116,7 +115,7 @@ def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
+def learn_exp3(state, k, item, reward):
     if reward == 0:
         return  # w · exp(0)
     n_items = state.weight.shape[1]
@@ -131,7 +130,7 @@ def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_weights(state, k):  # type: ignore[no-untyped-def]
+def sum_weights(state, k):
     state.total[k] = 0.0
     for i in range(state.weight.shape[1]):
         state.total[k] += state.weight[k, i]
@@ -199,15 +198,7 @@ class RankedExp3(CompiledAgent):
 
     search_space = {"gamma": Range(0.0003, 1.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        horizon: int,
-        gamma: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, horizon, gamma=None, seed=None):
         horizon = check_horizon(horizon)
         if gamma is not None:
             gamma = check_between("gamma", gamma, 0, 1, closed=True)
@@ -245,7 +236,7 @@ class RankedKLUCBState(NamedTuple):
 
 
 @kernel
-def bandit_of(state, k):  # type: ignore[no-untyped-def]
+def bandit_of(state, k):
     """The state of the bandit of position k; its feedback rule is never asked."""
     counts = state.clicks[k], state.examined[k], state.peak[k]
     return KLUCBState(
@@ -254,13 +245,13 @@ def bandit_of(state, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
+def choose_klucb(state, k, rng):
     rank_klucb(bandit_of(state, k), rng, state.choice[k : k + 1])
     return state.choice[k]
 
 
 @kernel
-def learn_choice(state, k, item, reward):  # type: ignore[no-untyped-def]
+def learn_choice(state, k, item, reward):
     learn_klucb(bandit_of(state, k), item, reward)
 
 
@@ -318,7 +309,7 @@ class RankedKLUCB(CompiledAgent):
     rank_kernel = rank_by_choices(choose_klucb)
     update_kernel = learn_choices(learn_choice)
 
-    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
+    def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed)
 
     def best(self) -> NDArray[np.int64]:

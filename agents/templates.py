@@ -12,14 +12,14 @@ from .kernels import examined_positions, rank_by_index
 
 
 @kernel
-def put_in_order(state, order, ranking):  # type: ignore[no-untyped-def]
+def put_in_order(state, order, ranking):
     """Write the first items of an order into the list, from the top."""
     for k in range(len(ranking)):
         ranking[k] = order[k]
 
 
 @kernel
-def put_by_position(state, order, ranking):  # type: ignore[no-untyped-def]
+def put_by_position(state, order, ranking):
     """Write the first items of an order into the list, the k-th on the k-th of
     ``state.positions``.
     """
@@ -42,7 +42,7 @@ def largest(
     """
 
     @kernel
-    def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    def rank(state, rng, ranking):
         index, order = score(state, rng)
         rank_by(index, order, rng, len(ranking))
         put(state, order, ranking)
@@ -56,7 +56,7 @@ def from_examined(learn: Callable[..., None]) -> Callable[..., None]:
     """
 
     @kernel
-    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    def update(state, ranking, clicks):
         for k in range(examined_positions(clicks, state.feedback)):
             learn(state, ranking[k], clicks[k])
 
@@ -69,7 +69,7 @@ def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
     """
 
     @kernel
-    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    def update(state, ranking, clicks):
         for k in range(len(ranking)):
             if clicks[k] >= 0:
                 learn(state, ranking[k], k, clicks[k])
@@ -87,7 +87,7 @@ def of_clicked(compare: Callable[..., bool]) -> Callable[..., bool]:
     """
 
     @kernel
-    def compare_clicked(state, part, members, start, ranking, clicks, level):  # type: ignore[no-untyped-def]
+    def compare_clicked(state, part, members, start, ranking, clicks, level):
         changed = False
         for k in range(len(ranking)):
             state.clicked[ranking[k]] = clicks[k]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
-from .agent import Seed
 from .compiled import CompiledAgent
 from .kernels import peel, show, shuffle_front
 from .search_space import Range
@@ -36,13 +35,13 @@ class State(NamedTuple):
 
 
 @kernel
-def partition(state):  # type: ignore[no-untyped-def]
+def partition(state):
     """Divide the items into blocks by what is known of them."""
     state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     n_positions = len(ranking)
     for b in range(state.n_blocks[0]):
         start, stop = state.start[b], state.start[b + 1]
@@ -53,7 +52,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def compare(state, i, j, log_c_delta):  # type: ignore[no-untyped-def]
+def compare(state, i, j, log_c_delta):
     """Count a click on i without one on j, and return whether i is now known to be better."""
     state.wins[i, j] += 1
     s = state.wins[i, j] - state.wins[j, i]  # S_ij
@@ -69,7 +68,7 @@ compare_clicked = of_clicked(compare)
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     if compare_clicked(
         state, state.block, state.order, state.start, ranking, clicks, state.log_c_delta
     ):
@@ -141,15 +140,7 @@ class TopRank(CompiledAgent):
 
     search_space = {"delta": Range(1e-10, 0.5, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        horizon: int,
-        delta: float | None = None,
-        seed: Seed = None,
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, horizon, delta=None, seed=None):
         horizon = check_horizon(horizon, 2)
         if delta is not None:
             delta = check_between("delta", delta, LEAST, 1)

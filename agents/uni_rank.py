@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed
 from .kernels import kl_upper, peel, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .templates import of_clicked
@@ -56,19 +55,19 @@ class State(NamedTuple):
 
 
 @kernel
-def patience(state):  # type: ignore[no-untyped-def]
+def patience(state):
     return math.log(math.log(state.t[0] + 3.0))
 
 
 @kernel
-def strength(state, i, j):  # type: ignore[no-untyped-def]
+def strength(state, i, j):
     """τ² n of a pair: i beats j once it exceeds log log(t + 3), if τ is positive."""
     d = float(state.difference[i, j])
     return d * d / state.compared[i, j]
 
 
 @kernel
-def choose_leader(state):  # type: ignore[no-untyped-def]
+def choose_leader(state):
     """Find the leader partition of this session, and count the session for it."""
     if state.weakest[0] <= patience(state):  # what was certain may no longer be
         state.weakest[0] = np.inf
@@ -88,7 +87,7 @@ def choose_leader(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
+def may_be_better(state, j, i, level):
     """Whether j may be better than i by the present data: whether kl_upper((1 + τ_ji)/2, level /
     n_ji) > 1/2.
     """
@@ -105,7 +104,7 @@ def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def index_above(state, j, i, level):  # type: ignore[no-untyped-def]
+def index_above(state, j, i, level):
     """kl_upper((1 + τ_ji)/2, level / n_ji)"""
     n = state.compared[j, i]
     return (
@@ -116,7 +115,7 @@ def index_above(state, j, i, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def]
+def may_be_merged(state, order, start, b, level):
     """Whether an item of the part below b may be better than one of b."""
     for place in range(start[b + 1], start[b + 2]):
         for above in range(start[b], start[b + 1]):
@@ -126,7 +125,7 @@ def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def
 
 
 @kernel
-def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-untyped-def]
+def challenger(state, rng, order, start, n_parts, b, level):
     """The place of the item that may be better than one of part b, from the nearest part below; -1
     if there is none.
     """
@@ -149,7 +148,7 @@ def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-
 
 
 @kernel
-def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
+def merge(state, rng, level, n_positions):
     """Write the parts to be shown, from the top: those of the leader, some of them merged; returns
     how many.
     """
@@ -183,7 +182,7 @@ def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking):
     choose_leader(state)
     n_positions, level = len(ranking), level_of(state, state.led[state.leading[0]])
     for b in range(merge(state, rng, level, n_positions)):
@@ -193,7 +192,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def compare(state, i, j, least):  # type: ignore[no-untyped-def]
+def compare(state, i, j, least):
     """Count a click on i without one on j, and return whether this changes which of them is
     certainly better.
     """
@@ -219,7 +218,7 @@ compare_clicked = of_clicked(compare)
 
 
 @kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks):
     state.t[0] += 1
     least = patience(state)
     if compare_clicked(
@@ -304,9 +303,7 @@ class UniRank(LeaderAgent):
     rank_kernel = rank
     update_kernel = update
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, horizon: int | None = None, seed: Seed = None
-    ) -> None:
+    def __init__(self, n_items, n_positions, *, horizon=None, seed=None):
         horizon = None if horizon is None else check_horizon(horizon)
         super().__init__(n_items, n_positions, seed, horizon=horizon)
 
