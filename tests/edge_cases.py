@@ -21,6 +21,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from reference_agents import Reference, plain, reference_of
+from reporting import run_reporting
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent, Range
@@ -388,7 +389,7 @@ def play(case: Case, *, compiled: bool = True) -> str:
             return ""
         env, lists = case.env(), []
         try:
-            again = clickgym.run(
+            again = run_reporting(
                 second,
                 env,
                 case.n_sessions,

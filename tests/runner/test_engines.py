@@ -18,6 +18,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import CONTEXTUAL_PAIRS, PAIRS, by_id, by_pair
 from reference_agents import MODELS, make, plain
+from reporting import run_reporting
 from slow import slow
 
 import clickgym
@@ -78,7 +79,7 @@ def run_compiled(
 
     steps = np.arange(1, horizon + 1)
     return (
-        clickgym.run(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record),
+        run_reporting(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record),
         lists,
         clicks,
     )
@@ -493,7 +494,7 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clickgym.run(agent, env, 10**7, seed=0, engine=engine, on_chunk=interrupt)
+        run_reporting(agent, env, 10**7, seed=0, engine=engine, on_chunk=interrupt)
     n = sum(played)
     assert 0 < n < 10**7
     twin, twin_env = make("BatchRank", PBM), ClickEnv(PBM)
@@ -508,7 +509,7 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_chunks_add_up_to_the_horizon(engine):
     played: list[int] = []
-    clickgym.run(
+    run_reporting(
         make("Random", PBM), ClickEnv(PBM), 3456, seed=0, engine=engine, on_chunk=played.append
     )
     assert sum(played) == 3456

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from registries import restored
+from reporting import run_reporting
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
@@ -237,7 +238,7 @@ def test_what_the_caller_raises_is_not_the_agents_fault():
 
     for engine in ("compiled", "python"):
         with pytest.raises(InterruptedError):
-            clickgym.run(
+            run_reporting(
                 Random(4, 2, seed=0), ClickEnv(PBM), 1000, seed=0, engine=engine, on_chunk=stop
             )
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
+from reporting import run_reporting
 
 import clickgym
 from clickgym.agents import LEARNERS, PPO, Random, RecurrentPPO
@@ -282,7 +283,7 @@ def test_a_callback_can_stop_a_run() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clickgym.run(PPO(4, 3, **QUICK, seed=0), ClickEnv(SMALL), 1000, on_chunk=stop)
+        run_reporting(PPO(4, 3, **QUICK, seed=0), ClickEnv(SMALL), 1000, on_chunk=stop)
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from reporting import run_reporting
 from slow import slow
 
 import clickgym
@@ -82,7 +83,7 @@ def test_the_episodes_of_an_id_change_nothing() -> None:
 def test_exactly_the_horizon_is_counted(name: str) -> None:
     reported: list[int] = []
     agent = quick(name, seed=0)
-    result = clickgym.run(
+    result = run_reporting(
         agent, ClickEnv(SMALL), 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append
     )
     assert result.steps.tolist() == [1, 64, 65, 101]
@@ -105,7 +106,7 @@ def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
     )
     reported: list[int] = []
     agent = clickgym.make_agent(name, env, seed=0)
-    result = clickgym.run(
+    result = run_reporting(
         agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append
     )
     assert result.steps.tolist() == list(range(1, horizon + 1))

@@ -320,7 +320,6 @@ def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypa
         return play(*arguments)
 
     monkeypatch.setattr(module, "play_compiled", slow)
-    clickgym.run("Random", "PBMRank-v0", 10, seed=0, on_chunk=lambda sessions: None)
     clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, progress=False)
     with Compiling(lambda going_on: None):
         clickgym.run("Random", "PBMRank-v0", 10, seed=0)

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent
+from ..agents import Agent, CompiledAgent, ContextualAgent
 from ..core.faults import SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, entry, kernel
 from ..envs import ClickEnv, check_ranking
@@ -20,14 +20,276 @@ from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
+from .delay import Delay, LateAgent, learn_at_once, learn_late, waiting
 from .metrics import Metrics
 from .pairs import Pair
 
 OnChunk = Callable[[int], object]
+CHUNK = 0.05
+"""Seconds between two reports of progress."""
 
 
 class AgentError(SessionError):
     """An agent failed during a run; the message names the agent, the step and the fault."""
+
+
+# ---------------------------------------------------------------------------- the compiled engine
+
+
+class Users(NamedTuple):
+    """The users under the present task, and the memory of one session of theirs.
+
+    Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
+    holds one.
+    """
+
+    parameters: Any
+    reward: int
+    cutoff: int
+    pool: Any
+    round: Any
+    observed: tuple[Any, ...]  # by the agent besides clicks: nothing, features, or a state
+    uniforms: NDArray[np.float64]  # (K,), one more in a mixture
+    clicks: NDArray[np.int8]  # (K,)
+    examined: NDArray[np.int8]  # (K,)
+    scratch: NDArray[np.float64]  # (K + 1,)
+    shown: NDArray[np.int64]  # (L,) the last session of a chunk that showed an item, or -1
+
+
+@cache
+def session_loop(
+    rank: Callable[..., None],
+    learn: Callable[..., None],
+    play: Callable[..., tuple[float, float, int]],
+    measure: Callable[..., None],
+    next_round: Callable[..., None],
+) -> Callable[..., tuple[int, float, int]]:
+    """The kernel that plays sessions; it returns how many before a bad list, and of the last one
+    the reward and where the user left satisfied.
+    """
+
+    @kernel
+    def sessions(users, env_rng, state, agent_rng, ranking, late, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
+        parameters, reward, cutoff = users.parameters, users.reward, users.cutoff
+        uniforms, clicks, examined = users.uniforms, users.clicks, users.examined
+        regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+        realised, satisfied, played = 0.0, -1, np.int64(0)
+        while played < n_sessions:
+            rank(state, agent_rng, ranking, *users.observed)
+            if not is_ranked_list(ranking, users.shown, played):
+                break
+            for k in range(len(uniforms)):
+                uniforms[k] = env_rng.random()
+            realised, expectation, satisfied = play(
+                parameters, ranking, uniforms, clicks, examined, reward, cutoff, users.scratch
+            )
+            regret += users.round.optimum[0] - expectation
+            rewards += realised
+            for k in range(len(ranking)):
+                n_clicks += clicks[k]
+            measure(contexts, ranking, clicks, expectation, totals, 3)
+            learn(late, played, state, ranking, clicks, *users.observed)
+            next_round(users.pool, users.round, parameters, env_rng, reward, users.scratch)
+            played += 1
+        totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+        return played, realised, satisfied
+
+    return sessions
+
+
+def play_compiled(
+    pair: Pair,
+    meter: Meter,
+    metrics: Metrics,
+    delay: Delay | None = None,
+    on_chunk: OnChunk | None = None,
+) -> float:
+    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment
+    has been reset.
+
+    Args:
+        pair: the agent, whose kernels are called and whose state, generator and last list are
+            advanced in place; and the environment, whose generator is advanced as by ``step``.
+        meter: receives the totals.
+        metrics: what is measured besides.
+        delay: when clicks arrive; None at once.
+        on_chunk: called after each chunk with the number of its sessions; what it raises ends the
+            run.
+
+    Returns:
+        The seconds of the sessions, compilation excluded.
+
+    Raises:
+        AgentError: the agent proposed a bad list, or failed.
+        SessionError: the click model failed.
+    """
+    agent: CompiledAgent = pair.agent
+    env: ClickEnv = pair.place.core
+    if delay is None:
+        learn, late, slots = learn_at_once(agent.update_kernel), None, 0
+    else:
+        learn = learn_late(agent.update_kernel, pair.kind is ContextualAgent)
+        late, slots = waiting(delay, pair), delay.slots
+    task, chunk, seconds = None, 1000, 0.0
+    while meter.step < meter.horizon:
+        if env.task is not task:  # at the start, and where the users change
+            task = env.task
+            users, contexts = users_of(pair), metrics.contexts(env)
+            kernels = agent.rank_kernel, learn, session(task.model), metrics.kernel, task.next_round
+            loop = entry(session_loop(*kernels))
+            loop(
+                *(users, env.np_random, agent.state, agent.rng, agent.ranking),
+                *(late, contexts, 0, meter.totals),
+            )  # compiles
+        size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
+        agent.make_room(size + slots)
+        if delay is not None:
+            late = late._replace(due=delay.due(meter.step + 1, size))
+        users.shown.fill(-1)
+        regret, before = meter.totals[0], time.perf_counter()
+        try:
+            played, realised, satisfied = loop(
+                *(users, env.np_random, agent.state, agent.rng, agent.ranking),
+                *(late, contexts, size, meter.totals),
+            )
+        except Exception as error:
+            raise _blamed(pair, users, meter.step, error) from error
+        lasted = time.perf_counter() - before
+        if played < size:
+            n_items, n_positions, *_ = pair.place.sizes
+            step = meter.step + played + 1
+            check_list(agent, agent.ranking, n_items, n_positions, "step", step)
+        env._record(
+            *(size, meter.totals[0] - regret, agent.ranking),
+            *(users.clicks, users.examined, satisfied, realised),
+        )
+        agent.ranking[0] = -1  # its clicks are learned
+        meter.advance(size)
+        seconds += lasted
+        if size == chunk:  # not cut short: its time tells the speed
+            chunk = int(np.clip(chunk * CHUNK / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
+        if on_chunk is not None:
+            on_chunk(size)
+    return seconds
+
+
+def users_of(pair: Pair) -> Users:
+    """The users of a pair under the present task, with memory for a session."""
+    task, model = pair.place.core.task, pair.place.core.model
+    n = model.n_positions
+    return Users(
+        parameters=task.parameters,
+        reward=task.code,
+        cutoff=task.cutoff,
+        pool=task.pool,
+        round=task.round,
+        observed=() if pair.kind is CompiledAgent else (task.round.features,),
+        uniforms=np.empty(model.n_uniforms),
+        clicks=np.zeros(n, np.int8),
+        examined=np.zeros(n, np.int8),
+        scratch=np.empty(n + 1),
+        shown=np.empty(model.n_items, np.int64),
+    )
+
+
+def _blamed(pair: Pair, users: Users, steps: int, error: Exception) -> Exception:
+    """What failed in a chunk after so many steps: `Users.shown` says how many of its lists were
+    shown, and the last session is played again from its own random numbers; if that fails, too, it
+    was the click model.
+    """
+    agent, env, shown = pair.agent, pair.place.core, int(users.shown.max()) + 1
+    if not shown:
+        return session_error(agent, env, f"step {steps + 1}", error)
+    play = entry(session(env.task.model))
+    try:
+        play(
+            *(users.parameters, agent.ranking, users.uniforms, users.clicks, users.examined),
+            *(users.reward, users.cutoff, users.scratch),
+        )
+    except Exception as again:
+        what = f"{cause(again)}, in a {type(env.task.model).__name__}"
+        error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
+    return session_error(agent, env, f"after the list of step {steps + shown}", error)
+
+
+# ------------------------------------------------------------------------------ the Python engine
+
+
+def play_python(
+    pair: Pair,
+    env: gym.Env,
+    meter: Meter,
+    metrics: Metrics,
+    observation: Any,
+    delay: Delay | None = None,
+    on_chunk: OnChunk | None = None,
+) -> None:
+    """Play up to the meter's horizon through ``env.step``; the environment has been reset to
+    ``observation``.
+
+    Args:
+        pair, meter, metrics, delay, on_chunk: as in `play_compiled`; any agent, any wrappers, and
+            environments of any origin.
+        env: that of the pair, without the time limit of its id.
+        observation: what ``env.reset`` returned.
+
+    Raises:
+        AgentError: the agent proposed a bad list, or failed.
+        SessionError: the environment failed, or ended an episode while clicks were late.
+    """
+    n_items, n_positions, *_ = pair.place.sizes
+    click_env, is_guest = pair.place.core, pair.place.is_guest
+    agent = pair.agent if delay is None else LateAgent(pair.agent, delay, n_positions)
+    task, contexts = None, metrics.contexts(click_env) if is_guest else ()
+    reported, due = meter.step, time.perf_counter() + CHUNK
+    agent.leave()
+    while meter.step < meter.horizon:
+        try:
+            ranking = agent.rank(observation)
+            check_list(pair.agent, ranking, n_items, n_positions, "step", meter.step + 1)
+            if not is_guest and click_env.task is not task:
+                task, contexts = click_env.task, metrics.contexts(click_env)
+            shown = metrics.as_shown(contexts)
+            last, (observation, reward, terminated, truncated, info) = (
+                observation,
+                env.step(ranking),
+            )
+            clicks, reward = clicks_of(observation), float(reward)
+            if is_guest:
+                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+            agent.update(last, ranking, clicks, reward)
+        except Exception as error:
+            raise session_error(pair.agent, env, f"step {meter.step + 1}", error) from error
+        if metrics.summed:
+            expectation = float(info.get("expected_reward", math.nan))
+            items = np.asarray(ranking, np.int64)
+            metrics.measure(shown, items, clicks, expectation, meter.totals, 3)
+        meter.add(regret_of(info), reward, int(clicks.sum()))
+        if terminated or truncated:
+            if delay is not None and terminated:
+                what = "a user left (terminated): clicks cannot be late where users have a memory"
+                raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
+            observation, _ = env.reset()
+            agent.leave()
+        is_due = meter.step == meter.horizon or time.perf_counter() > due
+        if on_chunk is not None and is_due:
+            on_chunk(meter.step - reported)
+            reported, due = meter.step, time.perf_counter() + CHUNK
+
+
+# ------------------------------------------------------------------------------------------ faults
+
+
+def check_list(
+    agent: Agent, ranking: Any, n_items: int, n_positions: int, what: str, number: int
+) -> None:
+    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when, such as ``"step",
+    7``.
+    """
+    try:
+        check_ranking(ranking, n_items, n_positions)
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
 def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
@@ -44,295 +306,3 @@ def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Ex
         return error
     only_own_frames(error)
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
-
-
-def check_list(
-    agent: Agent, ranking: Any, n_items: int, n_positions: int, what: str, number: int
-) -> None:
-    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when, such as ``"step",
-    7``.
-    """
-    try:
-        check_ranking(ranking, n_items, n_positions)
-    except (TypeError, ValueError) as error:
-        raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
-
-
-class UsersState(NamedTuple):
-    """The users under the present task, and the arrays of one session of theirs.
-
-    Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
-        holds one.
-    """
-
-    parameters: Any
-    reward: int
-    cutoff: int
-    pool: Any
-    round: Any
-    seen: tuple[
-        Any, ...
-    ]  # what the agent sees before it ranks: nothing, the features, or the user's state
-    uniforms: NDArray[np.float64]  # (K,), one more in a mixture
-    clicks: NDArray[np.int8]  # (K,)
-    examined: NDArray[np.int8]  # (K,)
-    scratch: NDArray[np.float64]  # (K + 1,)
-
-
-@cache
-def session_loop(
-    rank: Callable[..., None],
-    update: Callable[..., None],
-    play_session: Callable[..., tuple[float, float, int]],
-    measure: Callable[..., None],
-    next_round: Callable[..., None],
-) -> Callable[..., Any]:
-    """The kernel that plays ``n_sessions`` rounds of rank, session, update; returns how many were
-    played before a bad list.
-    """
-
-    @kernel
-    def sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
-        parameters, reward, cutoff, scratch = (
-            users.parameters,
-            users.reward,
-            users.cutoff,
-            users.scratch,
-        )
-        drawn, uniforms, clicks, examined = (
-            users.round,
-            users.uniforms,
-            users.clicks,
-            users.examined,
-        )
-        n_positions = len(ranking)
-        regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-        satisfied, realised, played = (
-            -1,
-            0.0,
-            np.int64(0),
-        )  # no literal, for which numba would compile `is_ranked_list` once more
-        while played < n_sessions:
-            rank(state, agent_rng, ranking, *users.seen)
-            if not is_ranked_list(ranking, seen, played):
-                break
-            for k in range(len(uniforms)):
-                uniforms[k] = env_rng.random()
-            realised, expectation, satisfied = play_session(
-                parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
-            )
-            regret += drawn.optimum[0] - expectation
-            rewards += realised
-            for k in range(n_positions):
-                n_clicks += clicks[k]
-            measure(contexts, ranking, clicks, expectation, totals, 3)
-            update(state, ranking, clicks, *users.seen)
-            next_round(users.pool, drawn, parameters, env_rng, reward, scratch)
-            played += 1
-        totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-        return played, realised, satisfied
-
-    return sessions
-
-
-def observed_by(pair: Pair) -> tuple[NDArray[Any], ...]:
-    """The array that an agent's kernels see of the present round besides clicks: features, a user's
-    state, or none.
-    """
-    return () if pair.kind is CompiledAgent else (pair.place.core.task.round.features,)
-
-
-def play_compiled(
-    pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None
-) -> float:
-    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment
-    has been reset.
-
-    Args:
-        pair: the agent, whose kernels are called and whose state, generator and last list are
-            advanced in place; and the environment, whose generator is advanced as by ``step``.
-        meter: receives the totals.
-        metrics: what is measured besides.
-        on_chunk: called after each chunk with the number of its sessions; what it raises ends the
-            run.
-
-    Returns:
-        The seconds of the sessions, compilation excluded.
-
-    Raises:
-        AgentError: the agent proposed a bad list, or failed.
-        SessionError: the click model failed.
-    """
-    agent: CompiledAgent = pair.agent
-    click_env: ClickEnv = pair.place.core
-    n_positions = click_env.model.n_positions
-    uniforms, scratch = np.empty(click_env.model.n_uniforms), np.empty(n_positions + 1)
-    clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
-    seen = np.empty(click_env.model.n_items, np.int64)
-    task: Any = None
-
-    def play(size: int) -> tuple[int, float, int]:
-        users = UsersState(
-            task.parameters,
-            task.code,
-            task.cutoff,
-            task.pool,
-            task.round,
-            observed,
-            uniforms,
-            clicks,
-            examined,
-            scratch,
-        )
-        return compiled(
-            users,
-            click_env.np_random,
-            agent.state,
-            agent.rng,
-            agent.ranking,
-            seen,
-            contexts,
-            size,
-            meter.totals,
-        )
-
-    def found_guilty(error: Exception) -> Exception:
-        """What failed in the chunk: ``seen`` tells how many of its lists were shown, and the last
-        session is played again from its own random numbers; if that fails, too, it was the click
-        model.
-        """
-        count = int(seen.max()) + 1
-        if not count:
-            return session_error(agent, click_env, f"step {meter.step + 1}", error)
-        try:
-            entry(session(task.model))(
-                task.parameters,
-                agent.ranking,
-                uniforms,
-                clicks,
-                examined,
-                task.code,
-                task.cutoff,
-                scratch,
-            )
-        except Exception as again:
-            what = f"{cause(again)}, in a {type(task.model).__name__}"
-            error = SessionError(f"{name_of(click_env)}, step {meter.step + count}: {what}")
-        return session_error(
-            agent, click_env, f"after the list of step {meter.step + count}", error
-        )
-
-    chunk, seconds = 1000, 0.0
-    while meter.step < meter.horizon:
-        if task is not click_env.task:  # at the start, and where the users change
-            task, contexts = click_env.task, metrics.contexts(click_env)
-            kernels = (
-                agent.rank_kernel,
-                agent.update_kernel,
-                session(task.model),
-                metrics.kernel,
-                task.next_round,
-            )
-            compiled, observed = entry(session_loop(*kernels)), observed_by(pair)
-            play(0)  # compiles
-        seen.fill(-1)
-        size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
-        agent.make_room(size)
-        before, regret = time.perf_counter(), meter.totals[0]
-        try:
-            played, realised, satisfied = play(size)
-        except Exception as error:
-            raise found_guilty(error) from error
-        lasted = time.perf_counter() - before
-        if played < size:
-            check_list(
-                agent,
-                agent.ranking,
-                click_env.model.n_items,
-                n_positions,
-                "step",
-                meter.step + played + 1,
-            )
-        click_env._record(
-            size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised
-        )
-        agent.ranking[0] = -1  # its clicks are learned
-        meter.advance(size)
-        seconds += lasted
-        if size == chunk:  # not cut short: its time tells the speed
-            chunk = int(np.clip(chunk * 0.05 / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
-        if on_chunk is not None:
-            on_chunk(size)
-    return seconds
-
-
-def play_python(
-    pair: Pair,
-    env: gym.Env,
-    meter: Meter,
-    metrics: Metrics,
-    observation: Any,
-    on_chunk: OnChunk | None = None,
-) -> None:
-    """Play up to the meter's horizon through ``env.step``; the environment has been reset to
-    ``observation``.
-
-    Args:
-        pair, meter, metrics, on_chunk: as in `play_compiled`; any agent, any wrappers, and
-        environments of any origin.
-        env: that of the pair, without the time limit of its id.
-        observation: what ``env.reset`` returned.
-
-    Raises:
-        AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed.
-    """
-    agent: Agent = pair.agent
-    click_env, guest = pair.place.core, pair.place.is_guest
-    n_items, n_positions, *_ = pair.place.sizes
-    entered, contexts = None, metrics.contexts(click_env) if guest else ()
-    progress = _Progress(on_chunk)
-    agent.leave()
-    while meter.step < meter.horizon:
-        try:
-            ranking = agent.rank(observation)
-            check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
-            if not guest and click_env.task is not entered:
-                entered, contexts = click_env.task, metrics.contexts(click_env)
-            round_contexts = metrics.as_shown(contexts)
-            last, (observation, reward, terminated, truncated, info) = (
-                observation,
-                env.step(ranking),
-            )
-            clicks, reward = clicks_of(observation), float(reward)
-            if guest:
-                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-            agent.update(last, ranking, clicks, reward)
-        except Exception as error:
-            raise session_error(agent, env, f"step {meter.step + 1}", error) from error
-        if metrics.summed:
-            expectation = float(info.get("expected_reward", math.nan))
-            metrics.measure(
-                round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3
-            )
-        meter.add(regret_of(info), reward, int(clicks.sum()))
-        if terminated or truncated:
-            observation, _ = env.reset()
-            agent.leave()
-        progress.add(meter.step == meter.horizon)
-
-
-class _Progress:
-    """Calls back about every 50 ms, and after the last session, with the number of sessions since
-    the last call.
-    """
-
-    def __init__(self, on_chunk: OnChunk | None) -> None:
-        self._on_chunk = on_chunk
-        self._n, self._due = 0, time.perf_counter() + 0.05
-
-    def add(self, is_last: bool) -> None:
-        self._n += 1
-        if self._on_chunk is not None and (is_last or time.perf_counter() > self._due):
-            self._on_chunk(self._n)
-            self._n, self._due = 0, time.perf_counter() + 0.05

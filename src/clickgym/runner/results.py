@@ -42,7 +42,7 @@ CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parq
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
 TIMED = ("env", "instance", "agent", "run", "engine", "seconds")
 
-SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
+SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics", "delay")
 """What all parts of a folder have in common."""
 
 KEYS = {

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..core.checks import check_count, check_horizon, check_kind, check_seed, integers
+from ..core.checks import check_count, check_horizon, check_seed, integers
 from ..core.compiling import CompilationNote
 from ..envs.registration import endless
-from ..envs.wrappers.regret import Meter
+from .delay import Delay, check_learns_late
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python
 from .make import place_of, player_of
@@ -126,9 +125,9 @@ def run(
     *,
     seed: int | None = None,
     checkpoints: ArrayLike | None = None,
-    engine: Engine = "auto",
     metrics: Sequence[str] = (),
-    on_chunk: OnChunk | None = None,
+    delay: str | None = None,
+    engine: Engine = "auto",
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and
     clicks.
@@ -147,6 +146,9 @@ def run(
         environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
+        delay: when the agent learns of clicks: None, at the end of each session; or
+            ``"batch:B"``, ``"fixed:D"``, ``"geometric:m"``, as `clickgym.runner.delay.Delay`
+            says, for agents with ``learns_from_any_list``.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
             clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
@@ -154,8 +156,6 @@ def run(
             ``"ndcg"``, ``"violations"``, ``"optimal_lists"``, and ``"window_regret"``, the regret
             per session since the previous checkpoint. For users with a memory only ``"users"`` (how
             many have come), ``"any_click"`` and ``"window_regret"``.
-        on_chunk: a function that is called from time to time with the number of sessions since its
-            last call; for progress bars.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -179,16 +179,14 @@ def run(
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
-    if on_chunk is not None:
-        check_kind("on_chunk", on_chunk, Callable, "a function")
-    with _note(on_chunk):
+    with CompilationNote():
         place = place_of(env)
         made = (
             agent
             if isinstance(agent, (Agent, Learner))
             else player_of(agent).make(place, horizon, seed)
         )
-        return play(pair_of(made, place, engine), steps, measured, seed, on_chunk)
+        return play(pair_of(made, place, engine), steps, measured, seed, delay=delay)
 
 
 def play(
@@ -197,27 +195,36 @@ def play(
     metrics: Metrics,
     seed: int | None,
     on_chunk: OnChunk | None = None,
+    delay: str | None = None,
 ) -> Result:
     """Play a pair and measure it; arguments are checked, and otherwise those of `run`.
 
     Args:
         pair: who plays where.
         steps: the checkpoints, the last of which is the horizon.
-        metrics, seed, on_chunk: as in `run`.
+        metrics, seed: as in `run`.
+        on_chunk: called from time to time with the number of sessions since its last call; what it
+            raises ends the run.
+        delay: as in `run`.
     """
-    with (
-        _note(on_chunk),
-        endless(pair.place.env) as env,
-    ):  # an episode would be a unit of account only, and cost time
-        meter = metrics.meter(steps, pair)
+    late = None if delay is None else Delay(delay, seed)
+    if late is not None:
+        check_learns_late(pair)
+    meter = metrics.meter(steps, pair)
+    with endless(pair.place.env) as env:  # an episode only costs time
         observation, _ = env.reset(seed=seed)
-        metrics.contexts(
-            pair.place.core
-        )  # what an environment lacks is said before any work starts
+        metrics.contexts(pair.place.core)  # what is missing is said before any work starts
+        before = time.perf_counter()
         if pair.kind is Learner:
-            seconds = _play_learner(pair, meter, metrics, on_chunk)
-        else:
-            seconds = play_agent(pair, env, meter, metrics, observation, on_chunk)
+            from .learners.play import play_learner  # with torch, for those who need it
+
+            before = time.perf_counter()
+            play_learner(pair, meter, metrics, on_chunk)
+        elif pair.engine == "python":
+            play_python(pair, env, meter, metrics, observation, late, on_chunk)
+        seconds = time.perf_counter() - before
+        if pair.engine == "compiled":
+            seconds = play_compiled(pair, meter, metrics, late, on_chunk)
     return Result(
         env=pair.place.name,
         instance=pair.place.instance,
@@ -231,42 +238,6 @@ def play(
         seconds=seconds,
         engine=pair.engine,
     )
-
-
-def play_agent(
-    pair: Pair,
-    env: gym.Env,
-    meter: Meter,
-    metrics: Metrics,
-    observation: Any,
-    on_chunk: OnChunk | None = None,
-) -> float:
-    """Let an agent play by the engine of the pair; arguments are those of `play_python`, the
-    seconds are returned.
-    """
-    if pair.engine == "compiled":
-        return play_compiled(pair, meter, metrics, on_chunk)
-    before = time.perf_counter()
-    play_python(pair, env, meter, metrics, observation, on_chunk)
-    return time.perf_counter() - before
-
-
-def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:
-    """The note that kernels are compiled; who is told of the progress says himself what there is to
-    say.
-    """
-    return CompilationNote() if on_chunk is None else nullcontext()
-
-
-def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None) -> float:
-    """Let a learner play; the seconds are returned."""
-    from .learners.play import (
-        play_learner,
-    )  # imports torch: before the clock starts, and only for those who need it
-
-    before = time.perf_counter()
-    play_learner(pair, meter, metrics, on_chunk)
-    return time.perf_counter() - before
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from .callback import Callback
 from .cast import Cast
+from .delay import check_delay, check_learns_late
 from .labels import (
     PUBLISHED,
     AgentLike,
@@ -77,6 +78,7 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
+    delay: str | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Results:
@@ -106,7 +108,7 @@ def sweep(
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
-        checkpoints, engine, metrics: as in `run`.
+        checkpoints, engine, metrics, delay: as in `run`.
         callback: a `Callback`, which receives the progress and the expected cost of learners. To
             estimate the cost, each learner plays for about a second.
         progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each
@@ -123,7 +125,7 @@ def sweep(
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results that contradict: of another horizon, seed, checkpoints,
-            engine or metrics, of another click model or another source of an agent.
+            engine, metrics or delay, of another click model or another source of an agent.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
         WorkerError, FileError: a worker process was killed, or nothing more can be written;
@@ -142,7 +144,7 @@ def sweep(
     """
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
-    work = _checked(horizon, seed, checkpoints, engine, metrics)
+    work = _checked(horizon, seed, checkpoints, engine, metrics, delay)
     job = prepare(places_of(envs), players_of(agents), runs, instances, work)
     with listener_of(progress, callback) as listener, folder_or_temporary(out) as folder:
         return play_into(Path(folder), job, n_jobs, listener)
@@ -176,6 +178,7 @@ class Work:
     checkpoints: NDArray[np.int64]
     engine: Engine = "auto"
     metrics: tuple[str, ...] = ()
+    delay: str | None = None
     folder: Path = field(
         default_factory=Path.cwd
     )  # where users' modules and files are looked for, wherever a worker started
@@ -240,11 +243,16 @@ def _check_size(trials: int, work: Work) -> None:
 
 
 def _checked(
-    horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str]
+    horizon: int,
+    seed: int,
+    checkpoints: Any,
+    engine: Engine,
+    metrics: Sequence[str],
+    delay: str | None,
 ) -> Work:
     horizon = check_horizon(horizon)
     steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
-    return Work(horizon, check_seed(seed), steps, engine, names)
+    return Work(horizon, check_seed(seed), steps, engine, names, check_delay(delay))
 
 
 def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], list[str]]:
@@ -272,6 +280,8 @@ def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, 
                     agent, place, work.engine, agent_label, f"{agent_label} in {env_label}"
                 )
                 measured.check(pair)
+                if work.delay is not None:
+                    check_learns_late(pair)
                 trials |= dict.fromkeys(
                     (Trial(env_label, name, agent_label, index) for index in range(runs)),
                     pair.engine,
@@ -312,6 +322,7 @@ def _configuration(
         "checkpoints": work.checkpoints.tolist(),
         "engine": work.engine,
         "metrics": list(work.metrics),
+        "delay": work.delay,
         "pairs": pairs,
         "sources": _sources(cast.players),
         "versions": {package: version(package) for package in packages}
@@ -417,7 +428,7 @@ def _play(
     trial: Trial, work: Work, on_chunk: Callable[[int], None] | None
 ) -> tuple[Trial, polars.DataFrame]:
     pair, metrics = _pair(trial, work), Metrics(work.metrics)
-    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk)
+    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk, work.delay)
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
     return trial, result.to_frame(trial.run).with_columns(

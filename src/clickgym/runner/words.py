@@ -57,6 +57,7 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         "--runs": [str(config["runs"])],
         "--seed": [str(config["seed"])],
         "--metrics": config.get("metrics", []),
+        "--delay": [config["delay"]] if config.get("delay") else [],
         "--engine": [engine] * (engine != "auto"),
         "--out": [out] if out else [],
     }

@@ -100,6 +100,14 @@ def run(
             help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED))}.",
         ),
     ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="batch:B|fixed:D|geometric:M",
+            show_default="none",
+            help="Agents learn of clicks late: after each B sessions, after D, or after M on average.",
+        ),
+    ] = None,
     pdf: Pdf = False,
 ) -> None:
     """Run every agent in every environment, and write a table and a figure of the regret.
@@ -120,7 +128,7 @@ def run(
 
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command. The same folder also takes further agents, environments, instances and runs;
-    horizon, seed, engine and metrics must stay the same. If an agent or an environment fails during
+    horizon, seed, engine, metrics and delay must stay the same. If an agent or an environment fails during
     a run, the command prints the error, keeps all finished runs, and exits with code 1. Wrong input
     gives exit code 2.
     """
@@ -137,6 +145,7 @@ def run(
             n_jobs=jobs,
             engine=cast(Any, engine),
             metrics=metrics or (),
+            delay=delay,
             callback=progress,
         )
     write_report(out, output(), pdf=pdf)

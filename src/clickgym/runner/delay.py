@@ -1,0 +1,252 @@
+"""Late clicks: when the clicks of a session arrive, and the sessions that wait for theirs."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import Agent, ContextualAgent, Learner, StateAgent
+from ..core.checks import short
+from ..core.kernels import kernel
+from ..envs import CascadeMDP
+from ..envs.guests import clicks_of
+from .labels import UnsuitedError
+from .pairs import Pair
+
+LONGEST = 20
+"""Means after which the clicks of a geometric delay arrive at the latest: e⁻²⁰ of the mass lies
+beyond.
+"""
+
+
+class Delay:
+    """When the clicks of a session arrive.
+
+    At the end of each session, the agent learns from all sessions whose clicks are due then, in
+    the order in which they were shown. So the list of session t + 1 knows exactly the clicks that
+    have arrived up to the end of session t. Session t, counted from 1, is due at the end of session
+
+    - ``batch:B``: the smallest multiple of B that is at least t;
+    - ``fixed:D``: t + D;
+    - ``geometric:m``: t + G, with P(G = g) = (1/m) (1 − 1/m)^(g − 1) for g = 1, 2, ….
+
+    What is not due within the run is never learned.
+
+    ⚠ G is drawn by a generator of its own, spawned from the seed of the run: users and agent draw
+    the same numbers as without a delay. ⚠ G is at most 20 m, so that a finite queue holds what
+    waits.
+
+    Args:
+        text: one of the three, with an integer B, D or m in 1..999,999.
+        seed: of the run; None draws one.
+
+    Raises:
+        ValueError: it is none of them.
+
+    Example:
+        >>> Delay("batch:10", seed=0).due(1, 12).tolist()
+        [10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 20, 20]
+        >>> Delay("fixed:3", seed=0).due(1, 4).tolist()
+        [4, 5, 6, 7]
+    """
+
+    def __init__(self, text: str, seed: int | None) -> None:
+        self.kind, self.sessions = _parsed(text)
+        self._rng = np.random.default_rng(
+            np.random.SeedSequence(seed, spawn_key=(crc32(b"delay"),))
+        )
+
+    @property
+    def slots(self) -> int:
+        """How many sessions can wait at the same time, the present one included."""
+        n = self.sessions
+        return {"batch": n, "fixed": n + 1, "geometric": LONGEST * n + 1}[self.kind]
+
+    def due(self, first: int, n_sessions: int) -> NDArray[np.int64]:
+        """``(n_sessions,)`` at the end of which session the clicks arrive, of sessions from
+        ``first`` on; call it for all sessions in order.
+        """
+        shown = np.arange(first, first + n_sessions)
+        if self.kind == "batch":
+            return -(-shown // self.sessions) * self.sessions
+        if self.kind == "fixed":
+            return shown + self.sessions
+        delays = self._rng.geometric(1 / self.sessions, n_sessions)
+        return shown + np.minimum(delays, LONGEST * self.sessions)
+
+
+def check_delay(text: str | None) -> str | None:
+    """The argument ``delay`` of a run, checked."""
+    if text is not None:
+        _parsed(text)
+    return text
+
+
+def _parsed(text: str) -> tuple[str, int]:
+    parts = re.fullmatch(r"(batch|fixed|geometric):([1-9]\d{0,5})", str(text))
+    if parts is None:
+        raise ValueError(
+            f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, a number in 1..999999"
+        )
+    return parts[1], int(parts[2])
+
+
+def check_learns_late(pair: Pair) -> None:
+    """Refuse a pair for which late clicks are not defined.
+
+    ⚠ Users with a memory are refused: what they do next follows from the clicks, which would
+    have arrived.
+
+    Raises:
+        UnsuitedError: naming the reason.
+    """
+    reason = ""
+    if pair.kind is Learner:
+        reason = "it has a loop of its own"
+    elif pair.kind is StateAgent or isinstance(getattr(pair.place.core, "model", None), CascadeMDP):
+        reason = "the state of users with a memory shows them at once"
+    elif not pair.agent.learns_from_any_list:
+        reason = "it learns from its last list"
+    if reason:
+        raise UnsuitedError(f"{pair.name} cannot learn from late clicks: {reason}")
+
+
+# ------------------------------------------------------------------------ in the Python engine
+
+
+class LateAgent(Agent):
+    """An agent whose clicks arrive late; otherwise it is the agent.
+
+    `rank` sees an observation that holds, in place of the last clicks, those that arrived last
+    (zeros before any); all else in it is of the present session.
+    """
+
+    def __init__(self, agent: Agent, delay: Delay, n_positions: int) -> None:
+        self.agent, self.delay = agent, delay
+        self._session = 0
+        self._waiting: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        self._arrived = np.zeros(n_positions, np.int8)
+
+    def rank(self, observation: Any) -> NDArray[np.int64]:
+        clicks = self._arrived.astype(clicks_of(observation).dtype)
+        late = {**observation, "clicks": clicks} if isinstance(observation, dict) else clicks
+        self._seen = copy.deepcopy(late)  # an environment may write into its own arrays
+        return self.agent.rank(late)
+
+    def update(
+        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
+    ) -> None:
+        self._session += 1
+        due = int(self.delay.due(self._session, 1)[0])
+        self._waiting[due].append((self._seen, np.array(ranking), np.array(clicks), reward))
+        for session in self._waiting.pop(self._session, ()):
+            self.agent.update(*session)
+            self._arrived = session[2]
+
+    def leave(self) -> None:
+        self.agent.leave()
+
+
+# ------------------------------------------------------------------------ in the compiled engine
+
+
+class Waiting(NamedTuple):
+    """The sessions that wait for their clicks, in C slots: session n lies in slot n mod C, and what
+    is due with session m hangs in a list at m mod C. No two waiting sessions have the same slot,
+    because none waits for C sessions.
+    """
+
+    due: NDArray[np.int64]  # (n,) of the sessions of this chunk
+    rankings: NDArray[np.int64]  # (C, K)
+    clicks: NDArray[np.int8]  # (C, K)
+    features: NDArray[np.float64]  # (C, L, d) of contextual agents
+    first: NDArray[np.int64]  # (C,) the first slot of each list, or -1
+    last: NDArray[np.int64]  # (C,) the last slot
+    following: NDArray[np.int64]  # (C,) the next slot of the same list, or -1
+    session: NDArray[np.int64]  # (1,) the number of the present session, from 1
+
+
+def waiting(delay: Delay, pair: Pair) -> Waiting:
+    """The queue of a run before its first session."""
+    n_items, n_positions, n_features, _ = pair.place.sizes
+    slots, nothing = delay.slots, np.zeros(0, np.int64)
+    shape = (slots, n_items, n_features) if pair.kind is ContextualAgent else (slots, 0, 0)
+    return Waiting(
+        due=nothing,
+        rankings=np.empty((slots, n_positions), np.int64),
+        clicks=np.empty((slots, n_positions), np.int8),
+        features=np.empty(shape),
+        first=np.full(slots, -1),
+        last=np.full(slots, -1),
+        following=np.full(slots, -1),
+        session=np.ones(1, np.int64),
+    )
+
+
+@cache
+def learn_at_once(update: Callable[..., None]) -> Callable[..., None]:
+    """The kernel that learns from a session when it ends."""
+
+    @kernel
+    def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
+        update(state, ranking, clicks, *observed)
+
+    return learn
+
+
+@cache
+def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[..., None]:
+    """The kernel that keeps a session, and learns from those whose clicks are due."""
+
+    @kernel
+    def keep_nothing(late, slot, observed):  # type: ignore[no-untyped-def]
+        pass
+
+    @kernel
+    def keep_features(late, slot, observed):  # type: ignore[no-untyped-def]
+        for item in range(late.features.shape[1]):
+            for i in range(late.features.shape[2]):
+                late.features[slot, item, i] = observed[0][item, i]
+
+    @kernel
+    def hand_over_list(late, slot, state):  # type: ignore[no-untyped-def]
+        update(state, late.rankings[slot], late.clicks[slot])
+
+    @kernel
+    def hand_over_features(late, slot, state):  # type: ignore[no-untyped-def]
+        update(state, late.rankings[slot], late.clicks[slot], late.features[slot])
+
+    keep = keep_features if is_contextual else keep_nothing
+    hand_over = hand_over_features if is_contextual else hand_over_list
+
+    @kernel
+    def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
+        slots = len(late.first)
+        now = late.session[0] % slots
+        for k in range(len(ranking)):
+            late.rankings[now, k] = ranking[k]
+            late.clicks[now, k] = clicks[k]
+        keep(late, now, observed)
+        moment = late.due[played] % slots
+        if late.first[moment] < 0:
+            late.first[moment] = now
+        else:
+            late.following[late.last[moment]] = now
+        late.last[moment] = now
+        late.following[now] = -1
+        slot = late.first[now]
+        while slot >= 0:
+            hand_over(late, slot, state)
+            slot = late.following[slot]
+        late.first[now] = -1
+        late.session[0] += 1
+
+    return learn

@@ -1,0 +1,25 @@
+"""`clickgym.run` with what sweeps have besides: reports of progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import clickgym
+from clickgym.runner import Metrics, pair_of, place_of
+from clickgym.runner.run import checkpoint_steps, play
+
+
+def run_reporting(
+    agent: Any,
+    env: Any,
+    horizon: int,
+    *,
+    on_chunk: Callable[[int], object],
+    seed: int | None = None,
+    checkpoints: Any = None,
+    engine: Any = "auto",
+) -> clickgym.Result:
+    """Run an agent, and report after each chunk how many sessions it had."""
+    pair = pair_of(agent, place_of(env), engine)
+    return play(pair, checkpoint_steps(horizon, checkpoints), Metrics(), seed, on_chunk)

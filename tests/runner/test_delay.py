@@ -1,0 +1,278 @@
+"""Late clicks: when they arrive, what the agent sees until then, in both engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from pairs import by_pair
+from reference_agents import MODELS, make, plain
+from slow import slow
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, PBMUCB, Agent, Random
+from clickgym.envs import ClickEnv
+from clickgym.runner.delay import Delay
+
+PBM = MODELS["PBM"]
+DELAYS = ("batch:7", "fixed:5", "geometric:4")
+LATE = [name for name, agent in AGENTS.items() if agent.learns_from_any_list]
+LATE_WITH_FEATURES = [
+    name for name, agent in CONTEXTUAL_AGENTS.items() if agent.learns_from_any_list
+]
+
+
+# ---------------------------------------------------------------------------- when clicks arrive
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("batch:1", [1, 2, 3, 4, 5, 6, 7]),
+        ("batch:3", [3, 3, 3, 6, 6, 6, 9]),  # the third session is in the first batch
+        ("fixed:1", [2, 3, 4, 5, 6, 7, 8]),  # one session later, not at once
+        ("fixed:3", [4, 5, 6, 7, 8, 9, 10]),
+        ("geometric:1", [2, 3, 4, 5, 6, 7, 8]),
+    ],
+)
+def test_due_sessions(text, due):
+    delay = Delay(text, seed=0)
+    assert delay.due(1, 7).tolist() == due
+    delay = Delay(text, seed=0)
+    assert [*delay.due(1, 3), *delay.due(4, 4)] == due
+
+
+def test_geometric_law():
+    """P(G = g) = (1/m) (1 − 1/m)^(g − 1) from 1 on, with mean m; cut at 20 m."""
+    delays = Delay("geometric:4", seed=1).due(1, 200_000) - np.arange(1, 200_001)
+    share = np.bincount(delays, minlength=81)[1:] / len(delays)
+    law = 0.25 * 0.75 ** np.arange(80)
+    assert abs(share - law).max() < 5 * np.sqrt(0.25 * 0.75 / len(delays))
+    assert delays.mean() == pytest.approx(4, abs=0.05)
+
+    class Longest:
+        def geometric(self, p, size):
+            return np.full(size, 10**9)
+
+    delay = Delay("geometric:4", seed=1)
+    delay._rng = Longest()
+    assert delay.due(1, 1).tolist() == [81]
+    assert delay.slots == 81
+
+
+# -------------------------------------------------------------------------- what the agent sees
+
+
+class Listener(Agent):
+    """Shows lists in turn, and writes down what it is called with."""
+
+    learns_from_any_list = True
+
+    def __init__(self, n_items: int = 4, n_positions: int = 2, *, seed: Any = None) -> None:
+        self.items, self.n_positions = np.arange(n_items), n_positions
+        self.ranked: list[Any] = []
+        self.updates: list[list[Any]] = [[]]
+
+    def rank(self, observation: Any) -> Any:
+        self.ranked.append(observation)
+        self.updates.append([])
+        self.items = np.roll(self.items, 1)
+        return self.items[: self.n_positions]
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        self.updates[-1].append((observation, np.array(ranking), clicks, reward))
+
+
+class Counter(gym.Env):
+    """Session t is clicked by the binary digits of t, and shows the hour t."""
+
+    action_space = gym.spaces.MultiDiscrete([4, 4])
+    observation_space = gym.spaces.Dict(
+        clicks=gym.spaces.MultiBinary(2), hour=gym.spaces.Discrete(10**6)
+    )
+
+    def __init__(self, ends: bool = False) -> None:
+        self.ends, self.t, self.clicks = ends, 0, np.zeros(2, np.int8)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return {"clicks": self.clicks, "hour": self.t}, {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        self.clicks[:] = self.t % 2, self.t // 2 % 2  # in place, as some environments do
+        over = self.ends and self.t % 10 == 0
+        return {"clicks": self.clicks, "hour": self.t}, float(self.t), over, False, {}
+
+
+@pytest.mark.parametrize("text", DELAYS)
+def test_what_arrives_and_what_is_seen(text):
+    """Each session comes whole, in the order shown, with what its own `rank` saw; `rank` sees the
+    clicks that came last, and of the environment what is not late.
+    """
+    agent = Listener()
+    clickgym.run(agent, Counter(), 30, seed=3, delay=text)
+    due, shown, last = Delay(text, seed=3).due(1, 30), Listener(), np.zeros(2, np.int8)
+    lists = [shown.rank(None) for _ in range(30)]
+    for t in range(1, 31):
+        np.testing.assert_array_equal(agent.ranked[t - 1]["clicks"], last)
+        assert agent.ranked[t - 1]["hour"] == t - 1
+        arrived = [n for n in range(1, t + 1) if due[n - 1] == t]
+        assert [reward for *_, reward in agent.updates[t]] == arrived
+        for n, (seen, ranking, clicks, _) in zip(arrived, agent.updates[t], strict=True):
+            np.testing.assert_array_equal(seen["clicks"], agent.ranked[n - 1]["clicks"])
+            assert seen["hour"] == n - 1
+            np.testing.assert_array_equal(ranking, lists[n - 1])
+            np.testing.assert_array_equal(clicks, [n % 2, n // 2 % 2])
+            last = clicks
+
+
+def test_what_is_due_after_the_horizon_is_never_learned():
+    agent = Listener()
+    clickgym.run(agent, Counter(), 10, seed=0, delay="batch:4")
+    assert [len(updates) for updates in agent.updates] == [0, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0]
+
+
+@pytest.mark.parametrize("text", DELAYS)
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_users_and_agent_draw_as_without_a_delay(engine, text):
+    """An agent that learns nothing shows the same lists to the same users."""
+    runs = [
+        clickgym.run(Random(5, 3, seed=1), ClickEnv(PBM), 200, seed=0, delay=delay, engine=engine)
+        for delay in (None, text)
+    ]
+    np.testing.assert_array_equal(runs[0].regret, runs[1].regret)
+    np.testing.assert_array_equal(runs[0].clicks, runs[1].clicks)
+
+
+# ----------------------------------------------------------------------------------- both engines
+
+
+def assert_engines_agree(make_agent: Any, env: Any, text: str, horizon: int = 400) -> None:
+    results, agents = [], []
+    for engine in ("compiled", "python"):
+        agents.append(make_agent())
+        results.append(clickgym.run(agents[-1], env(), horizon, seed=7, delay=text, engine=engine))
+    for column in ("regret", "reward", "clicks"):
+        np.testing.assert_array_equal(*(getattr(result, column) for result in results))
+    assert plain(agents[0].state) == plain(agents[1].state)
+    assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
+
+
+@by_pair(LATE, ["PBM"])
+def test_engines_agree(name, kind):
+    model = MODELS[kind]
+    assert_engines_agree(
+        lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model), "geometric:4"
+    )
+
+
+@pytest.mark.parametrize("text", ["batch:1", "batch:7", "fixed:1", "fixed:5", "geometric:300"])
+def test_engines_agree_on_every_delay(text):
+    for name in ("CascadeTS", "GRAB"):
+        assert_engines_agree(
+            lambda name=name: make(name, PBM, horizon=10, seed=5), lambda: ClickEnv(PBM), text
+        )
+
+
+@pytest.mark.parametrize("name", ["C2UCB", *slow(*sorted(set(LATE_WITH_FEATURES) - {"C2UCB"}))])
+def test_engines_agree_where_candidates_change(name):
+    """The features of a session wait with its clicks."""
+    for text in DELAYS:
+        assert_engines_agree(
+            lambda: clickgym.make_agent(name, gym.make("ContextualPBMRank-v0"), seed=5),
+            lambda: gym.make("ContextualPBMRank-v0"),
+            text,
+            100,
+        )
+
+
+def test_engines_agree_where_users_change():
+    env = "NonStationaryCMRank-v0"
+    assert_engines_agree(
+        lambda: clickgym.make_agent("CascadeDUCB", gym.make(env), horizon=2000, seed=5),
+        lambda: gym.make(env),
+        "geometric:40",
+        2000,
+    )
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_batch_of_one_is_no_delay(engine):
+    def regret(delay):
+        agent = PBMUCB(5, 3, examination=PBM.examination, seed=1)
+        env = ClickEnv(PBM)
+        return clickgym.run(agent, env, 300, seed=0, delay=delay, engine=engine).regret
+
+    np.testing.assert_array_equal(regret("batch:1"), regret(None))
+    assert (regret("fixed:1") != regret(None)).any()
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+class Silent(Listener):
+    learns_from_any_list = False
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "delay", "fault"),
+    [
+        (
+            "TopRank",
+            "PBMRank-v0",
+            "batch:9",
+            "TopRank .* late clicks: it learns from its last list",
+        ),
+        (Silent(10, 5), "PBMRank-v0", "fixed:9", "Silent .* it learns from its last list"),
+        ("CascadeVI", "CascadeMDPRank-v0", "fixed:9", "state of users with a memory shows them"),
+        ("CascadeTS", "CascadeMDPRank-v0", "fixed:9", "state of users with a memory shows them"),
+        (Listener(), Counter(ends=True), "fixed:9", "step 10: a user left .terminated."),
+        ("Random", "PBMRank-v0", "weekly", "delay is 'weekly'; expected batch:B, fixed:D or"),
+        ("Random", "PBMRank-v0", "batch:0", "delay is 'batch:0'"),
+        ("Random", "PBMRank-v0", "fixed:1.5", "delay is 'fixed:1.5'"),
+        ("Random", "PBMRank-v0", 5, "delay is 5"),
+    ],
+    ids=str,
+)
+def test_refusals(agent, env, delay, fault):
+    with pytest.raises((ValueError, RuntimeError), match=fault) as caught:
+        clickgym.run(agent, env, 100, seed=0, delay=delay)
+    assert "\n" not in str(caught.value)
+
+
+def test_generic_rl_is_refused():
+    pytest.importorskip("stable_baselines3")
+    with pytest.raises(ValueError, match="PPO cannot learn from late clicks: it has a loop of its"):
+        clickgym.run("PPO", "PBMRank-v0", 100, seed=0, delay="batch:9")
+
+
+# --------------------------------------------------------------------------------------- sweeps
+
+
+def test_sweep_and_command_line(tmp_path):
+    """A delay is a setting of a sweep: the command line has it, a folder holds one."""
+    from clickgym.command_line import main
+    from clickgym.runner.results import read_results
+
+    out = tmp_path / "late"
+    words = "run PBMRank-v0 --agents CascadeTS --horizon 500 --runs 2 --delay batch:50 --jobs 1"
+    assert main([*words.split(), "--out", str(out)]) == 0
+
+    def sweep(delay, **options):
+        return clickgym.sweep(
+            ["PBMRank-v0"], ["CascadeTS"], 500, 2, delay=delay, n_jobs=1, **options
+        ).frame["regret"]
+
+    late = sweep("batch:50")
+    assert late.equals(sweep("batch:50", engine="python"))
+    assert late.equals(sweep("batch:50", out=out))
+    assert not late.equals(sweep(None))
+    assert read_results(out)[-1]["delay"] == "batch:50"
+    for other in (None, "batch:5"):
+        with pytest.raises(ValueError, match='delay: "batch:50" there'):
+            sweep(other, out=out)
+    with pytest.raises(ValueError, match="TopRank cannot learn from late clicks"):
+        clickgym.sweep(["PBMRank-v0"], ["TopRank"], 500, 2, delay="batch:5", out=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
