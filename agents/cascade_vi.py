@@ -29,12 +29,10 @@ TOLERANCE = 1e-4
 class State(NamedTuple):
     examined: Annotated[Ints, "S L"]  # N
     clicks: Annotated[Ints, "S L"]
-    moves: Annotated[
-        Ints, "S L+1 S"
-    ]  # the next states seen after a click on each item, and after none
-    last: Annotated[
-        Ints, "2", -1
-    ]  # state and outcome of the last session; -1 where what follows is counted
+    # the next states seen after a click on each item, and after none
+    moves: Annotated[Ints, "S L+1 S"]
+    # state and outcome of the last session; -1 where what follows is counted
+    last: Annotated[Ints, "2", -1]
     t: Annotated[Ints, "1", 1]  # the session, counted from 1
     next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
     lists: Annotated[Ints, "S K"]  # what the plan shows
@@ -172,19 +170,22 @@ class CascadeVI(StateAgent):
     Algorithm:
         ::
 
-            N(s, i) = 0 examinations and clicks(s, i) = 0 for each state s and item i; moves(s, o, s') = 0; values V(s) = 0
-            γ = 1 − 1/H is the discount, H the mean number of sessions of a user; r(s, o) is the reward of outcome o in state s
+            for each state s and item i: N(s, i) = 0 examinations, clicks(s, i) = 0
+            moves(s, o, s') = 0; values V(s) = 0
+            γ = 1 − 1/H is the discount, H the mean number of sessions of a user
+            r(s, o) is the reward of outcome o in state s
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for session t = 1, 2, …:
                 if t = 1, or t exceeds 1.01 times the session of the last plan, make a new plan:
                     ℓ = log t + 3 log log t, the level of confidence
-                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ}, the optimistic attraction;  1 if N = 0
+                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ};  1 if N = 0
                     until V converges, for each state s:
                         for each outcome o (a click on an item, or none), seen n(s, o) times:
                             β = min(1, bonus sqrt(ℓ / n(s, o)));  1 if n(s, o) = 0
                             w(o) = r(s, o) + γ ((1 − β) V(s, o) + β max V), the worth of o,
                                 V(s, o) = the mean of V over the states that followed
-                        P_k(R) = Π_{j<k} (1 − q(s, R_j)) is the probability that position k of a list R is examined
+                        P_k(R) = Π_{j<k} (1 − q(s, R_j)), the probability that position k of a
+                            list R is examined
                         v(R) = Σ_k P_k(R) q(s, R_k) w(R_k) + P_{K+1}(R) w(none)
                         R(s) = the list of K items with the largest v (dynamic programming)
                         V(s) = v(R(s))
@@ -224,7 +225,8 @@ class CascadeVI(StateAgent):
         3. ⚠ Ties are broken by a random order drawn for each plan.
 
     Example:
-        >>> agent = CascadeVI(4, 2, n_states=2, mean_sessions=10, click_rewards=[[1] * 4] * 2, seed=0)
+        >>> rewards = [[1] * 4] * 2
+        >>> agent = CascadeVI(4, 2, n_states=2, mean_sessions=10, click_rewards=rewards, seed=0)
         >>> agent.rank({"clicks": [0, 0], "state": 1}).shape
         (2,)
     """

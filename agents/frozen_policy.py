@@ -84,7 +84,8 @@ class FrozenPolicy(Agent):
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
             raise TypeError(
-                f"model is {short(model)}; expected a trained model with a method predict, or a function"
+                f"model is {short(model)}; expected a trained model with a method predict, "
+                "or a function"
             )
         if not isinstance(actions, str) or actions not in ("rankings", *CODECS, "items"):
             raise ValueError(unknown("actions", actions, ("rankings", *CODECS, "items")))
@@ -107,9 +108,8 @@ class FrozenPolicy(Agent):
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(
-            self._space, Dict
-        )  # it observes one array
+        # it observes one array
+        self._flat = self._space is not None and not isinstance(self._space, Dict)
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 

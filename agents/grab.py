@@ -29,13 +29,13 @@ class State(NamedTuple):
     mean: Annotated[Floats, "L K"]  # ρ̂, 0 where never shown
     upper: Annotated[Floats, "L K", 1.0]  # u as last solved for, 1 where never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    known: Annotated[
-        NDArray[np.int8], "L K"
-    ]  # what of these belongs to the present mean: nothing, the entropy, or both
+    # what of these belongs to the present mean: nothing, the entropy, or both
+    known: Annotated[NDArray[np.int8], "L K"]
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in it, or -1
-    # What certifies the leader without solving for it: it was ahead by `ahead` when its means were `before`, and no other list
-    # has come nearer by more than what the leader's own means have lost since and the others' have won.
+    # What certifies the leader without solving for it: it was ahead by `ahead` when its means were
+    # `before`, and no other list has come nearer by more than what the leader's own means have lost
+    # since and the others' have won.
     ahead: Annotated[Floats, "1", -np.inf]
     before: Annotated[Floats, "L K"]
     won: Annotated[Floats, "K"]
@@ -110,9 +110,8 @@ def kl_upper_near(p, minus_entropy, bound, q):
                 / (q - p)
             )
             q -= step
-            if abs(step) < 1e-6 * min(
-                q - p, 1.0 - q
-            ):  # what is left is about step² / min(q - p, 1 - q)
+            # what is left is about step² / min(q - p, 1 - q)
+            if abs(step) < 1e-6 * min(q - p, 1.0 - q):
                 return q
     return kl_upper(p, bound)
 
@@ -129,9 +128,8 @@ def index(state, item, k, level):
         state.upper[item, k] = kl_upper_near(
             state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k]
         )
-        state.known[item, k] = (
-            INDEX if state.log_horizon >= 0.0 else ENTROPY
-        )  # else the level is another one each time
+        # else the level is another one each time
+        state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY
     return state.upper[item, k]
 
 
@@ -235,18 +233,20 @@ class GRAB(LeaderAgent):
     Algorithm:
         ::
 
-            ρ(i, k) ← 0, the mean clicks, and n(i, k) ← 0, the displays, for each item i at each position k
+            for each item i at each position k: ρ(i, k) ← 0, the mean clicks; n(i, k) ← 0, displays
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws; γ = L - 1
             for t = 1, 2, ...:
-                a ← the leader: the list with the largest Σ_k ρ(a_k, k), an assignment problem solved exactly, ties at random
+                a ← the leader: the list with the largest Σ_k ρ(a_k, k), solved exactly as an
+                    assignment problem, ties at random
                 s ← how often a was the leader before
                 if s is a multiple of γ:
                     R_t ← a, the list to show
                 else:
-                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1), ∞ for s < 2: the level of confidence
-                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, the upper bound, and 1 where n(i, k) = 0
+                    f ← log T, the level of confidence; without a horizon
+                        log(s + 1) + 3 log log(s + 1), ∞ for s < 2
+                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, and 1 where n(i, k) = 0
                     π ← the positions by ρ(a_k, k), in decreasing order
-                    𝒩 ← the neighbours: a with the items of π_j and π_{j+1} exchanged, for j = 1, ..., K - 1
+                    𝒩 ← the neighbours: a with the items of π_j and π_{j+1} exchanged, j < K
                     𝒩 ← 𝒩 and a with another item at π_K, for each item that a does not show
                     R_t ← the list of {a} ∪ 𝒩 of largest Σ_k u(R_k, k), ties at random
                 show R_t and observe the clicks c(1), ..., c(K), each 0 or 1

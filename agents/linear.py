@@ -36,12 +36,13 @@ from .position_based import check_examination
 from .search_space import Range
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
-TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
-LEAST_RIDGE = (
-    1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
-)
+# indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
+TIE = 1e-10
+# a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
+LEAST_RIDGE = 1e-6
 STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
-REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
+# sessions between two factorisations, which take away the rounding errors of the rank-one updates
+REFRESH = 100
 
 
 class LinearState(NamedTuple):
@@ -58,16 +59,15 @@ class LinearState(NamedTuple):
     order: Annotated[Ints, "L", range]
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
-    weights: (
-        Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
-    )
+    # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    weights: Floats
     phi: float  # φ', the most that the squared weights of one session add up to
     exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
 
 
-# ------------------------------------------------------------------------------------------------------ linear algebra
-# The inner loops run along rows and add into separate entries, so that the compiler may use vector instructions without
-# changing the order of any sum.
+# ----------------------------------------------------------------------------------- linear algebra
+# The inner loops run along rows and add into separate entries, so that the compiler may use vector
+# instructions without changing the order of any sum.
 
 
 @kernel
@@ -142,7 +142,7 @@ def refresh(state):
         solve_upper(state.factor, row)
 
 
-# ------------------------------------------------------------------------------------------------------------- the agents
+# --------------------------------------------------------------------------------------- the agents
 
 
 @kernel
@@ -308,14 +308,14 @@ class UBMLinUCB(_RidgeAgent):
     Algorithm:
         ::
 
-            w: the given examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
-            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}² (the most that squared weights add up to in a session)
+            w: examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
+            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}² (the largest sum of squared weights of a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -354,7 +354,8 @@ class UBMLinUCB(_RidgeAgent):
         4. The inverse is kept by rank-one updates and computed anew every 100 sessions.
 
     Example:
-        >>> agent = UBMLinUCB(3, 2, n_features=2, examination=[[1.0, 0.0], [0.5, 0.8]], alpha=1.0, seed=0)
+        >>> examination = [[1.0, 0.0], [0.5, 0.8]]
+        >>> agent = UBMLinUCB(3, 2, n_features=2, examination=examination, alpha=1.0, seed=0)
         >>> agent.rank({"features": [[0.1, 0.0], [0.6, 0.6], [0.0, 0.5]]})
         array([1, 2])
     """
@@ -400,13 +401,13 @@ class C2UCB(_RidgeAgent):
         ::
 
             λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
+            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -444,7 +445,7 @@ class C2UCB(_RidgeAgent):
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
-class CMLinUCB(_RidgeAgent):
+class CMLinUCB(C2UCB):
     """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions
     without a click).
 
@@ -462,13 +463,13 @@ class CMLinUCB(_RidgeAgent):
         ::
 
             λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
+            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the first click; K if there is none
@@ -496,7 +497,8 @@ class CMLinUCB(_RidgeAgent):
         2. ⚠ Ties as in `UBMLinUCB`.
 
     Example:
-        >>> CMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
+        >>> agent = CMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)
+        >>> agent.rank({"features": [[0.1], [0.5], [0.9]]})
         array([2, 1])
     """
 
@@ -504,11 +506,8 @@ class CMLinUCB(_RidgeAgent):
     click_models = "CM, with linear attraction"
     feedback = FIRST_CLICK
 
-    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
-        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
-
-class DCMLinUCB(_RidgeAgent):
+class DCMLinUCB(C2UCB):
     """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all
     positions without a click).
 
@@ -526,13 +525,13 @@ class DCMLinUCB(_RidgeAgent):
         ::
 
             λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
+            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the last click; K if there is none
@@ -560,16 +559,14 @@ class DCMLinUCB(_RidgeAgent):
         2. ⚠ Ties as in `UBMLinUCB`.
 
     Example:
-        >>> DCMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
+        >>> agent = DCMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)
+        >>> agent.rank({"features": [[0.1], [0.5], [0.9]]})
         array([2, 1])
     """
 
     paper = "Liu et al. 2018; He et al. 2020, section 6.2"
     click_models = "DCM, with linear attraction"
     feedback = LAST_CLICK
-
-    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
-        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
 class PBMLinUCB(_RidgeAgent):
@@ -589,14 +586,14 @@ class PBMLinUCB(_RidgeAgent):
     Algorithm:
         ::
 
-            κ: the given examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
-            A = λI,  b = 0,  φ' = Σ_k κ_k² (the most that squared weights add up to in a session)
+            κ: examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
+            A = λI,  b = 0,  φ' = Σ_k κ_k² (the sum of squared weights of a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -701,7 +698,8 @@ class LinearTS(_RidgeAgent):
         2. K candidates are shown instead of one.
 
     Example:
-        >>> LinearTS(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]
+        >>> LinearTS(5, 2, n_features=1, seed=0).rank({"features": features}).shape
         (2,)
     """
 

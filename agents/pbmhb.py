@@ -18,7 +18,8 @@ from .kernels import rank_by_draw
 from .search_space import Range
 from .templates import from_shown
 
-WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
+# standard deviations from which on a step is drawn from the uniform law, and kept with its density
+WIDE = 0.5
 
 
 class State(NamedTuple):
@@ -181,9 +182,10 @@ class PBMHB(CompiledAgent):
                 n_sweeps times (1), for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K:
                     draw a proposal x' from the normal distribution N(x, σ²), cut off at 0 and 1
                     Λ ← Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)} with x' / the same with x
-                    r ← P(N(x, σ²) in [0, 1]) / P(N(x', σ²) in [0, 1]), as proposals near 0 and 1 are drawn more often
+                    r ← P(N(x, σ²) in [0, 1]) / P(N(x', σ²) in [0, 1]), for proposals near 0 and 1
+                        are drawn more often
                     with probability min(1, Λ r): x ← x'
-                R_t ← the item of the j-th largest θ on the position of the j-th largest κ, for j = 1, ..., K
+                R_t ← the item of the j-th largest θ on the position of the j-th largest κ, j ≤ K
                 show R_t and observe the clicks, y(k) at position k
                 for k = 1, ..., K:
                     S(R_t(k), k) ← S(R_t(k), k) + y(k)
@@ -244,9 +246,9 @@ class PBMHB(CompiledAgent):
         """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)
-        for _ in range(
-            100
-        ):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks
+        # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the
+        # clicks
+        for _ in range(100):
             theta = rates(clicks.sum(axis=1), displays @ kappa)
             kappa = rates(clicks.sum(axis=0), theta @ displays)
         ranking = np.empty(self.n_positions, np.int64)

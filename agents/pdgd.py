@@ -23,12 +23,10 @@ class State(NamedTuple):
     scores: Annotated[Floats, "L"]  # f = wᵀx
     draws: Annotated[Floats, "L"]  # a draw from the Gumbel law around each score
     order: Annotated[Ints, "L", range]  # working memory
-    log_rest: Annotated[
-        Floats, "K+1"
-    ]  # log of the sum of e^f over the candidates not placed above each place
-    share: Annotated[
-        Floats, "K"
-    ]  # the part of the gradient that is a multiple of each shown candidate's features
+    # log of the sum of e^f over the candidates not placed above each place
+    log_rest: Annotated[Floats, "K+1"]
+    # the part of the gradient that is a multiple of each shown candidate's features
+    share: Annotated[Floats, "K"]
     learning_rate: float  # η
 
 
@@ -135,7 +133,8 @@ class PDGD(ContextualAgent):
                 ∇ = 0
                 for each clicked candidate i and each unclicked candidate j on these positions:
                     R' = R with i and j exchanged
-                    ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing these K candidates in this order)
+                    ω = P(R') / (P(R) + P(R')), P the probability of drawing these K candidates in
+                        this order
                     ∇ += ω e^{f(i)} e^{f(j)} / (e^{f(i)} + e^{f(j)})² (x_i − x_j)
                 w += η ∇        (η: the learning rate)
 
@@ -159,7 +158,8 @@ class PDGD(ContextualAgent):
            gives the same distribution of lists.
 
     Example:
-        >>> PDGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]
+        >>> PDGD(5, 2, n_features=1, seed=0).rank({"features": features}).shape
         (2,)
     """
 

@@ -18,7 +18,8 @@ try:
     from torch import Tensor, nn
 except ImportError as error:
     raise ImportError(
-        'PlackettLuceActorCritic is a policy class for stable_baselines3; install it: pip install "clickgym[rl]"',
+        "PlackettLuceActorCritic is a policy class for stable_baselines3; install it: "
+        'pip install "clickgym[rl]"',
         name=error.name,
     ) from None
 
@@ -57,7 +58,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         lists = actions.long()
         shown = nn.functional.one_hot(lists, self.scores.shape[1])
         placed = (shown.cumsum(dim=1) - shown).bool()
-        # By masks, and not by subtracting what was chosen from the total: where the policy is sure, nothing would be left.
+        # By masks, and not by subtracting what was chosen from the total: where the policy is sure,
+        # nothing would be left.
         self._choices = self.scores[:, None].masked_fill(placed, -torch.inf).log_softmax(dim=2)
         chosen = self._choices.gather(2, lists[..., None])[..., 0]
         bad = ~chosen.isfinite().all(dim=1)
@@ -65,7 +67,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
             row = int(bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
                 raise ValueError(
-                    "scores of items are nan: learning has diverged; a smaller learning rate may help"
+                    "scores of items are nan: learning has diverged; "
+                    "a smaller learning rate may help"
                 )
             raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
         return chosen.sum(dim=1)
@@ -152,14 +155,15 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         ::
 
             s = scores of the items, (L,)
-            draw:     the K largest of s_i + G_i in decreasing order,  G_i = -log E_i,  E_i exponential
+            draw:     the K largest of s_i + G_i in decreasing order,  G_i = -log E_i,  E_i Exp(1)
             mode:     the K largest of s_i in decreasing order;  equal scores in random order
             log π(d_1 … d_K) = Σ_k [ s_{d_k} - log Σ_{i not in d_1 … d_{k-1}} exp s_i ]
             entropy:  Σ_k H(π(· | d_1 … d_{k-1})) along the list d whose probability was asked for
             scores and value:
-                without features: hidden layers on the observation, then a layer to L scores, and one to a value
+                without features: hidden layers on the observation, then L scores, and a value
                 with features x_i of each candidate i:
-                    s_i = score(f(x_i)), one network for all candidates;  value(mean over candidates of g(x_i))
+                    s_i = score(f(x_i)), one network for all candidates
+                    value(mean over candidates of g(x_i))
 
     The observation decides about the networks. Without features, all its entries are read, and the
     hidden layers are those of the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``,
@@ -199,7 +203,8 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         >>> from stable_baselines3 import PPO
         >>> from clickgym.agents import PlackettLuceActorCritic
         >>> env = gym.make("clickgym:PBMRank-v0")
-        >>> model = PPO(PlackettLuceActorCritic, env, n_steps=64, gamma=0.0, seed=0, device="cpu").learn(128)
+        >>> model = PPO(PlackettLuceActorCritic, env, n_steps=64, gamma=0.0, seed=0, device="cpu")
+        >>> model = model.learn(128)
         >>> ranking, _ = model.predict(env.reset(seed=0)[0], deterministic=True)
         >>> ranking in env.action_space
         True
@@ -219,7 +224,8 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
     ) -> None:
         if features_extractor_class is not _Observation:
             raise ValueError(
-                f"{type(self).__name__} has an extractor of its own, and takes no features_extractor_class"
+                f"{type(self).__name__} has an extractor of its own, and takes no "
+                "features_extractor_class"
             )
         _check_spaces(type(self).__name__, observation_space, action_space)
         self.sees_features = (

@@ -51,7 +51,7 @@ class ExaminationAgent(CompiledAgent):
         return {"positions": np.argsort(-self.hyperparameters["examination"], kind="stable")}
 
 
-# ---------------------------------------------------------------------------------------------------------------- PBM-UCB
+# ------------------------------------------------------------------------------------------ PBM-UCB
 
 
 class PBMUCBState(NamedTuple):
@@ -114,13 +114,15 @@ class PBMUCB(ExaminationAgent):
         ::
 
             κ_l: the given examination probability of position l;  ε: epsilon
-            S_k ← 0, N_k ← 0 and Ñ_k ← 0 for each item k: its clicks, displays, and displays weighted by κ
+            for each item k: S_k ← 0, N_k ← 0, Ñ_k ← 0, its clicks, displays, and displays weighted
+                by κ
             for t = 1, 2, ...:
                 δ ← (1 + ε) log t
                 for each item k:
                     U_k ← S_k / Ñ_k + sqrt(N_k / Ñ_k) sqrt(δ / (2 Ñ_k)), and ∞ where N_k = 0
                 for j = 1, ..., K:
-                    put the item of the j-th largest U on the position of the j-th largest κ, ties at random
+                    put the item of the j-th largest U on the position of the j-th largest κ, ties
+                        at random
                 show this list A(t) and observe the clicks Z_1, ..., Z_K
                 for l = 1, ..., K:
                     k ← A_l(t), the item on position l
@@ -162,7 +164,7 @@ class PBMUCB(ExaminationAgent):
         super().__init__(n_items, n_positions, seed, examination=examination, epsilon=epsilon)
 
 
-# ---------------------------------------------------------------------------------------------------------------- PBM-PIE
+# ------------------------------------------------------------------------------------------ PBM-PIE
 
 
 class PBMPIEState(NamedTuple):
@@ -172,9 +174,8 @@ class PBMPIEState(NamedTuple):
     mean: Annotated[Floats, "L", -1.0]  # θ̂ = S/Ñ, -1 where Ñ = 0
     order: Annotated[Ints, "L", range]  # items by θ̂, the leaders first
     peak: Annotated[Floats, "L"]  # Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
-    stale: Annotated[
-        Flags, "L", True
-    ]  # whether `peak` is out of date: it is needed for items outside the leaders only
+    # whether `peak` is out of date: it is needed for items outside the leaders only
+    stale: Annotated[Flags, "L", True]
     t: Annotated[Ints, "1"]  # sessions
     start: Ints  # (L,) the order of the items in the cyclic start
     examination: Floats  # (K,) κ
@@ -233,9 +234,8 @@ def rank_pie(state, rng, ranking):
                 state.peak[item] += log_likelihood(state.clicks[item, k], state.displays[item, k])
         if is_promising(state, item, x):
             promising += 1
-            if (
-                int(rng.random() * promising) == 0
-            ):  # each of those seen so far with equal probability
+            # each of those seen so far with equal probability
+            if int(rng.random() * promising) == 0:
                 chosen = item
     if promising > 0 and rng.random() < 0.5:
         ranking[state.positions[n_positions - 1]] = chosen
@@ -281,8 +281,8 @@ class PBMPIE(ExaminationAgent):
         ::
 
             κ_l: the given examination probability of position l;  ε: epsilon
-            KL(p, q) = p log(p/q) + (1 - p) log((1 - p)/(1 - q)), the divergence of two click probabilities
-            S_{k,l} ← 0 and N_{k,l} ← 0 for each item k and position l: its clicks and displays there
+            KL(p, q) = p log(p/q) + (1 - p) log((1 - p)/(1 - q))
+            for each item k at each position l: S_{k,l} ← 0, N_{k,l} ← 0, its clicks and displays
             in the first L sessions: show each item once at each position
             for t = L + 1, ..., T:
                 θ_k ← Σ_l S_{k,l} / Σ_l κ_l N_{k,l} for each item k

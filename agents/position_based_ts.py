@@ -16,11 +16,12 @@ from .kernels import rank_by_draw
 from .position_based import ExaminationAgent
 from .templates import from_shown, largest, put_by_position
 
-# ------------------------------------------------------------------------------------------------------------------ PBM-TS
+# ------------------------------------------------------------------------------------------- PBM-TS
 
 
 INVISIBLE = 1e-12  # a fall of the log density that is none
-ROUNDING = 1e-6  # above the rounding errors of a log density, whose terms are all of one sign, up to 10⁸ sessions
+# above the rounding errors of a log density, whose terms are all of one sign, up to 10⁸ sessions
+ROUNDING = 1e-6
 
 
 class PBMTSState(NamedTuple):
@@ -37,16 +38,15 @@ class PBMTSState(NamedTuple):
     left: Annotated[Floats, "L"]  # where the flat part of the hat begins
     right: Annotated[Floats, "L", 1.0]  # where it ends
     rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, 0 if there is no such part
-    fall: Annotated[
-        Floats, "L"
-    ]  # minus the slope of the log hat after `right`, 0 if there is no such part
+    # minus the slope of the log hat after `right`, 0 if there is no such part
+    fall: Annotated[Floats, "L"]
     before: Annotated[Floats, "L"]  # the area of the hat before `left`, in units of its top
     after: Annotated[Floats, "L"]  # that after `right`
-    # Chords of the log density, below which a proposal is accepted without a look at the density itself.
+    # Chords of the log density, below which a proposal is accepted without a look at the density
+    # itself.
     low: Annotated[Floats, "L"]  # where the chord up to the mode begins, the mode if there is none
-    high: Annotated[
-        Floats, "L"
-    ]  # where the chord down from the mode ends, the mode if there is none
+    # where the chord down from the mode ends, the mode if there is none
+    high: Annotated[Floats, "L"]
     ascent: Annotated[Floats, "L"]  # slope of the first chord
     descent: Annotated[Floats, "L"]  # minus the slope of the second
 
@@ -111,8 +111,9 @@ def find_mode(state, item):
         else:
             high = x
         step = derivative / curvature(state, item, x)
-        # Next to a pole of the slope steps are short wherever the root is. But the log density is self-concordant: the
-        # product is about twice what it lacks of its largest value at x, if small, and not small far from the root.
+        # Next to a pole of the slope steps are short wherever the root is. But the log density is
+        # self-concordant: the product is about twice what it lacks of its largest value at x, if
+        # small, and not small far from the root.
         if abs(step) < 1e-12 * x and step * derivative < 1e-10:
             break
         x += step
@@ -246,7 +247,7 @@ class PBMTS(ExaminationAgent):
             S_k ← 0 and F_{k,l} ← 0 for each item k and position l: its clicks, its skips there
             for t = 1, 2, ...:
                 for each item k:
-                    draw θ_k from the distribution on [0, 1] with density ∝ θ^{S_k} Π_l (1 - κ_l θ)^{F_{k,l}}
+                    draw θ_k from [0, 1] with density ∝ θ^{S_k} Π_l (1 - κ_l θ)^{F_{k,l}}
                 order the items by θ, in decreasing order
                 for j = 1, ..., K:
                     put the j-th item on the position of the j-th largest κ
@@ -288,7 +289,7 @@ class PBMTS(ExaminationAgent):
         return self._best_by(copies.mode, self.state.positions)
 
 
-# ----------------------------------------------------------------------------------------------------------------- BC-MPTS
+# ------------------------------------------------------------------------------------------ BC-MPTS
 
 
 class BCMPTSState(NamedTuple):

@@ -101,22 +101,24 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
             expected.
 
     Example:
-        >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "feedback": ["first_click", "last_click"]})
-        {'alpha': Range(0.0, 1.0), 'feedback': ('first_click', 'last_click')}
+        >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "c": [1, 2]})
+        {'alpha': Range(0.0, 1.0), 'c': (1, 2)}
         >>> check_search_space("Mine", {"alpha": 0.5})
         Traceback (most recent call last):
             ...
-        ValueError: the search space of Mine has 0.5 for alpha; expected a Range, or a list of values
+        ValueError: the search space of Mine has 0.5 for alpha; expected a Range or a list of values
     """
     if not isinstance(space, Mapping):
         raise ValueError(
-            f"the search space of {what} is {short(space)}; expected a mapping from hyper-parameters to ranges"
+            f"the search space of {what} is {short(space)}; "
+            "expected a mapping from hyper-parameters to ranges"
         )
     checked: dict[str, Range | tuple[Any, ...]] = {}
     for name, values in space.items():
         if not isinstance(name, str):
             raise ValueError(
-                f"the search space of {what} has the key {short(name)}; expected the name of a hyper-parameter"
+                f"the search space of {what} has the key {short(name)}; "
+                "expected the name of a hyper-parameter"
             )
         if isinstance(values, Range):
             checked[name] = values
@@ -126,6 +128,7 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
             )
         else:
             raise ValueError(
-                f"the search space of {what} has {short(values)} for {name}; expected a Range, or a list of values"
+                f"the search space of {what} has {short(values)} for {name}; "
+                "expected a Range or a list of values"
             )
     return checked

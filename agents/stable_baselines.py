@@ -34,10 +34,10 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | actions | one of them is | its space | wrapper | who takes them |
 |---|---|---|---|---|
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
-| `codes` | K numbers, each counts the items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
+| `codes` | K numbers that count items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
-| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO (masks) |
-| `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | programs of your own |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
+| `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | your programs |
 """
 
 _PPO = {
@@ -209,7 +209,8 @@ class Learner:
         for module in ("stable_baselines3", self.package):
             if find_spec(module) is None:
                 raise ImportError(
-                    f'{type(self).__name__} is an algorithm of {self.package}; install it: pip install "clickgym[rl]"'
+                    f"{type(self).__name__} is an algorithm of {self.package}; install it: "
+                    'pip install "clickgym[rl]"'
                 )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
@@ -301,9 +302,8 @@ class Learner:
             return going_on
 
         seed = int(self.rng.integers(2**31))
-        set_random_seed(
-            seed
-        )  # here, for given a seed the library would also reseed the streams with it
+        # here, for given a seed the library would also reseed the streams with it
+        set_random_seed(seed)
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
@@ -312,9 +312,8 @@ class Learner:
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
-            self.model.set_logger(
-                Logger(None, [])
-            )  # without one it makes a folder for each run in that of temporary files
+            # without one it makes a folder for each run in that of temporary files
+            self.model.set_logger(Logger(None, []))
             last = (
                 self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
             )
@@ -517,7 +516,8 @@ class DQN(Learner):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of Q;  Q' = Q (the older copy);  empty memory
+            put the items in a random order;  empty the memory
+            draw the weights of Q;  Q' = Q (the older copy)
             repeat until the horizon, in all n_envs streams at once:
                 observe o: the clicks of the stream's last session, and the items placed so far
                 with probability ε: choose a random item;  else the item i of largest Q(o, i)
@@ -667,7 +667,8 @@ class _Adopted(Learner):
 
     def _accepted(self) -> Actions:
         """The first way to name lists whose action space the class accepts, found by trying."""
-        # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever for a stream to end.
+        # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever
+        # for a stream to end.
         if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):
             return "items"
         spaces: dict[Actions, gym.Space] = {
@@ -680,9 +681,8 @@ class _Adopted(Learner):
             env.action_space, env.observation_space = space, MultiBinary(self.n_positions)
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore"
-                    )  # a batch may be too large for the one stream of this trial
+                    # a batch may be too large for the one stream of this trial
+                    warnings.simplefilter("ignore")
                     self.adopted(env=env, **self.arguments())
             except AssertionError as error:
                 if "only supports" not in str(error):
@@ -690,8 +690,8 @@ class _Adopted(Learner):
             else:
                 return self.actions
         raise ValueError(
-            f"{type(self).__name__} takes none of the action spaces in which ranked lists can be written: MultiDiscrete "
-            "(codes), Box (scores), Discrete (items)"
+            f"{type(self).__name__} takes none of the action spaces in which ranked lists can be "
+            "written: MultiDiscrete (codes), Box (scores), Discrete (items)"
         )
 
 

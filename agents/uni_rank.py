@@ -24,15 +24,12 @@ UNKNOWN = -1.0
 class State(NamedTuple):
     difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
     compared: Annotated[Ints, "L L"]  # n, how many these are
-    evidence: Annotated[
-        Floats, "L L", UNKNOWN
-    ]  # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
-    beats: Annotated[
-        Flags, "L L"
-    ]  # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
-    weakest: Annotated[
-        Floats, "1", np.inf
-    ]  # at most the least difference² / n of those that are; beyond it a relation ends
+    # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
+    evidence: Annotated[Floats, "L L", UNKNOWN]
+    # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
+    beats: Annotated[Flags, "L L"]
+    # at most the least difference² / n of those that are; beyond it a relation ends
+    weakest: Annotated[Floats, "1", np.inf]
     settled: Annotated[Flags, "1"]  # whether the leader partition is that of the relation
     t: Annotated[Ints, "1"]  # sessions
     # The leader partition: its parts from the top.
@@ -245,22 +242,26 @@ class UniRank(LeaderAgent):
     Algorithm:
         ::
 
-            τ_ij ← 0, the mean click difference, and n_ij ← 0, the sessions with a click on one of both, for each pair of items
+            for each pair of items: τ_ij ← 0, the mean click difference, and n_ij ← 0, the sessions
+                with a click on one of both
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
                 rest ← all L items; P ← (), the parts
                 while rest is not empty:
-                    Q ← {i ∈ rest : τ_ij + sqrt(log log(t + 2) / n_ij) ≥ 0 for all j ∈ rest}, not surely beaten
+                    Q ← {i ∈ rest : τ_ij + sqrt(log log(t + 2) / n_ij) ≥ 0 for all j ∈ rest}, the
+                        items that are not certainly beaten
                     if Q is empty: Q ← rest
                     P ← P and the part Q; rest ← rest without Q
-                s ← how often P was the leader, this session included; f(s) = log s + 3 log log s (∞ for s < 3)
-                u_ji = max{q : n_ji KL((1 + τ_ji) / 2, q) ≤ f(s)}: j may be better than i if u_ji > 1/2
+                s ← how often P was the leader, this session included
+                f(s) = log s + 3 log log s (∞ for s < 3)
+                u_ji = max{q : n_ji KL((1 + τ_ji) / 2, q) ≤ f(s)}: j may be better if u_ji > 1/2
                 for each part of P that begins within the list, from the top:
-                    if it ends above position K and an item of the next part may be better than one of it:
+                    if it ends above position K, and an item of the next part may be better:
                         merge both, and continue below them
                     else if it reaches position K:
                         add the item of largest u_ji > 1/2 from the nearest part below that has one
-                show the parts in order, each shuffled, cut at position K; c_i ← 1 if i was clicked, else 0
+                show the parts in order, each shuffled, cut at position K
+                c_i ← 1 if i was clicked, else 0
                 for all pairs i, j of one part that was shown with c_i ≠ c_j:
                     n_ij ← n_ij + 1; τ_ij ← the mean of c_i - c_j over these sessions
 

@@ -108,7 +108,7 @@ def test_the_search_space_of_an_own_agent_is_checked():
         ),
         (
             Bare,
-            r"- search space: the search space of Bare has 3.0 for alpha; expected a Range, or a list of values$",
+            r"- search space: the search space of Bare has 3.0 for alpha; expected a Range or a list of values$",
         ),
     ):
         with pytest.raises(AssertionError, match=fault):
