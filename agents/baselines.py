@@ -16,11 +16,10 @@ from ..envs.spaces import check_ranking
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_index, show, show_any
 from .search_space import Range
-from .templates import from_shown
 
 
 class ListState(NamedTuple):
-    items: NDArray[np.int64]
+    items: Annotated[Ints, "L", range]
 
 
 @kernel
@@ -183,9 +182,6 @@ class Random(CompiledAgent):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed)
 
-    def first_values(self) -> dict[str, Any]:
-        return {"items": np.arange(self.n_items)}
-
 
 class GreedyState(NamedTuple):
     clicks: Annotated[Ints, "L"]
@@ -206,10 +202,13 @@ def rank_greedy(state, rng, ranking):
 
 
 @kernel
-def learn_greedy(state, item, k, click):
-    state.clicks[item] += click
-    state.displays[item] += 1
-    state.rate[item] = state.clicks[item] / state.displays[item]
+def update_greedy(state, ranking, clicks):
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            item = ranking[k]
+            state.clicks[item] += clicks[k]
+            state.displays[item] += 1
+            state.rate[item] = state.clicks[item] / state.displays[item]
 
 
 class EpsilonGreedy(CompiledAgent):
@@ -265,7 +264,7 @@ class EpsilonGreedy(CompiledAgent):
     learns_from_any_list = True
     state_type = GreedyState
     rank_kernel = rank_greedy
-    update_kernel = from_shown(learn_greedy)
+    update_kernel = update_greedy
 
     search_space = {"epsilon": Range(0.001, 0.5, log=True)}
 

@@ -25,14 +25,12 @@ class State(NamedTuple):
     n_batches: Annotated[Ints, "1", 1]  # |𝒜|
     first: Ints  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
     stage: Annotated[Ints, "K"]  # ℓ_b
-    pending: Ints  # (K,) how many items have the least number of displays in this stage; the others have one more
+    pending: Ints  # (K,) the items that were displayed least in this stage; the others once more
     size: Ints  # (K,) |B_{b,ℓ}|
-    # The items of batch b stand in items[offset[b] : offset[b] + size[b]], the pending ones first. Only the last batch has
-    # more items than positions, so offset[b] = first[b].
+    # The items of batch b stand in items[first[b] : first[b] + size[b]], the pending ones first:
+    # only the last batch has more items than positions.
     items: Annotated[Ints, "L", range]
-    filler: Annotated[
-        Flags, "K"
-    ]  # whether the item of a position was displayed more often than others of its batch
+    filler: Annotated[Flags, "K"]  # whether the item of a position was displayed once more
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -167,9 +165,7 @@ def rank(state, rng, ranking):
 
 @kernel
 def update(state, ranking, clicks):
-    for b in range(
-        state.n_batches[0] - 1, -1, -1
-    ):  # from below, so that a split moves only batches already done
+    for b in range(state.n_batches[0] - 1, -1, -1):  # a split moves only batches already done
         if state.size[b] > 1:  # else nothing is left to learn
             n = stage_length(state, state.stage[b])
             if collect_clicks(state, b, ranking, clicks, n):
@@ -242,9 +238,7 @@ class BatchRank(CompiledAgent):
 
     paper = "Zoghi et al. 2017, Algorithms 1-4"
     click_models = "CM, PBM and alike"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(self, n_items, n_positions, *, horizon, seed=None):
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, 5))
@@ -261,9 +255,9 @@ class BatchRank(CompiledAgent):
         n, k = self.n_items, self.n_positions
         log_horizon = math.log(self.hyperparameters["horizon"])
         return {
-            "first": np.array([0, k] + [k] * (k - 1), np.int64),
-            "pending": np.array([n] + [0] * (k - 1), np.int64),
-            "size": np.array([n] + [0] * (k - 1), np.int64),
+            "first": np.array([0] + [k] * k),
+            "pending": np.array([n] + [0] * (k - 1)),
+            "size": np.array([n] + [0] * (k - 1)),
             "log_horizon": log_horizon,
             "delta": log_horizon + 3.0 * math.log(log_horizon),
         }

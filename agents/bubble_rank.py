@@ -24,13 +24,9 @@ class State(NamedTuple):
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone less clicks on j alone
     n: Annotated[Ints, "L L"]  # n(i, j): how many of both
     t: Annotated[Ints, "1"]  # sessions
-    randomised: Annotated[
-        Flags, "K"
-    ]  # whether the pair of positions k, k + 1 is subject to exchange
-    rivals: Annotated[
-        Ints, "2", -1
-    ]  # the last item of the base list and its challenger; -1 without
-    estimate: Ints  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
+    randomised: Annotated[Flags, "K"]  # whether positions k, k + 1 may be exchanged
+    rivals: Annotated[Ints, "2", -1]  # the item at position K and its challenger; -1 without
+    estimate: Ints  # (1,) T, or, if it is unknown, its estimate, doubled when it is reached
     log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
 
@@ -40,12 +36,6 @@ def is_better(state, i, j):
     """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
-
-
-@kernel
-def first_pair(t):
-    """Pairs begin at position 1 at odd t and at position 2 at even t (positions counted from 1)."""
-    return 0 if t % 2 == 1 else 1
 
 
 @kernel
@@ -65,7 +55,8 @@ def rank(state, rng, ranking):
     for k in range(n_positions):
         ranking[k] = state.base[k]
         state.randomised[k] = False
-    first = first_pair(state.t[0] + 1)
+    # h - 1: pairs begin at the first position in odd sessions; t sessions are over.
+    first = state.t[0] % 2
     for k in range(first, n_positions - 1, 2):
         upper, lower = state.base[k], state.base[k + 1]
         if not is_better(state, upper, lower):
@@ -80,9 +71,7 @@ def rank(state, rng, ranking):
         for place in range(n_positions, n_items):
             if not is_better(state, last, state.base[place]):
                 eligible += 1
-                if (
-                    int(rng.random() * eligible) == 0
-                ):  # each of those seen so far with equal probability
+                if int(rng.random() * eligible) == 0:  # any of them with equal probability
                     state.rivals[1] = state.base[place]
         if eligible > 0:
             state.rivals[0] = last
@@ -102,16 +91,6 @@ def learn(state, i, j, difference):
 
 
 @kernel
-def enter(state, item, n_positions):
-    """Exchange an item below the base list with the item at the last position, if it is better."""
-    base = state.base
-    if is_better(state, item, base[n_positions - 1]):
-        for place in range(n_positions, len(base)):
-            if base[place] == item:
-                base[place], base[n_positions - 1] = base[n_positions - 1], item
-
-
-@kernel
 def update(state, ranking, clicks):
     state.t[0] += 1
     n_positions = len(ranking)
@@ -120,25 +99,25 @@ def update(state, ranking, clicks):
         if state.randomised[k] and clicks[k] != clicks[k + 1]:
             learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
-    if (
-        challenger >= 0 and clicks[n_positions - 1] == 1
-    ):  # one of the two was shown; the other was not clicked
+    if challenger >= 0 and clicks[n_positions - 1] == 1:  # on one of the two; the other has none
         shown = ranking[n_positions - 1]
         learn(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
         if is_better(state, base[k + 1], base[k]):
             base[k], base[k + 1] = base[k + 1], base[k]
-    if challenger >= 0:
-        enter(state, challenger, n_positions)
+    if challenger >= 0 and is_better(state, challenger, base[n_positions - 1]):
+        place = n_positions
+        while base[place] != challenger:
+            place += 1
+        base[place], base[n_positions - 1] = base[n_positions - 1], challenger
 
 
-def check_initial(
-    name: str, initial: ArrayLike, n_items: int, n_positions: int
-) -> NDArray[np.int64]:
+def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
     check_positions(n_positions, n_items)
-    length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
-    return named_ranking(name, initial, n_items, length)
+    shape = as_array("initial", initial).shape
+    length = n_positions if shape == (n_positions,) else n_items
+    return named_ranking("initial", initial, n_items, length)
 
 
 class BubbleRank(CompiledAgent):
@@ -212,42 +191,33 @@ class BubbleRank(CompiledAgent):
 
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
     click_models = "CM, DCM, PBM and alike"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
-
+    state_type, rank_kernel, update_kernel = State, rank, update
     requires = {"initial": "initial_ranking"}
     search_space = {"delta": Range(1e-30, 0.5, log=True)}
 
     def __init__(self, n_items, n_positions, *, initial=None, delta=None, horizon=None, seed=None):
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            initial=None
-            if initial is None
-            else check_initial("initial", initial, n_items, n_positions),
-            delta=None if delta is None else check_between("delta", delta, 0, 1),
-            horizon=None if horizon is None else check_horizon(horizon, 2),
-        )
+        if initial is not None:
+            initial = check_initial(initial, n_items, n_positions)
+        if delta is not None:
+            delta = check_between("delta", delta, 0, 1)
+        if horizon is not None:
+            horizon = check_horizon(horizon, 2)
+        super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()
 
     def first_values(self) -> dict[str, Any]:
-        initial, delta, horizon = (
-            self.hyperparameters[name] for name in ("initial", "delta", "horizon")
-        )
+        initial, delta = self.hyperparameters["initial"], self.hyperparameters["delta"]
         top = np.array([] if initial is None else initial, np.int64)
         rest = self.rng.permutation(np.setdiff1d(np.arange(self.n_items), top))
         base = np.concatenate([top, rest])
-        estimate = 2 if horizon is None else horizon
+        horizon = self.hyperparameters["horizon"] or 2
+        log_delta = 4.0 * math.log(horizon) if delta is None else -math.log(delta)
         return {
             "base": base,
             "initial": base.copy(),
-            "estimate": np.array([estimate]),
-            "log_delta": np.array(
-                [4.0 * math.log(estimate) if delta is None else -math.log(delta)]
-            ),
-            "doubling": delta is None and horizon is None,
+            "estimate": np.array([horizon]),
+            "log_delta": np.array([log_delta]),
+            "doubling": delta is None and self.hyperparameters["horizon"] is None,
         }

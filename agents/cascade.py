@@ -12,8 +12,7 @@ from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .compiled import CompiledAgent, rates
-from .kernels import FEEDBACK, rank_by_draw
-from .templates import from_examined, largest
+from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
 
 
 class CascadeAgent(CompiledAgent):
@@ -40,9 +39,7 @@ class CascadeAgent(CompiledAgent):
 # ----------------------------------------------------------------------------------------------------------- CascadeUCB1
 
 
-class Bounds(NamedTuple):
-    """State of agents whose index is a mean and the width of an interval."""
-
+class UCB1State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N
     mean: Annotated[Floats, "L", np.inf]  # ŵ, infinite before the first examination
@@ -54,28 +51,23 @@ class Bounds(NamedTuple):
 
 
 @kernel
-def bound_means(state, rng):
+def rank_ucb1(state, rng, ranking):
     radius = math.sqrt(1.5 * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    return state.indices, state.order
-
-
-@kernel
-def learn_ucb1(state, item, click):
-    state.clicks[item] += click
-    state.examined[item] += 1
-    state.mean[item] = state.clicks[item] / state.examined[item]
-    state.width[item] = 1.0 / math.sqrt(state.examined[item])
-
-
-learn_examined = from_examined(learn_ucb1)
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
 
 
 @kernel
 def update_ucb1(state, ranking, clicks):
     state.t[0] += 1
-    learn_examined(state, ranking, clicks)
+    for k in range(examined_positions(clicks, state.feedback)):
+        item = ranking[k]
+        state.clicks[item] += clicks[k]
+        state.examined[item] += 1
+        state.mean[item] = state.clicks[item] / state.examined[item]
+        state.width[item] = 1.0 / math.sqrt(state.examined[item])
 
 
 class CascadeUCB1(CascadeAgent):
@@ -133,9 +125,7 @@ class CascadeUCB1(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    state_type = Bounds
-    rank_kernel = largest(bound_means)
-    update_kernel = update_ucb1
+    state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
 
     def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
         super().__init__(n_items, n_positions, seed, feedback=feedback)
@@ -153,17 +143,19 @@ class TSState(NamedTuple):
 
 
 @kernel
-def draw_means(state, rng):
+def rank_ts(state, rng, ranking):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
-    return state.draws, state.order
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show(state.order, ranking)
 
 
 @kernel
-def learn_ts(state, item, click):
-    state.clicks[item] += click
-    state.examined[item] += 1
+def update_ts(state, ranking, clicks):
+    for k in range(examined_positions(clicks, state.feedback)):
+        state.clicks[ranking[k]] += clicks[k]
+        state.examined[ranking[k]] += 1
 
 
 class CascadeTS(CascadeAgent):
@@ -218,9 +210,7 @@ class CascadeTS(CascadeAgent):
     """
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
-    state_type = TSState
-    rank_kernel = largest(draw_means, rank_by_draw)
-    update_kernel = from_examined(learn_ts)
+    state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
 
     def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
         super().__init__(n_items, n_positions, seed, feedback=feedback)

@@ -11,39 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
-from ..core.kernels import entry, kernel
-from ..core.state import Floats, Ints, joined
-from .cascade import Bounds, CascadeAgent
-from .kernels import FEEDBACK, examined_positions
+from ..core.kernels import kernel
+from ..core.state import Floats, Ints
+from .cascade import CascadeAgent
+from .kernels import FEEDBACK, examined_positions, rank_by_index, show
 from .search_space import Range
-from .templates import largest
-
-
-@kernel
-def doubling_horizon(t):
-    """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥
-    1.
-    """
-    n = 2
-    while 2 * n <= t:
-        n *= 2
-    return n
-
 
 # ----------------------------------------------------------------------------------------------------------- CascadeDUCB
 
 
-class Discounts(NamedTuple):
-    # Counts are stored divided by `scale` = γ^t (with the γ of each step), so that a step touches the examined items only.
+class DiscountedState(NamedTuple):
+    # Counts are stored divided by `scale` = γ^t (with the γ of each session), so that a session
+    # touches only the examined items.
     clicks: Annotated[Floats, "L"]  # X / scale
-    examined: Annotated[Floats, "L"]  # N / scale; so the width is 1 / sqrt(N / scale)
+    examined: Annotated[Floats, "L"]  # N / scale
     scale: Annotated[Floats, "1", 1.0]
+    mean: Annotated[Floats, "L", np.inf]  # X / N, infinite where N = 0
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale), 0 where N = 0
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # sessions
     gamma: Floats  # (1,) γ
-    next_doubling: Ints  # (1,) the step at which γ changes; 0 if it does not
+    next_doubling: Ints  # (1,) the session at which γ changes: a power of 2; 0 if it does not
     epsilon: float
-
-
-DiscountedState = joined("DiscountedState", Bounds, Discounts)
+    feedback: int
 
 
 @kernel
@@ -53,14 +44,15 @@ def discounted_gamma(n):
 
 
 @kernel
-def bound_discounted(state, rng):
-    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
+def rank_discounted(state, rng, ranking):
+    # U = X/N + 2 sqrt(ε log n_t / N) with n_t = (1 - γ^t) / (1 - γ)
     t, gamma = state.t[0] + 1, state.gamma[0]
     n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
     radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    return state.indices, state.order
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
 
 
 @kernel
@@ -90,7 +82,7 @@ def update_discounted(state, ranking, clicks):
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
     state.t[0] += 1
     if state.t[0] + 1 == state.next_doubling[0]:
-        state.gamma[0] = discounted_gamma(doubling_horizon(state.next_doubling[0]))
+        state.gamma[0] = discounted_gamma(state.next_doubling[0])
         state.next_doubling[0] *= 2
 
 
@@ -155,10 +147,7 @@ class CascadeDUCB(CascadeAgent):
 
     paper = "Li and de Rijke 2019, Algorithm 1"
     click_models = "CM that changes"
-    state_type = DiscountedState
-    rank_kernel = largest(bound_discounted)
-    update_kernel = update_discounted
-
+    state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
     search_space = {
         "feedback": FEEDBACK,
         "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),
@@ -190,9 +179,9 @@ class CascadeDUCB(CascadeAgent):
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
         unknown_horizon = gamma is None and horizon is None
         if gamma is None:
-            gamma = entry(discounted_gamma)(2 if horizon is None else horizon)
+            gamma = discounted_gamma(2 if horizon is None else horizon)
         return super().first_values() | {
-            "gamma": np.array([float(gamma)]),
+            "gamma": np.array([gamma]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),
         }
 
@@ -205,18 +194,21 @@ aside at the start.
 """
 
 
-class Window(NamedTuple):
-    """State in addition to `Bounds`, whose counts X and N are those of the window."""
-
+class WindowState(NamedTuple):
+    clicks: Annotated[Ints, "L"]  # X, in the window
+    examined: Annotated[Ints, "L"]  # N, in the window
+    mean: Annotated[Floats, "L", np.inf]  # X / N, infinite where N = 0
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 where N = 0
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # sessions
     tau: Ints  # (1,) τ
-    next_doubling: Ints  # (1,) the step at which τ changes; 0 if it does not
+    next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
     # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
     window: NDArray[np.int32]  # (capacity, K)
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
-
-
-WindowState = joined("WindowState", Bounds, Window)
+    feedback: int
 
 
 @kernel
@@ -235,12 +227,13 @@ def count(state, item, clicks, examined):
 
 
 @kernel
-def bound_window(state, rng):
-    # X/N + sqrt(ε ln(min(t, τ)) / N)
+def rank_window(state, rng, ranking):
+    # U = X/N + sqrt(ε log(min(t, τ)) / N)
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    return state.indices, state.order
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
 
 
 @kernel
@@ -270,7 +263,7 @@ def update_window(state, ranking, clicks):
         count(state, ranking[k], clicks[k], 1)
     following = state.t[0] + 1
     if following == state.next_doubling[0] and following < LONGEST_WINDOW_HORIZON:
-        state.tau[0] = window_length(doubling_horizon(following))
+        state.tau[0] = window_length(following)
         state.next_doubling[0] = 2 * following
 
 
@@ -338,10 +331,7 @@ class CascadeSWUCB(CascadeAgent):
 
     paper = "Li and de Rijke 2019, Algorithm 1"
     click_models = "CM that changes"
-    state_type = WindowState
-    rank_kernel = largest(bound_window)
-    update_kernel = update_window
-
+    state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
     search_space = {
         "feedback": FEEDBACK,
         "tau": Range(50, 100_000, log=True),
@@ -373,8 +363,8 @@ class CascadeSWUCB(CascadeAgent):
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         unknown_horizon = tau is None and horizon is None
         if tau is None:
-            tau = entry(window_length)(2 if horizon is None else horizon)
-        capacity = entry(window_length)(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
+            tau = window_length(2 if horizon is None else horizon)
+        capacity = window_length(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
         return super().first_values() | {
             "tau": np.array([tau]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),

@@ -22,30 +22,37 @@ import numpy as np
 
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import kernel
-from ..core.state import Floats, Ints, joined
+from ..core.state import Floats, Ints
 from .cascade import CascadeAgent
 from .kernels import FEEDBACK, examined_positions, log_likelihood
-from .kl_ucb import C, KLUCBState, forget_klucb, rank_klucb, update_klucb
+from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
-REMEMBERED = 1000
-"""The restarts whose steps are kept, the last ones."""
-LONGEST = 2**62
+LEAST = 1e-300  # 3 / δ of a smaller δ may leave the range of floats
+LONGEST = 2**62  # sessions of a period
 
 
-class Detection(NamedTuple):
-    """State of the change detector, in addition to the state of `CascadeKLUCB`."""
-
-    sessions: Annotated[Ints, "1"]  # all of them; t counts from the last restart
+class State(NamedTuple):
+    # That of CascadeKL-UCB, of the sessions since the last restart: see `KLUCBState`.
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]
+    peak: Annotated[Floats, "L"]
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]
+    t: Annotated[Ints, "1"]
+    positions: Annotated[Ints, "K", range]
+    feedback: int
+    c: float
+    # The change detector.
+    sessions: Annotated[Ints, "1"]  # all of them
     n_restarts: Annotated[Ints, "1"]
-    restart_steps: Ints  # (1000,) after which session the last restarts were, in a ring
-    # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper part, from s = 0 to n.
+    restart_steps: Annotated[Ints, "1000"]  # the sessions before the last restarts, in a ring
+    # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper
+    # part, from s = 0 to n.
     hull_s: Annotated[Ints, "L 2 H"]
     hull_sum: Annotated[Ints, "L 2 H"]
     n_vertices: Annotated[Ints, "L 2"]
-    likelihood: Annotated[
-        Floats, "L"
-    ]  # the largest log-likelihood of all observations under one mean
+    likelihood: Annotated[Floats, "L"]  # the largest log-likelihood of all under one mean
     at_most: Annotated[Floats, "L"]  # the statistic is not larger
     threshold: Annotated[Floats, "L"]  # nor is the threshold smaller than this
     drawn_order: Ints  # (L,) in which items are forced to the top
@@ -154,8 +161,6 @@ def force(state, ranking):
 
 # ------------------------------------------------------------------------------------------------------------ the kernels
 
-RestartingKLUCBState = joined("RestartingKLUCBState", KLUCBState, Detection)
-
 
 @kernel
 def rank(state, rng, ranking):
@@ -253,10 +258,7 @@ class GLRCascadeKLUCB(CascadeAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     click_models = "CM that changes"
-    state_type = RestartingKLUCBState
-    rank_kernel = rank
-    update_kernel = update
-
+    state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {
         "feedback": FEEDBACK,
         "delta": Range(1e-10, 0.5, log=True),
@@ -283,26 +285,27 @@ class GLRCascadeKLUCB(CascadeAgent):
             feedback=feedback,
             horizon=check_horizon(horizon, 2),
             n_segments=check_count("n_segments", n_segments),
-            delta=None if delta is None else check_between("delta", delta, 1e-300, 1),
+            delta=None if delta is None else check_between("delta", delta, LEAST, 1),
             exploration=None if exploration is None else probability("exploration", exploration),
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )
 
     def sizes(self) -> dict[str, int]:
-        # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.
+        # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3)
+        # that differ in slope.
         most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
         return super().sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
 
     def first_values(self) -> dict[str, Any]:
-        n, hyperparameters = self.n_items, self.hyperparameters
-        horizon, p = hyperparameters["horizon"], hyperparameters["exploration"]
+        n, horizon = self.n_items, self.hyperparameters["horizon"]
+        delta = self.hyperparameters["delta"] or 1.0 / horizon
+        p = self.hyperparameters["exploration"]
         if p is None:
-            p = min(1.0, math.sqrt(hyperparameters["n_segments"] * n * math.log(horizon) / horizon))
+            n_segments = self.hyperparameters["n_segments"]
+            p = min(1.0, math.sqrt(n_segments * n * math.log(horizon) / horizon))
         return super().first_values() | {
             "c": C,
-            "restart_steps": np.zeros(REMEMBERED, np.int64),
             "drawn_order": self.rng.permutation(n),
             "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
-            "log_three_by_delta": math.log(3.0)
-            - math.log(hyperparameters["delta"] or 1.0 / horizon),
+            "log_three_by_delta": math.log(3.0) - math.log(delta),
         }

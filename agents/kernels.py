@@ -134,6 +134,13 @@ def show(order, ranking):
 
 
 @kernel
+def show_at(positions, order, ranking):
+    """Write the first items of an order into the list, the k-th at the k-th of the positions."""
+    for k in range(len(ranking)):
+        ranking[positions[k]] = order[k]
+
+
+@kernel
 def show_any(order, rng, ranking):
     """Write a uniformly random list of the items of an order."""
     shuffle_front(rng, order, 0, len(order), len(ranking))

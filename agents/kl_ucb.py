@@ -24,14 +24,15 @@ from .compiled import CompiledAgent, rates
 from .kernels import (
     FEEDBACK,
     LAST_CLICK,
+    examined_positions,
     exploration,
     kl_upper,
     log_likelihood,
+    show_at,
     shuffle_ties,
     sort_by_index,
 )
 from .search_space import Range
-from .templates import from_examined, put_by_position
 
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
 STEP = 1e-5  # a step of Newton's method below this share of (q - ŵ) (1 - q) is the last one: the error is below STEP² / 8
@@ -114,7 +115,7 @@ def rank_klucb(state, rng, ranking):
     solve_close(state, bound, len(ranking))
     sort_by_index(state.indices, state.order)
     shuffle_ties(state.indices, state.order, rng, len(ranking))
-    put_by_position(state, state.order, ranking)
+    show_at(state.positions, state.order, ranking)
 
 
 @kernel
@@ -124,13 +125,11 @@ def learn_klucb(state, item, click):
     state.peak[item] = log_likelihood(state.clicks[item], state.examined[item])
 
 
-learn_examined = from_examined(learn_klucb)
-
-
 @kernel
 def update_klucb(state, ranking, clicks):
     state.t[0] += 1
-    learn_examined(state, ranking, clicks)
+    for k in range(examined_positions(clicks, state.feedback)):
+        learn_klucb(state, ranking[k], clicks[k])
 
 
 @kernel
@@ -196,9 +195,7 @@ class CascadeKLUCB(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    state_type = KLUCBState
-    rank_kernel = rank_klucb
-    update_kernel = update_klucb
+    state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
 
@@ -274,9 +271,7 @@ class DCMKLUCB(CompiledAgent):
     paper = "Katariya et al. 2016, Algorithm 1"
     learns_from_any_list = True
     click_models = "DCM"
-    state_type = KLUCBState
-    rank_kernel = rank_klucb
-    update_kernel = update_klucb
+    state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     def __init__(self, n_items, n_positions, *, position_order=None, seed=None):
         if position_order is not None:

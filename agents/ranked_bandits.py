@@ -55,9 +55,8 @@ def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
         state.t[0] += 1
         for k in range(len(ranking)):
             item = state.choice[k]
-            learn(
-                state, k, item, clicks[k] if ranking[k] == item else 0
-            )  # a click on a replacement is not the bandit's merit
+            reward = clicks[k] if ranking[k] == item else 0  # a replacement earns nothing
+            learn(state, k, item, reward)
 
     return update
 
@@ -108,9 +107,8 @@ def draw_exp3(state, k, rng):
 @kernel
 def choose_exp3(state, k, rng):
     item = draw_exp3(state, k, rng)
-    state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[
-        k
-    ] + state.gamma / state.weight.shape[1]
+    share = state.weight[k, item] / state.total[k]
+    state.chance[k] = (1.0 - state.gamma) * share + state.gamma / state.weight.shape[1]
     return item
 
 
@@ -126,11 +124,6 @@ def learn_exp3(state, k, item, reward):
             state.weight[k, i] = math.exp(state.log_weight[k, i] - state.offset[k])
     else:
         state.weight[k, item] = math.exp(state.log_weight[k, item] - state.offset[k])
-    sum_weights(state, k)
-
-
-@kernel
-def sum_weights(state, k):
     state.total[k] = 0.0
     for i in range(state.weight.shape[1]):
         state.total[k] += state.weight[k, i]
@@ -195,7 +188,6 @@ class RankedExp3(CompiledAgent):
     state_type = Exp3State
     rank_kernel = rank_by_choices(choose_exp3)
     update_kernel = learn_choices(learn_exp3)
-
     search_space = {"gamma": Range(0.0003, 1.0, log=True)}
 
     def __init__(self, n_items, n_positions, *, horizon, gamma=None, seed=None):
@@ -210,12 +202,8 @@ class RankedExp3(CompiledAgent):
     def first_values(self) -> dict[str, Any]:
         n, gamma = self.n_items, self.hyperparameters["gamma"]
         if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
-            gamma = min(
-                1.0,
-                math.sqrt(
-                    n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])
-                ),
-            )
+            per_session = (math.e - 1.0) * self.hyperparameters["horizon"]
+            gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / per_session))
         return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
 
 

@@ -14,7 +14,6 @@ from ..core.state import Flags, Ints
 from .compiled import CompiledAgent
 from .kernels import peel, show, shuffle_front
 from .search_space import Range
-from .templates import of_clicked
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
@@ -22,9 +21,7 @@ LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats
 
 
 class State(NamedTuple):
-    wins: Annotated[
-        Ints, "L L"
-    ]  # sessions in which i was clicked and j was not, while in one block
+    wins: Annotated[Ints, "L L"]  # sessions with a click on i and none on j, while in one block
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
     block: Annotated[Ints, "L"]  # the block of each item
@@ -32,12 +29,6 @@ class State(NamedTuple):
     n_blocks: Annotated[Ints, "1", 1]
     clicked: Annotated[Flags, "L"]  # false between sessions
     log_c_delta: float  # log(c / δ)
-
-
-@kernel
-def partition(state):
-    """Divide the items into blocks by what is known of them."""
-    state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
 
 
 @kernel
@@ -52,27 +43,34 @@ def rank(state, rng, ranking):
 
 
 @kernel
-def compare(state, i, j, log_c_delta):
+def compare(state, i, j):
     """Count a click on i without one on j, and return whether i is now known to be better."""
     state.wins[i, j] += 1
     s = state.wins[i, j] - state.wins[j, i]  # S_ij
     n = state.wins[i, j] + state.wins[j, i]  # N_ij
     # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison spares the logarithm of N ≥ 1.
-    if s <= 0 or s * s < 2.0 * n * log_c_delta or state.beats[i, j]:
+    if s <= 0 or s * s < 2.0 * n * state.log_c_delta or state.beats[i, j]:
         return False
-    state.beats[i, j] = s * s >= 2.0 * n * (log_c_delta + 0.5 * math.log(n))
+    state.beats[i, j] = s * s >= 2.0 * n * (state.log_c_delta + 0.5 * math.log(n))
     return state.beats[i, j]
-
-
-compare_clicked = of_clicked(compare)
 
 
 @kernel
 def update(state, ranking, clicks):
-    if compare_clicked(
-        state, state.block, state.order, state.start, ranking, clicks, state.log_c_delta
-    ):
-        partition(state)
+    changed = False
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = clicks[k]
+    for k in range(len(ranking)):
+        if clicks[k]:
+            i = ranking[k]
+            for place in range(state.start[state.block[i]], state.start[state.block[i] + 1]):
+                j = state.order[place]
+                if not state.clicked[j]:  # nor i itself
+                    changed = compare(state, i, j) or changed
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = False
+    if changed:
+        state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
 
 
 class TopRank(CompiledAgent):
@@ -134,10 +132,7 @@ class TopRank(CompiledAgent):
 
     paper = "Lattimore et al. 2018, Algorithm 1"
     click_models = "CM, PBM, DCM and alike"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
-
+    state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {"delta": Range(1e-10, 0.5, log=True)}
 
     def __init__(self, n_items, n_positions, *, horizon, delta=None, seed=None):
@@ -152,11 +147,9 @@ class TopRank(CompiledAgent):
         return np.lexsort((-net_wins, state.block))[: self.n_positions]
 
     def first_values(self) -> dict[str, Any]:
-        n, delta = (
-            self.n_items,
-            self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"],
-        )
+        n = self.n_items
+        delta = self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]
         return {
-            "start": np.array([0, n] + [n] * (n - 1), np.int64),
+            "start": np.array([0] + [n] * n),
             "log_c_delta": math.log(C / delta),
         }

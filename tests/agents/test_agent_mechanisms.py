@@ -56,10 +56,11 @@ from clickgym.agents.kernels import (
     kl,
     kl_lower,
     kl_upper,
+    peel,
     rank_by_index,
     shuffle_front,
 )
-from clickgym.agents.top_rank import C, partition
+from clickgym.agents.top_rank import C
 from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
 
@@ -586,6 +587,10 @@ def test_toprank_default_delta():
     assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(
         math.log(C / 0.3), rel=1e-14
     )
+
+
+def partition(state):
+    state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
 
 
 def blocks_of(relation: Iterable[tuple[int, int]], n_items: int) -> list[set[int]]:

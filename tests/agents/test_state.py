@@ -11,9 +11,7 @@ from edge_cases import EVERY_AGENT, draw
 from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
-from clickgym.agents.cascade_restarts import Detection, RestartingKLUCBState
-from clickgym.agents.kl_ucb import KLUCBState
-from clickgym.core.state import Flags, Floats, Ints, declared, joined
+from clickgym.core.state import Flags, Floats, Ints, declared
 from clickgym.envs import kernel
 
 
@@ -91,12 +89,6 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
-
-
-def test_a_joined_state_declares_what_its_parts_declare():
-    assert declared(RestartingKLUCBState) == declared(KLUCBState) + declared(Detection)
-    assert joined("Both", KLUCBState, Detection)._fields == RestartingKLUCBState._fields
-    assert RestartingKLUCBState.__module__ == "clickgym.agents.cascade_restarts"
 
 
 def test_a_field_without_a_first_value_is_named():

@@ -19,7 +19,6 @@ the agent adds in `sizes`.
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -98,15 +97,3 @@ def _length(text: str, sizes: Mapping[str, int]) -> int:
         )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)
-
-
-def joined(name: str, *states: type) -> Any:
-    """Return a named tuple with the fields of several, of the module of the last one."""
-    hints = {
-        field: hint
-        for state in states
-        for field, hint in get_type_hints(state, include_extras=True).items()
-    }
-    state: Any = namedtuple(name, hints, module=states[-1].__module__)  # type: ignore[misc]  # fields are not written out
-    state.__annotations__ = hints
-    return state
