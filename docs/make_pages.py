@@ -20,11 +20,11 @@ from clickgym import list_agents
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym_lab.bench.protocol import CURRENT
+from clickgym_lab.bench.board import DATA, board, published
+from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name, page
-from clickgym_lab.studies.play import draw, findings, read_study
-from clickgym_lab.studies.setting import Setting, by_setting
+from clickgym_lab.studies.study import Measured, read_all
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
@@ -32,7 +32,7 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 
 def pages() -> dict[Path, str]:
     """The text of every file, by its path."""
-    texts = {RESULTS / f"{name}.json": findings(name, found) for name, found in settings().items()}
+    texts = {RESULTS / f"{name}.md": text for name, text in study_pages()}
     texts |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     tables = {
         "environments": _environments(),
@@ -43,6 +43,8 @@ def pages() -> dict[Path, str]:
     for name, table in tables.items():
         file = DOCS / f"{name}.md"
         texts[file] = _between(file.read_text(encoding="utf-8"), name, table)
+    scorecard = DOCS / "scorecard.md"
+    texts[scorecard] = _between(texts[scorecard], "boards", _boards())
     return texts
 
 
@@ -75,75 +77,60 @@ def _agents() -> str:
 
 
 def _abilities() -> str:
-    """The abilities, with what the rules of their tasks make of them."""
-    rows = []
-    for ability, about in CURRENT.abilities.items():
-        own = [task for task in CURRENT.candidates if task.ability == ability]
-        models, [horizon] = (
-            dict.fromkeys(task.click_model for task in own),
-            {task.horizon for task in own},
-        )
-        dropped = ", ".join(f"`{task.name}`" for task in own if not CURRENT.anchors[task.name].kept)
-        counts = [len(own), len({task.query for task in own}), sum(task.quick for task in own)]
-        rows.append(
-            (
-                f"`{ability}`",
-                about,
-                *map(str, counts),
-                ", ".join(models),
-                f"{horizon:,}",
-                dropped or "–",
-            )
-        )
-    header = (
-        "ability",
-        "what it is about",
-        "tasks",
-        "instances",
-        "in `--quick`",
-        "click models",
-        "sessions",
-        "dropped",
-    )
+    """The abilities of the scorecard."""
+    rows, quick = [], {task.ability: task.name for task in quick_tasks()}
+    for ability, groups in ABILITIES.items():
+        tasks = [task for task in all_tasks() if task.ability == ability]
+        models = dict.fromkeys(model for group in groups for model in group.models)
+        sessions = dict.fromkeys(f"{task.horizon:,}" for task in tasks)
+        about = "; ".join(dict.fromkeys(group.about for group in groups))
+        counts = [str(len(tasks)), ", ".join(sessions)]
+        rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
+    header = ("ability", "what differs", "click models", "tasks", "sessions", "in `--quick`")
     return _table(header, rows)
+
+
+def _boards() -> str:
+    """The two tables of the scorecard."""
+    if not (DATA / "anchors.parquet").exists():
+        return "The board of this version was not played yet."
+    boards = [board(published(), features) for features in (False, True)]
+    return "\n\n".join(_table(header, rows) for header, *rows in boards)
 
 
 # ----------------------------------------------------------------------------------------------------------------- studies
 
 
 @cache
-def settings() -> dict[str, list[Setting]]:
+def measured() -> dict[str, list[Measured]]:
     """Every study on each set of queries whose results ship, judged."""
-    return {name: by_setting(name, read_study(name, RESULTS)) for name in STUDIES}
+    return {name: read_all(study, RESULTS) for name, study in STUDIES.items()}
 
 
 def _studies() -> str:
     """The table of the studies."""
     rows = []
-    for name, found in settings().items():
-        verdicts = [Counter(finding.verdict for _, finding in setting.found) for setting in found]
-        counts = [
-            ", ".join(str(of[verdict]) for verdict in ("yes", "no", "cannot tell"))
-            for of in verdicts
-        ]
-        told = "; ".join(
-            f"{setting.name}: {count}" for setting, count in zip(found, counts, strict=True)
-        )
-        rows.append((f"`{name}`", STUDIES[name].paper, STUDIES[name].title, told))
+    for name, results in measured().items():
+        words = []
+        for result in results:
+            verdicts = Counter(row.verdict for row in result.judged)
+            counts = (str(verdicts[verdict]) for verdict in ("yes", "no", "cannot tell"))
+            words.append(f"{result.label or 'shipped'}: {', '.join(counts)}")
+        rows.append((f"`{name}`", STUDIES[name].paper, STUDIES[name].title, "; ".join(words)))
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), rows)
 
 
 def study_pages() -> Iterator[tuple[str, str]]:
-    """The pages of the studies for the website, by their names."""
-    for name, found in settings().items():
-        yield name, page(name, found)
+    """The pages of the studies, by their names."""
+    for name, results in measured().items():
+        yield name, page(results)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:
-    """Their figures, by the names of their files."""
-    for found in settings().values():
-        for setting in found:
-            yield figure_name(setting, found), draw(setting)
+    """The figures of the studies for the website, by the names of their files."""
+    for results in measured().values():
+        for result in results:
+            yield figure_name(result), result.plot()
 
 
 def main() -> None:

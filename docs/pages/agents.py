@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ from clickgym.agents import ContextualAgent, StateAgent
 from clickgym.core.docstrings import sections
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED
+from clickgym_lab.results import read_results
 from clickgym_lab.studies import STUDIES
 
 from .citing import bibtex, cited
 
+RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
 ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")
 """The sections of a docstring that have places of their own on the page."""
 
@@ -56,17 +58,16 @@ def page(name: str) -> str:
         bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers))
         .replace("}}\n", "}\n}\n")
         .rstrip(),
-        studies=[
-            key
-            for key, study in STUDIES.items()
-            if any(name in _names(part.agents) for part in study.parts)
-        ],
+        studies=[study for study in STUDIES if name in _agents_of(study)],
     )
     return f"{text}\n"
 
 
-def _names(labels: tuple[str, ...]) -> list[str]:
-    return [label.partition(":")[0] for label in labels]
+@cache
+def _agents_of(study: str) -> set[str]:
+    """The agents of a study whose results ship."""
+    table, _ = read_results(RESULTS / f"{study}.parquet")
+    return {label.partition(":")[0] for label in table["agent"].unique()}
 
 
 def env_of(name: str) -> str:

@@ -1,375 +1,276 @@
-"""The scorecard: its tasks, its scores against slow references, and the results that ship."""
+"""The scorecard: its tasks, its scores, its board."""
 
-import itertools
-import json
-import math
-from dataclasses import replace
+import inspect
 
 import numpy as np
 import polars
 import pytest
+from replay import replay
 from scipy.stats import ttest_1samp
 
-from clickgym.agents import Agent, CascadeSWUCB
+from clickgym.agents import Agent, TopRank
 from clickgym.envs import load_instance
-from clickgym_lab.bench.anchors import Anchor
-from clickgym_lab.bench.card import bench
-from clickgym_lab.bench.play import play, suited
-from clickgym_lab.bench.protocol import BESIDE, CURRENT
-from clickgym_lab.bench.reference import baselines, reference
-from clickgym_lab.bench.score import ability_scores, better, improvement, scored
-from clickgym_lab.bench.task import Task
+from clickgym_lab.bench import board
+from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
+from clickgym_lab.bench.play import Prepared, log_of_production, play, playable
+from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
+from clickgym_lab.bench.tasks import ABILITIES, DISAPPOINTING, Task, all_tasks, quick_tasks
+from clickgym_lab.results import read_results, write_results
 
-BY_FEATURES = ("contextual", "personal")
-LISTED = ("Oracle", "Fixed", "BubbleRank")
-tasks = CURRENT.tasks
+PLAYED = (DATA / "anchors.parquet").exists()
 
-
-# --------------------------------------------------------------------------------------------------------- the protocol
+# ------------------------------------------------------------------------------------------- tasks
 
 
-def test_every_ability_has_tasks_that_count():
-    assert {task.ability for task in tasks()} == set(CURRENT.abilities) - set(BESIDE)
-    assert {task.name for task in CURRENT.candidates} == set(CURRENT.anchors)
-    counted = [task for task in CURRENT.candidates if task.ability not in BESIDE]
-    assert set(counted) - set(tasks()) == {
-        task for task in counted if not CURRENT.anchors[task.name].kept
-    }
+def test_tasks_are_few_and_can_be_made():
+    names = [task.name for task in all_tasks()]
+    assert len(set(names)) == len(names) <= 250
+    assert len([ability for ability in ABILITIES if ability != "features"]) <= 14
+    for task in all_tasks():
+        assert task.make().observation_space is not None
+    assert [task.ability for task in quick_tasks()] == [a for a in ABILITIES if a != "long run"]
+
+
+def test_clickbait_seeds_are_the_first():
+    for model, seeds in DISAPPOINTING.items():
+        first = []
+        for seed in range(1, max(seeds) + 1):
+            parameters = load_instance(f"uniform:seed={seed}").model(model).parameters
+            if model == "DBN":
+                pair = (parameters.attraction, parameters.satisfaction)
+                disappoints = np.corrcoef(*pair)[0, 1] <= -0.5
+            else:
+                gap = parameters.continue_after_relevant - parameters.continue_after_click
+                disappoints = gap >= 0.5
+            first += [seed] * bool(disappoints)
+        assert tuple(first) == seeds
 
 
 def test_item_ids_tell_nothing():
     """Two agents that always show the first ids, and the last, lose as much as each other.
 
-    Null: the ids of a task are in random order, so that the difference of the two scores is
-    symmetric about 0. Student's t test over the tasks without features or states; false-alarm rate
-    1 %.
+    Null: ids are in random order, so that the relative difference of the two losses is symmetric
+    about 0. Student's t test over the tasks without features or states; false-alarm rate 1 %.
     """
     differences = []
-    for task in tasks():
-        env = task.make().unwrapped
-        if task.ability in (*BY_FEATURES, "memory", "safety", "change", "drift"):
+    for task in all_tasks():
+        if task.ability in ("features", "memory", "change", "drift"):
             continue
+        env = task.make().unwrapped
+        ids, k = np.arange(env.model.n_items), env.model.n_positions
         best = env.task.optimal_reward
-        ids = np.arange(env.model.n_items)
-        lists = (ids[: env.model.n_positions], ids[::-1][: env.model.n_positions])
-        losses = np.array(
-            [task.horizon * (best - env.model.expected_reward(ranking)) for ranking in lists]
-        )
-        first, last = CURRENT.anchors[task.name].score(losses)
-        differences.append(first - last)
+        first, last = (best - env.model.expected_reward(row[:k]) for row in (ids, ids[::-1]))
+        differences.append((first - last) / (first + last))
     assert len(differences) > 100
     assert ttest_1samp(differences, 0.0).pvalue > 0.01
 
 
-class Misled(CascadeSWUCB):
-    """Told that there are a thousand sessions, whatever there are."""
-
-    def __init__(self, n_items, n_positions, horizon, seed=None, **others):
-        super().__init__(n_items, n_positions, horizon=1000, seed=seed, **others)
-
-
-def test_who_is_told_the_horizon_wrongly_is_hurt_where_it_matters(tmp_path):
-    """It forgets after a window for a thousand sessions: as good in tasks of a thousand, worse in
-    those of 100,000.
-
-    Fixed seeds; the difference of the longer tasks is asserted far below what chance gives (every
-    run is worse).
-    """
-    chosen = [task for task in tasks(quick=True) if task.ability in ("cold_start", "small_gaps")]
-    right, wrong = (
-        scored(play(CURRENT, "SW", agent, chosen, 3, tmp_path / agent.__name__)).filter(
-            step=polars.col("horizon")
-        )
-        for agent in (CascadeSWUCB, Misled)
-    )
-    both = right.join(wrong, on=["task", "run", "ability"], suffix="_misled")
-    short, long = (
-        both.filter(polars.col("ability") == ability) for ability in ("cold_start", "small_gaps")
-    )
-    assert (short["loss"] == short["loss_misled"]).all()
-    assert len(long) == 3
-    assert (long["score_misled"] < long["score"] - 0.1).all()
-
-
-class Broken(Agent):
-    def __init__(self, n_items, n_positions, seed=None):
-        raise ValueError("out of order")
-
-    def rank(self, observation):
-        raise AssertionError
-
-    def update(self, observation, ranking, clicks, reward):
-        raise AssertionError
-
-
-def test_a_fault_of_an_agent_is_no_excuse():
-    with pytest.raises(ValueError, match="out of order"):
-        suited(Broken, tasks(quick=True))
-
-
-# ------------------------------------------------------------------------------------------------------------- the scores
-
-
-def test_the_score_of_random_lists_is_0_and_of_the_best_1_and_it_falls_with_the_loss():
-    anchor = Anchor(5000.0, 50.0, "TopRank", horizon=1000)
-    scores = anchor.score(np.array([6000.0, 5000.0, 500.0, 50.0, 5.0, 0.5, 0.0, -1.0]))
-    assert scores[1] == 0
-    assert scores[3] == 1
-    assert scores[2] == pytest.approx(0.5)
-    assert scores[0] < 0
-    assert (np.diff(scores) >= 0).all()
-    assert scores[5] == scores[6] == scores[7]  # below the loss of one session of random lists
-    assert np.isfinite(scores).all()
-
-
-ONE = {"standard-1": [0.1, 0.2, 0.95], "standard-2": [0.5, 0.6, 0.7], "change-1": [0.3, 0.3, 0.4]}
-OTHERS = {"change-2": [1.0, 1.0], "memory-1": [0.9, 0.9, 0.9]}
-
-
-@pytest.fixture
-def protocol(tmp_path):
-    """Makes a protocol of tasks that are named by their abilities, each with an instance of its own
-    but for those given.
-    """
-
-    def make(names, **instances):
-        given = [
-            Task(
-                name.partition("-")[0], "CMRank-v0", instances.get(name, name), 1000, "", name=name
-            )
-            for name in names
-        ]
-        anchors = {task.name: [100.0, 1.0, "A"] for task in given}
-        (tmp_path / "anchors.json").write_text(json.dumps(anchors), encoding="utf-8")
-        return replace(CURRENT, make_tasks=lambda: tuple(given), data=tmp_path)
-
-    return make
-
-
-def table(scores, agent="A"):
-    """Rows of `scored` from ``{task: scores of runs}``."""
-    rows = [
-        (task.partition("-")[0], task, agent, run, 100.0 ** (1.0 - score), score)
-        for task, values in scores.items()
-        for run, score in enumerate(values)
-    ]
-    return polars.DataFrame(
-        rows, ["ability", "task", "agent", "run", "loss", "score"], orient="row"
-    )
-
-
-def test_an_ability_is_the_mean_over_tasks_and_runs(protocol):
-    found = ability_scores(table(ONE), protocol(ONE))
-    assert found["standard"].value == pytest.approx(
-        np.mean([*ONE["standard-1"], *ONE["standard-2"]])
-    )
-    assert found["change"].value == pytest.approx(np.mean(ONE["change-1"]))
-
-
-def test_a_task_that_is_not_played_counts_0(protocol):
-    whole = protocol(ONE | OTHERS)
-    found = ability_scores(table(ONE), whole)
-    assert found["change"].value == pytest.approx(np.mean(ONE["change-1"]) / 2)
-    assert "memory" not in found
-
-
-def test_intervals_are_those_of_weights_of_instances_and_of_runs_drawn_anew(protocol):
-    """Against all 256 · 256 ways to draw four runs in each of two instances; the share of the
-    weight of one is uniform. 1,000 draws come near.
-    """
-    scores = {"standard-1": [0.1, 0.2, 0.3, 0.35], "standard-2": [0.5, 0.6, 0.7, 0.9]}
-    one, other = (
-        np.array([np.mean(way) for way in itertools.product(values, repeat=4)])
-        for values in scores.values()
-    )
-    drawn = [share * one[:, None] + (1 - share) * other for share in (np.arange(20) + 0.5) / 20]
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    estimate = ability_scores(table(scores), protocol(scores))["standard"]
-    assert estimate.low == pytest.approx(low, abs=0.03)
-    assert estimate.high == pytest.approx(high, abs=0.03)
-
-
-def test_the_tasks_of_an_instance_are_drawn_together(protocol):
-    """Two instances under five orders of ids each are two, not ten."""
-    easy = {f"standard-{seed}": f"easy:shuffle={seed}" for seed in range(5)}
-    hard = {f"standard-1{seed}": f"hard:n_items=5,shuffle={seed}" for seed in range(5)}
-    scores = {name: [0.9, 0.9] for name in easy} | {name: [0.1, 0.1] for name in hard}
-    estimate = ability_scores(table(scores), protocol(scores, **easy, **hard))["standard"]
-    assert (estimate.low, estimate.high) == (
-        pytest.approx(0.12, abs=0.02),
-        pytest.approx(0.88, abs=0.02),
-    )
-
-
-def test_a_single_run_has_no_interval(protocol):
-    scores = {"standard-1": [0.2], "change-1": [0.4]}
-    found = ability_scores(table(scores), protocol(scores))["standard"]
-    assert found.value == pytest.approx(0.2)
-    assert math.isnan(found.low)
-    assert "(" not in str(found)
-
-
-def test_a_single_run_beside_several_has_one(protocol):
-    several, single, whole = table(ONE), table({"standard-1": [0.2]}, "B"), protocol(ONE)
-    found, _ = improvement(several, single, whole)
-    assert found.low <= found.value <= found.high
-    both = ability_scores(
-        polars.concat([single, several.filter(polars.col("task") != "standard-1")]), whole
-    )["standard"]
-    assert both.low <= both.value <= both.high
-
-
-def test_improvement_is_over_the_tasks_that_both_play(protocol):
-    other = {"standard-2": [0.6, 0.1], "change-1": [0.3, 0.9], "change-2": [1.0, 1.0]}
-    whole = protocol(ONE | OTHERS)
-    found, common = improvement(table(ONE), table(other, "B"), whole)
-    expected = [
-        np.mean([(x > y) + 0.5 * (x == y) for x in ONE[name] for y in other[name]])
-        for name in ("standard-2", "change-1")
-    ]
-    assert common == 2
-    assert found.value == pytest.approx(np.mean(expected))
-    assert found.low <= found.value <= found.high
-    assert improvement(table(ONE), table({"memory-1": [1.0]}, "C"), whole) is None
-
-
-def test_the_interval_of_an_improvement_is_over_the_instances(protocol):
-    """Always better on one of two, never on the other, which share the weight in any way alike."""
-    one, other = ({"standard-1": [mine, mine], "standard-2": [0.5, 0.5]} for mine in (0.9, 0.1))
-    other["standard-2"] = [0.6, 0.6]
-    found, common = improvement(table(one), table(other, "B"), protocol(one))
-    assert (*found, common) == pytest.approx((0.5, 0.025, 0.975, 2), abs=0.02)
-
-
-def test_better_counts_ties_half():
-    rng = np.random.default_rng(0)
-    one, other = rng.integers(0, 4, (5, 3)).astype(float), rng.integers(0, 4, (5, 4)).astype(float)
-    slow = [
-        np.mean([(x > y) + 0.5 * (x == y) for x in a for y in b])
-        for a, b in zip(one, other, strict=True)
-    ]
-    np.testing.assert_allclose(better(one, other), slow)
-
-
-def test_tasks_whose_anchors_are_near_are_dropped():
-    assert not Anchor(100.0, 34.0, "A", 1000).kept
-    assert Anchor(100.0, 33.0, "A", 1000).kept
-    assert not Anchor(0.0, 0.0, "A", 1000).kept
-
-
-# ------------------------------------------------------------------------------------------------- what ships of the agents
-
-
-def test_runs_are_those_of_the_protocol():
-    assert set(reference().filter(agent="TopRank").group_by("task").len()["len"]) == {CURRENT.runs}
-
-
-def test_anchors_are_of_agents_that_are_told_no_list():
-    for name, anchor in CURRENT.anchors.items():
-        assert not anchor.agent.startswith("Oracle")
-        assert name.startswith("safety") or not anchor.agent.startswith(LISTED)
-
-
-def test_random_lists_score_nothing_and_the_best_agents_one():
-    """The anchors have seeds of their own, so that neither holds by construction."""
-    scores = {
-        agent: ability_scores(reference().filter(agent=agent))
-        for agent in reference()["agent"].unique()
-    }
-    for estimate in scores["Random"].values():
-        assert abs(estimate.value) < 0.05
-    assert max(found["standard"].value for found in scores.values() if "standard" in found) > 0.9
-
-
-def test_baselines_are_the_curves_that_ship():
-    results = baselines("change", ["TopRank", "Random"])
-    assert set(results.frame["agent"]) == {"TopRank", "Random"}
-    assert results.frame.filter(agent="TopRank", step=100_000).height == 16 * CURRENT.runs
-    with pytest.raises(ValueError, match="unknown agent 'TopRang'"):
-        baselines("change", ["TopRang"])
-
-
-# -------------------------------------------------------------------------------------------------------------- the card
-
-
-@pytest.fixture
-def few_tasks(monkeypatch):
-    """The scorecard has two short tasks."""
-    chosen = tuple(
-        task for task in CURRENT.candidates if task.name in ("cold_start-01", "cold_start-02")
-    )
-    monkeypatch.setattr(type(CURRENT), "tasks", lambda protocol, quick=False: chosen)
-
-
-def test_a_built_in_agent_scores_on_its_card_as_in_the_reference(few_tasks, tmp_path):
-    card = bench("TopRank", out=tmp_path, n_jobs=1)
-    shipped = reference().filter(
-        polars.col("task").is_in(["cold_start-01", "cold_start-02"]), agent="TopRank"
-    )
-    assert (
-        card.table.sort("task", "run")["loss"].cast(polars.Float32).to_list()
-        == shipped.sort("task", "run")["loss"].to_list()
-    )
-    text = card.save(tmp_path).read_text(encoding="utf-8")
-    assert "| cold start |" in text
-    assert "| CascadeKLUCB |" in text
-    assert "TopRank" not in text.partition("## Against")[2].partition("## Tasks")[0]
+# ------------------------------------------------------------------------------------------ playing
 
 
 class Plain(Agent):
-    """Shows the first items, and learns nothing."""
+    """Shows the items in the order of their mean clicks, with ties in random order."""
 
     def __init__(self, n_items, n_positions, seed=None):
-        self.n_positions = n_positions
+        self.n_items, self.n_positions = n_items, n_positions
+        self.rng = np.random.default_rng(seed)
+        self.clicks, self.shown = np.zeros(n_items), np.ones(n_items)
 
     def rank(self, observation):
-        return np.arange(self.n_positions)
+        noise = 1e-6 * self.rng.random(self.n_items)
+        return np.argsort(-(self.clicks + 1) / self.shown - noise)[: self.n_positions]
 
     def update(self, observation, ranking, clicks, reward):
-        pass
+        self.shown[ranking] += 1
+        self.clicks[ranking] += clicks
 
 
-def test_an_agent_of_ones_own_has_a_card(few_tasks, tmp_path):
-    card = bench({"mine": Plain}, out=tmp_path, n_jobs=1)
-    assert (card.agent, card.n_tasks("cold_start")) == ("mine", 2)
-    assert card.abilities["cold_start"].value < 0.5
-    with pytest.raises(ValueError, match="holds a scorecard of agent 'mine'"):
-        bench("TopRank", out=tmp_path, n_jobs=1)
+class Broken(Plain):
+    def __init__(self, n_items, n_positions, seed=None):
+        raise ValueError("out of order")
 
 
-def test_the_command_prints_abilities_beside_the_best_agent(few_tasks, printed, tmp_path):
-    text = printed(["bench", "TopRank", "--out", str(tmp_path), "--jobs", "1"], 120)
-    assert "cold start" in text
-    assert "best built-in agent" in text
-    assert (tmp_path / "scorecard.md").exists()
+def test_playable_tasks():
+    def abilities(agent):
+        return {task.ability for task in playable(agent, quick_tasks())}
+
+    of_items = {ability for ability in ABILITIES if ability not in ("features", "long run")}
+    assert abilities("TopRank") == abilities(Plain) == of_items
+    assert abilities("PBMTS") == of_items - {"memory"}
+    assert abilities("CascadeVI") == {"memory"}
+    assert abilities("UBMLinUCB") == {"features"}
+    assert abilities("Random") == {*of_items, "features"}
+    with pytest.raises(ValueError, match="out of order"):
+        playable(Broken, quick_tasks())
 
 
-def test_curves_are_drawn_without_playing(printed, tmp_path):
-    printed(["bench", "--plot", "change", "--out", str(tmp_path / "change.svg")])
-    assert (tmp_path / "change.svg").exists()
+def test_runs_resume_and_depend_on_no_name(tmp_path):
+    tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "warm start")]
+    once = play("TopRank", tasks, 1, tmp_path / "a", n_jobs=1)
+    more = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+    other = play(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
+    assert more.filter(run=0).equals(once)
+    assert more.drop("seconds").equals(other.drop("seconds"))
+    others = play("Random", tasks, 2, tmp_path / "c", n_jobs=1)
+    assert (others["loss"] > more["loss"]).all()
 
 
-def test_shuffled_instances_are_the_same_problem():
-    for name, kind in (
-        ("yandex-9", "PBM"),
-        ("li2019-switching", "PiecewiseStationaryModel of CM"),
-        ("habit", "CascadeMDP"),
-    ):
-        plain, shuffled = load_instance(name), load_instance(f"{name}:shuffle=5")
-        one, other = plain.model(kind), shuffled.model(kind)
-        assert one.to_dict() != other.to_dict()
-        if kind == "CascadeMDP":
-            np.testing.assert_allclose(one.value, other.value)
-        else:
-            for step in (0, 10_000) if len(one.epochs) > 1 else ({},):
-                at = {"step": step} if len(one.epochs) > 1 else {}
-                best = [
-                    model.expected_reward(model.optimal_ranking(**at), **at)
-                    for model in (one, other)
-                ]
-                assert best[0] == pytest.approx(best[1])
-            production = [
-                model.expected_reward(instance.initial_ranking[: model.n_positions])
-                for model, instance in ((one, plain), (other, shuffled))
-            ]
-            assert production[0] == pytest.approx(production[1])
+def test_agents_learn_from_the_log_before_they_rank():
+    """In a fifth of its sessions two of ten items have exchanged their places; with five positions
+    two ninths of these exchanges are not seen.
+    """
+    task = next(task for task in all_tasks() if task.log == 10_000)
+    log = log_of_production(task.make(), task.log, 0)
+    production = task.make().unwrapped.initial_ranking
+    differ = (log.rankings != production[: log.rankings.shape[1]]).any(axis=1)
+    assert differ.mean() == pytest.approx(0.2 * 7 / 9, abs=0.02)
+    assert 0.02 < log.clicks.mean() < 0.6
+    agent = Prepared("CascadeTS", task)(0, 0, horizon=task.horizon, seed=0)
+    assert agent.state.examined.sum() > 5_000
+
+
+# ------------------------------------------------------------------------------------------- scores
+
+TASK = Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000)
+
+
+def test_score_between_anchors():
+    losses = np.array([6000.0, 5000.0, 500.0, 50.0, 5.0, 0.5, 0.0, -1.0])
+    values = score(losses, Anchor(5000.0, 50.0, "TopRank"), TASK)
+    assert values[1:4] == pytest.approx([0, 0.5, 1])
+    assert values[0] < 0
+    assert (np.diff(values) >= 0).all()
+    assert values[5] == values[6] == values[7]  # below the loss of one session of random lists
+    safety = TASK._replace(measure="violations", horizon=100_000)
+    none, some = score([0.0, 900.0], Anchor(90_000.0, 0.0, "BubbleRank"), safety)
+    assert none == pytest.approx(1)
+    assert some == pytest.approx(np.log(90_100 / 1000) / np.log(90_100 / 100.9))
+
+
+def test_anchors():
+    losses = {"a": {"Random": 90.0, "A": 30.0, "B": 31.0}, "b": {"Random": 90.0, "A": 40.0}}
+    anchors = anchors_of(losses)
+    assert anchors == {"a": Anchor(90.0, 30.0, "A"), "b": Anchor(90.0, 40.0, "A")}
+    assert [is_scored(anchor, TASK) for anchor in anchors.values()] == [True, False]
+
+
+def made_tasks(n, users=None):
+    users = users or [f"uniform:seed={i}" for i in range(n)]
+    return [TASK._replace(name=f"t{i}", instance=users[i]) for i in range(n)]
+
+
+def test_interquartile_mean_over_tasks():
+    """Of eight tasks the four in the middle; a task that was not played counts 0."""
+    tasks = made_tasks(8)
+    scores = {f"t{i}": np.array([i / 10, i / 10 + 0.2]) for i in range(1, 8)}
+    summary = summarize(scores, tasks)
+    assert summary.value == pytest.approx(np.mean([0.3, 0.4, 0.5, 0.6]))
+    assert summary.bad_run == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.5]))
+    assert summary.low < summary.value < summary.high
+    single = {name: values[:1] for name, values in scores.items()}
+    assert np.isnan(summarize(single, tasks).low)
+
+
+def test_bootstrap_draws_users_with_all_their_tasks():
+    """Eight tasks of two users, good and bad: half of all replicates have a single user, so that
+    the interval is from 0 to 1; with eight users it is narrower.
+    """
+    scores = {f"t{i}": np.full(3, float(i % 2)) for i in range(8)}
+    together = summarize(scores, made_tasks(8, ["good", "bad"] * 4))
+    apart = summarize(scores, made_tasks(8))
+    assert (together.low, together.high) == (0.0, 1.0)
+    assert apart.low >= 0.0
+    assert apart.high - apart.low < 1.0 or apart.value == together.value
+
+
+def test_scores_leave_out_near_anchors():
+    anchors = {"t0": Anchor(100.0, 10.0, "A"), "t1": Anchor(100.0, 90.0, "A")}
+    table = polars.DataFrame({"task": ["t0", "t0", "t1"], "run": [1, 0, 0], "loss": [10.0, 100, 1]})
+    scores = scores_of(table, anchors, made_tasks(2))
+    assert scores.keys() == {"t0"}
+    assert scores["t0"].tolist() == [0.0, 1.0]
+
+
+# -------------------------------------------------------------------------------------------- board
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A board of two agents, whose anchors are the same in every task."""
+    rows = [(task.name, 1000.0, 10.0, "TopRank") for task in all_tasks()]
+    table = polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
+    write_results(tmp_path / "anchors.parquet", table, {})
+    (tmp_path / "replayed.txt").write_text("TopRank\n")
+    for agent, loss in {"TopRank": 10.0, "Random": 1000.0}.items():
+        names = [task.name for task in all_tasks() if not task.has_features]
+        runs = polars.DataFrame({"task": names * 2, "run": [0, 1] * len(names)})
+        played = runs.with_columns(loss=polars.lit(loss), seconds=polars.lit(0.1))
+        save_line(tmp_path, agent, "", played, {"command": f"clickgym bench {agent}"})
+    monkeypatch.setattr(board, "DATA", tmp_path)
+    board.anchors.cache_clear()
+    board.published.cache_clear()
+    yield tmp_path
+    board.anchors.cache_clear()
+    board.published.cache_clear()
+
+
+@pytest.mark.usefixtures("small")
+def test_board_has_the_best_first():
+    header, *rows = board.board(board.published())
+    assert header == list(HEADER)
+    assert len(HEADER) <= 8
+    assert [row[0] for row in rows] == ["TopRank", "Random"]
+    assert rows[0][2:4] == ["1.00 (1.00 to 1.00)", "1.00"]
+    assert [row[-1] for row in rows] == ["yes", "not replayed"]
+    assert board.board(board.published(), features=True) == [list(HEADER)]
+    one = board.board(board.published(), ability="ties")
+    assert [row[0] for row in one[1:]] == ["TopRank", "Random"]
+
+
+@pytest.mark.usefixtures("small")
+def test_partial_lines_have_no_overall_score():
+    names = [task.name for task in quick_tasks()]
+    columns = {"task": names, "run": [0] * len(names), "loss": [100.0] * len(names)}
+    line = line_of("A", "", polars.DataFrame({**columns, "seconds": [0.1] * len(names)}))
+    tasks = board.scored_tasks()
+    assert line.summary(tasks) is None
+    assert line.cells(tasks)[2:4] == ["", ""]
+
+
+def test_bench_command(small, printed, tmp_path, monkeypatch):
+    """An agent of one's own, in plain Python, from a module in the working folder."""
+    source = (
+        f"import numpy as np\nfrom clickgym.agents import Agent\n\n\n{inspect.getsource(Plain)}"
+    )
+    (tmp_path / "mine.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    few = [task for task in quick_tasks() if task.ability in ("early sessions", "warm start")]
+    monkeypatch.setattr("clickgym_lab.commands.bench.quick_tasks", lambda: few)
+    words = ["bench", "mine:Plain", "--quick", "--out", "out", "--jobs", "1"]
+    text = printed(words, 120)
+    assert "Scorecard of mine:Plain" in text
+    assert "early sessions" in text
+    table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
+    assert table["task"].to_list() == [task.name for task in few]
+    assert made["command"] == "clickgym bench mine:Plain --quick"
+    assert printed(words, 120) == text
+    shown = printed(["bench", "--ability", "ties"], 140)
+    assert shown.index("TopRank") < shown.index("Random")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["TopRank"], "expected a folder: clickgym bench AGENT --out DIR"),
+        (["--ability", "tie"], "ties"),
+        (["Oracl", "--out", "x"], "Oracle"),
+    ],
+)
+def test_bench_refuses(words, message, refused):
+    assert message in refused(["bench", *words])
+
+
+@pytest.mark.skipif(not PLAYED, reason="the scorecard was not played yet")
+def test_shipped_line_comes_out_again():
+    assert replay("scorecard-CascadeTS") == []
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_500_000

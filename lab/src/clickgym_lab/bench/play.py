@@ -1,192 +1,188 @@
-"""Play the tasks of the scorecard: which tasks an agent can play, and the losses of its runs."""
+"""What plays the tasks of the scorecard, and what an agent is given before its first session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import gymnasium as gym
+import numpy as np
 import polars
-from polars import col
+from numpy.typing import NDArray
 
-from clickgym import Results, make_agent, run, sweep
-from clickgym.runner import AgentLike, Callback, Player, UnsuitedError, pair_of, place_of, player_of
+import clickgym
+from clickgym.agents import Agent
+from clickgym.envs import sessions
+from clickgym.runner import AgentLike, Callback, UnsuitedError, make_agent, player_of
 
-from .equipment import equipped
-from .protocol import PLAYER, Protocol
-from .task import Task
+from .tasks import Task
 
-COLUMNS = [
-    "task",
-    "ability",
-    "env",
-    "instance",
-    "agent",
-    "run",
-    "horizon",
-    "step",
-    "regret",
-    "loss",
-    "seconds",
-]
-"""Of a table of what was played."""
-REFERENCE = ("Random",)
-"""Plays everything, as what a list is worth that knows nothing."""
+PLAYER = "agent"
+"""The name of every agent in sweeps of the scorecard, so that no seed depends on names."""
+ANCHOR_SEED = 1
+"""Of the runs that make the anchors; those of the board have seed 0."""
+EXCHANGED = 0.2
+"""The share of the sessions of a log in which two items have exchanged their places."""
+RANDOM_LISTS = 200
+COLUMNS = {
+    "task": polars.String,
+    "run": polars.Int64,
+    "loss": polars.Float32,
+    "seconds": polars.Float32,
+}
 
 
-def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
-    """The tasks that an agent can play.
+class Log(NamedTuple):
+    """Sessions from which an agent learns: ``(n, K)`` each."""
 
-    Only agents that rank by features play tasks whose candidates have features. Generic RL by
-    rankings sees features where there are some. An agent that ranks by the user's state, or that
-    needs knowledge of the environment, plays the tasks in which it gets this. An agent may skip a
-    task for no other reason; its exceptions are raised.
+    rankings: NDArray[np.int64]
+    clicks: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A maker of agents that have learned from the log of a task.
+
+    Attributes:
+        agent: as `clickgym.sweep` takes it.
+        task: what it will play.
+    """
+
+    agent: AgentLike
+    task: Task
+
+    def __call__(self, n_items: int, n_positions: int, *, horizon: int, seed: Any = None) -> Any:
+        """An agent, ready for its first session; sizes are those of the task."""
+        env, known = self.task.make(), {}
+        if "examination" in player_of(self.agent).asks and _has_items(env):
+            known["examination"] = examination(env)
+        agent: Any = make_agent(self.agent, env, horizon=horizon, seed=seed, **known)
+        if self.task.log and isinstance(agent, Agent) and agent.learns_from_any_list:
+            log_seed = np.random.SeedSequence(seed, spawn_key=(1,))
+            for ranking, clicks in zip(
+                *log_of_production(env, self.task.log, log_seed), strict=True
+            ):
+                agent.update(None, ranking, clicks, float(clicks.sum()))
+        return agent
+
+
+def _has_items(env: gym.Env) -> bool:
+    """Whether its users choose among items that stay, and have no memory."""
+    return hasattr(getattr(env.unwrapped, "model", None), "epochs")
+
+
+def examination(env: gym.Env) -> NDArray[np.float64]:
+    """The examination probabilities of positions: of the model, or in the mean over random lists
+    where they depend on the items.
+    """
+    model: Any = env.unwrapped.model.epochs[0]  # type: ignore[attr-defined]
+    weights = model.position_weights()
+    if weights is not None:
+        return weights
+    rng = np.random.default_rng(0)
+    lists = [rng.permutation(model.n_items)[: model.n_positions] for _ in range(RANDOM_LISTS)]
+    return np.mean([model.examination_probabilities(ranking) for ranking in lists], axis=0)
+
+
+def log_of_production(env: gym.Env, n: int, seed: Any, exchanged: float = EXCHANGED) -> Log:
+    """A log of the production list, in some of whose sessions two items, drawn at random among
+    all, have exchanged their places.
 
     Args:
-        agent: as `sweep` takes it.
-        tasks: of the protocol.
+        env: with a production list.
+        n: how many sessions.
+        seed: of the exchanges and of the clicks.
+        exchanged: in what share of the sessions.
+    """
+    core: Any = env.unwrapped
+    users, rng = core.model, np.random.default_rng(seed)
+    lists = np.tile(core.initial_ranking, (n, 1))
+    n_items = lists.shape[1]
+    rows = np.flatnonzero(rng.random(n) < exchanged)
+    first = rng.integers(n_items, size=len(rows))
+    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
+    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
+    rankings = np.ascontiguousarray(lists[:, : users.n_positions])
+    clicks, examined = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8)
+    uniforms, scratch = rng.random((n, users.n_uniforms)), np.empty(users.n_positions + 1)
+    draw, earned = sessions(users), np.empty((3, n))
+    draw(
+        users.parameters,
+        0,
+        users.n_positions,
+        scratch,
+        rankings,
+        uniforms,
+        clicks,
+        examined,
+        *earned,
+    )
+    return Log(rankings, clicks)
 
-    Example:
-        >>> from clickgym_lab.bench.protocol import CURRENT
-        >>> {task.ability for task in suited("CascadeVI", CURRENT.candidates)}
-        {'memory'}
+
+def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
+    """The tasks that an agent can play.
+
+    Only agents that rank by features, and random lists, play tasks whose candidates have features;
+    an agent that needs what the environment does not know does not play. Other errors of an agent
+    are raised.
     """
     player = player_of(agent)
     by_features = "n_features" in player.observes
-    either = player.label in REFERENCE or _by_rankings(player)
-    own = [task for task in tasks if either or task.env.startswith("Contextual") == by_features]
-    return [task for task in own if _accepts(player, task)]
+    everywhere = player.label == "Random" or hasattr(player.maker, "representations")
+    fitting = [task for task in tasks if everywhere or task.has_features == by_features]
+    return [task for task in fitting if _suits(agent, task)]
 
 
-def _by_rankings(player: Player) -> bool:
-    """Whether it is generic RL whose actions are rankings: those of its constructor, or the first
-    that its class names.
-    """
-    first = next(iter(getattr(player.maker, "representations", ())), None)
-    return player.hyperparameters.get("actions", first) == "rankings"
-
-
-def _accepts(player: Player, task: Task) -> bool:
-    place = place_of(task.make())
+def _suits(agent: AgentLike, task: Task) -> bool:
+    env = task._replace(log=0)
     try:
-        pair_of(player_of(equipped(player, task)).make(place, task.horizon, 0), place)
+        Prepared(agent, env)(0, 0, horizon=task.horizon, seed=0)
     except UnsuitedError:
         return False
     return True
 
 
-def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
-    """Tasks that one sweep plays, by name: of one ability, horizon, measure and log."""
-    groups: dict[str, list[Task]] = {}
-    for task in tasks:
-        name = f"{task.ability}-log-{task.log}" if task.log else task.ability
-        groups.setdefault(name, []).append(task)
-    return groups
-
-
-def n_sessions(tasks: Iterable[Task], runs: int) -> int:
-    """How many sessions all runs of some tasks have."""
-    return runs * sum(task.horizon for task in tasks)
-
-
 def play(
-    protocol: Protocol,
-    label: str,
-    agent: AgentLike | Player,
-    tasks: Sequence[Task],
+    agent: AgentLike,
+    tasks: Iterable[Task],
     runs: int,
     out: Path,
     *,
+    seed: int = 0,
     n_jobs: int = -1,
     callback: Callback | None = None,
-    on_block: Callable[[str], object] | None = None,
 ) -> polars.DataFrame:
-    """Play the tasks that have not been played yet.
+    """Play tasks that have not been played yet.
 
     Args:
-        protocol: the tasks, and the seeds of their runs.
-        label: what results call the agent.
-        agent: as `sweep` takes it.
+        agent: as `clickgym.sweep` takes it.
         tasks: that it can play.
         runs: of each.
-        out: the folder with a subfolder for each sweep; resumed if it exists.
-        n_jobs, callback: as in `sweep`.
-        on_block: called before each sweep with its name.
+        out: a folder with a folder of each task; resumed if it exists.
+        seed, n_jobs, callback: as in `clickgym.sweep`.
 
     Returns:
-        One row for each task, run and checkpoint: ``task``, ``ability``, ``env``, ``instance``,
-        ``agent``, ``run``, ``horizon``, ``step``, ``regret``, ``loss``, the regret or what else is
-        measured, and ``seconds`` of the run.
+        One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    frames = []
-    for name, block in blocks(tasks).items():
-        if on_block is not None:
-            on_block(name)
-        first = block[0]
-        sweep(
-            agents={PLAYER: equipped(agent, first)},
-            envs={task.name: (task.env, {"instance": task.instance}) for task in block},
-            horizon=first.horizon,
-            runs=runs,
-            seed=protocol.seed,
-            out=out / name,
+    frames = [polars.DataFrame(schema=COLUMNS)]
+    for task in tasks:
+        results = clickgym.sweep(
+            {task.name: (task.env, {"instance": task.instance})},
+            {PLAYER: Prepared(agent, task)},
+            task.horizon,
+            runs,
+            seed=seed,
+            out=out / task.name,
             n_jobs=n_jobs,
-            checkpoints=protocol.checkpoints(first.horizon),
-            metrics=_metrics(first),
+            checkpoints=[task.horizon],
+            metrics=[] if task.measure == "regret" else [task.measure],
             callback=callback,
+            progress=False,
         )
-        frames.append(read_block(out / name, block, label).filter(col("run") < runs))
-    return polars.concat(frames)
-
-
-def read_block(folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
-    """Read the results of a block of tasks, in the form that `play` returns.
-
-    Args:
-        folder: of the sweep.
-        block: its tasks; others in the folder do not count.
-        label: what results call the agent.
-    """
-    results = Results(folder)
-    keys = ["env", "instance", "agent", "run"]
-    both = results.frame.join(
-        results.timings.select(*keys, "seconds"), on=keys, maintain_order="left"
-    )
-    both = both.filter(agent=PLAYER).with_columns(
-        polars.lit(label).alias("agent"), loss=block[0].measure
-    )
-    return described(both, block).select(COLUMNS)
-
-
-def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFrame:
-    """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and
-    the environment's own name.
-
-    Args:
-        table: with ``env``, in which the name of the task stands, and ``instance``.
-        tasks: those that count.
-    """
-    rows = [
-        (task.name, task.instance, task.name, task.ability, task.env, task.horizon)
-        for task in tasks
-    ]
-    names = polars.DataFrame(
-        rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row"
-    )
-    return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(
-        env="own env"
-    )
-
-
-def play_one(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> float:
-    """The loss of a single run, with the seeds that it has in `play`."""
-    env = task.make()
-    seed, agent_seed = protocol.trial(task, index).seeds(protocol.seed)
-    built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
-    result = run(
-        built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task)
-    )
-    return float(result.to_frame()[task.measure][-1])
-
-
-def _metrics(task: Task) -> list[str]:
-    return [] if task.measure == "regret" else [task.measure]
+        rows = results.frame.join(results.timings.select("run", "seconds"), on="run")
+        named = rows.with_columns(task=polars.lit(task.name), loss=polars.col(task.measure))
+        frames.append(named.select(polars.col(name).cast(kind) for name, kind in COLUMNS.items()))
+    return polars.concat(frames).filter(polars.col("run") < runs)

@@ -1,177 +1,158 @@
-"""Scores of tasks and of abilities, with intervals, and the probability that one agent beats
-another.
+"""Scores between two anchors, their interquartile mean over tasks, and its bootstrap interval.
 
-Intervals are 95 % intervals of a bootstrap. In every replicate the instances have random weights,
-one each wherever it returns, and the runs of each task are drawn anew.
+The statistics are those of rliable (Agarwal et al. 2021). The package itself is not used: it brings
+a deep-learning framework and a plotting library for what are twenty lines here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import polars
-from numpy.typing import NDArray
-from polars import col
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import trim_mean
 
-from .protocol import CURRENT, Protocol
+from .tasks import Task
 
+DIFFER = 3.0
+"""A task is scored if random lists lose at least so many times what the best anchor loses."""
+ALLOWANCE = 1e-3
+"""Of the sessions, added to the violations of all agents before they are compared."""
 REPLICATES = 1000
 
-Scores = NDArray[np.float64]
+Values = NDArray[np.float64]
+Scores = Mapping[str, Values]
+"""The scores of the runs of each task."""
 
 
-class Estimate(NamedTuple):
-    """A number with its 95 % interval, nan where one run tells none."""
+class Anchor(NamedTuple):
+    """The two losses between which a task is scored.
+
+    Attributes:
+        random: of random lists.
+        best: of the published agent with the least mean loss.
+        agent: who that is.
+    """
+
+    random: float
+    best: float
+    agent: str
+
+
+def score(losses: ArrayLike, anchor: Anchor, task: Task) -> Values:
+    """Scores of losses: 0 is the loss of random lists, 1 that of the best anchor, on a logarithmic
+    scale. No loss counts as less than that of one session of random lists.
+
+    Example:
+        >>> task = Task("standard-1", "standard", "CMRank-v0", "yandex-9", 1000)
+        >>> score([1000.0, 100.0, 10.0, 1.0, 0.0], Anchor(1000.0, 10.0, "TopRank"), task)
+        array([0. , 0.5, 1. , 1.5, 1.5])
+    """
+    more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
+    least = anchor.random / task.horizon
+    reached = np.maximum(np.asarray(losses, float), least) + more
+    unit = math.log((anchor.random + more) / (max(anchor.best, least) + more))
+    return np.log((anchor.random + more) / reached) / unit
+
+
+def is_scored(anchor: Anchor, task: Task) -> bool:
+    """Whether the anchors of a task differ enough for it to show anything."""
+    more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
+    return anchor.random > 0 and anchor.random + more >= DIFFER * (anchor.best + more)
+
+
+def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
+    """The anchors of each task.
+
+    Args:
+        losses: of each task the mean losses of agents, ``Random`` among them.
+    """
+    anchors = {}
+    for task, by_agent in losses.items():
+        agent = min(by_agent, key=lambda name: by_agent[name])
+        anchors[task] = Anchor(by_agent["Random"], by_agent[agent], agent)
+    return anchors
+
+
+def scores_of(
+    table: polars.DataFrame, anchors: Mapping[str, Anchor], tasks: Sequence[Task]
+) -> dict[str, Values]:
+    """The scores of an agent's runs in the tasks that are scored.
+
+    Args:
+        table: with ``task``, ``run`` and ``loss``.
+        anchors: of the tasks.
+        tasks: those that count.
+    """
+    losses = dict(table.sort("run").group_by("task").agg("loss").iter_rows())
+    played = [task for task in tasks if task.name in losses]
+    return {
+        task.name: score(losses[task.name], anchors[task.name], task)
+        for task in played
+        if is_scored(anchors[task.name], task)
+    }
+
+
+class Summary(NamedTuple):
+    """The interquartile mean of scores over tasks.
+
+    Attributes:
+        value: of the means over runs.
+        low, high: its 95 % interval; nan with a single run.
+        bad_run: of the worst runs.
+    """
 
     value: float
     low: float
     high: float
+    bad_run: float
 
     def __str__(self) -> str:
         """
         Example:
-            >>> print(Estimate(0.914, 0.9, 0.93), Estimate(0.5, math.nan, math.nan))
+            >>> print(Summary(0.914, 0.9, 0.93, 0.8), Summary(0.5, math.nan, math.nan, 0.5))
             0.91 (0.90 to 0.93) 0.50
         """
-        return f"{self.value:z.2f}" + (
-            "" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})"
-        )
+        interval = "" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})"
+        return f"{self.value:z.2f}{interval}"
 
 
-def scored(table: polars.DataFrame, protocol: Protocol = CURRENT) -> polars.DataFrame:
-    """The rows at the ends of tasks whose anchors are kept, with their ``score``.
-
-    Args:
-        table: with ``task`` and ``loss``, and ``step``, if there are rows of several; as `play`
-        returns it.
-        protocol: the tasks and their anchors.
-    """
-    frames = []
-    for (name,), rows in table.group_by(["task"], maintain_order=True):
-        anchor = protocol.anchors[str(name)]
-        if anchor.kept:
-            rows = rows.filter(col("step") == anchor.horizon) if "step" in table.columns else rows
-            # As the results that ship are kept, so that equal runs tie.
-            loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
-            frames.append(rows.with_columns(score=anchor.score(loss)))
-    return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
-
-
-def ability_scores(
-    table: polars.DataFrame, protocol: Protocol = CURRENT, quick: bool = False
-) -> dict[str, Estimate]:
-    """The score of each ability of which an agent plays a task; a task that it does not play counts
-    0.
-
-    Args:
-        table: its rows of `scored`.
-        protocol: the tasks.
-        quick: only the tasks of ``--quick`` were to be played; their few runs tell no interval.
-    """
-    scores, due = _by_task(table), protocol.tasks(quick)
-    result, rng = {}, np.random.default_rng(0)
-    for ability in protocol.abilities:
-        names = [
-            task.name
-            for task in protocol.candidates
-            if task.ability == ability and task.name in scores
-        ]
-        if not names:
-            continue
-        absent = np.zeros(max(len(scores[name]) for name in names))
-        names += [task.name for task in due if task.ability == ability and task.name not in scores]
-        result[ability] = _estimate(
-            [scores.get(name, absent) for name in names], names, protocol, rng, not quick
-        )
-    return result
-
-
-def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
-    """The scores of each task, in the order of the runs."""
-    table = table.sort("run", maintain_order=True)
-    return {
-        str(name): rows["score"].to_numpy()
-        for (name,), rows in table.group_by(["task"], maintain_order=True)
-    }
-
-
-def _estimate(
-    scores: list[Scores],
-    tasks: list[str],
-    protocol: Protocol,
-    rng: np.random.Generator,
-    intervals: bool,
-) -> Estimate:
-    """The mean over all runs of some tasks, with its interval."""
-    value = float(trim_mean(np.concatenate(scores), 0.0))  # adds in another order than np.mean
-    samples = np.concatenate([_redrawn(each, rng) for each in scores], axis=1)
-    weights = np.repeat(_weights_of(tasks, protocol), list(map(len, scores)), axis=1)
-    replicates = (samples * weights).sum(axis=-1) / weights.sum(axis=-1)
-    return _with_interval(value, replicates, intervals and max(map(len, scores)) > 1)
-
-
-def _with_interval(value: float, replicates: Scores, several: bool) -> Estimate:
-    """A mean with the interval of its replicates, which a single run does not tell."""
-    low, high = np.quantile(replicates, [0.025, 0.975]) if several else (math.nan, math.nan)
-    return Estimate(value, float(low), float(high))
-
-
-def improvement(
-    one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT
-) -> tuple[Estimate, int] | None:
-    """The probability that one agent beats another in a task that both play, and the number of such
-    tasks; None without any.
-
-    Args:
-        one, other: their rows of `scored`.
-        protocol: the tasks.
-    """
-    mine, theirs = _by_task(one), _by_task(other)
-    shared = [name for name in mine if name in theirs]
-    if not shared:
-        return None
-    rng = np.random.default_rng(0)
-    value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
-    samples = np.stack(
-        [better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1
-    )
-    samples = np.average(samples, axis=1, weights=_weights_of(shared, protocol))
-    several = max(len(scores[name]) for scores in (mine, theirs) for name in shared) > 1
-    return _with_interval(float(value), samples, several), len(shared)
-
-
-def better(one: Scores, other: Scores) -> Scores:
-    """How often a run of one is better than a run of the other, ties counted half: ``(n, runs)``
-    each.
+def iqm(values: Values) -> float:
+    """The interquartile mean: without the lowest and the highest quarter.
 
     Example:
-        >>> better(np.array([[1.0, 2.0]]), np.array([[1.0, 1.5, 3.0]]))
-        array([0.41666667])
+        >>> iqm(np.array([0.0, 1.0, 3.0, 100.0]))
+        2.0
     """
-    difference = np.sign(one[:, :, None] - other[:, None, :])
-    return (1.0 + difference.mean(axis=(1, 2))) / 2.0
+    return float(trim_mean(values, 0.25))
 
 
-def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
-    """The runs of a task drawn anew, with replacement: ``(REPLICATES, runs)``."""
-    return scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))]
+def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> Summary:
+    """The interquartile mean over tasks, of which those that were not played count 0.
 
+    In every replicate of the bootstrap the users are drawn anew, with all tasks in which they
+    return, and the runs of every task.
 
-def _weights_of(tasks: Iterable[str], protocol: Protocol) -> Scores:
-    """The weights of the instances of some tasks: ``(REPLICATES, tasks)``."""
-    return np.stack([_weights(protocol)[protocol.by_name[task].query] for task in tasks], axis=1)
-
-
-@cache
-def _weights(protocol: Protocol) -> Mapping[str, Scores]:
-    """The weights of each instance in all replicates, the same wherever it returns; ids do not make
-    another one.
+    Args:
+        scores: of the runs of tasks.
+        tasks: all that count.
+        intervals: whether to compute the interval.
     """
-    rng = np.random.default_rng(1)
-    queries = dict.fromkeys(task.query for task in protocol.candidates)
-    return {query: rng.exponential(size=REPLICATES) for query in queries}
+    n_runs = max((len(values) for values in scores.values()), default=1)
+    absent = np.zeros(n_runs)
+    table = np.array([np.resize(scores.get(task.name, absent), n_runs) for task in tasks])
+    value, bad_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
+    if n_runs == 1 or not intervals:
+        return Summary(value, math.nan, math.nan, bad_run)
+    users = list(dict.fromkeys(task.users for task in tasks))
+    rows = [np.flatnonzero([task.users == name for task in tasks]) for name in users]
+    rng, replicates = np.random.default_rng(0), []
+    for _ in range(REPLICATES):
+        drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
+        runs = rng.integers(n_runs, size=(len(drawn), n_runs))
+        replicates.append(iqm(np.take_along_axis(table[drawn], runs, axis=1).mean(axis=1)))
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Summary(value, float(low), float(high), bad_run)

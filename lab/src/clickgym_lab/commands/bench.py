@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from clickgym.core.checks import check_choice
 from clickgym.core.console import Cluster, errors, output
+from clickgym.core.files import make_folder
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
-from clickgym.runner import Progress
+from clickgym.runner import Progress, by_label
 from clickgym.runner.commands import names
-from clickgym.runner.reports import write_figure
 
-from ..bench.card import bench as bench_
-from ..bench.figures import curves_figure
+from ..bench.board import Line, abilities, board, line_of, published, requirements, save_line
+from ..bench.play import play, playable
+from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
+
+RUNS = 5
 
 
 def bench(
@@ -24,84 +29,99 @@ def bench(
         str | None,
         typer.Argument(
             metavar="AGENT",
-            help="The agent, before the options: your own [bold]module:Class[/], or a built-in one.",
+            help="Your own [bold]module:Class[/], or a built-in agent; without an agent, the board "
+            "of the published agents is printed.",
             show_default=False,
             autocompletion=names.agents,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of the scorecard and of its runs; created if missing, resumed if it exists. "
-            "With [bold]--plot[/]: the file of the figure.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="Folder of the results; resumed if it exists."),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick",
-            help="Run fewer tasks, and fewer runs of each: for slow agents in plain Python and for generic RL.",
-        ),
+        typer.Option("--quick", help="One run of one task of each ability: for slow agents."),
     ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ABILITY",
-            help="Run nothing: draw the curves of the best built-in agents in this ability into the file "
-            "[bold]--out[/].",
-            show_default=False,
-        ),
+    ability: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print the board of this ability only.")
     ] = None,
     jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."
-        ),
+        int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
     ] = -1,
     cluster: Cluster = None,
 ) -> None:
-    """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in
-    agents.
+    """Run an agent on the tasks of the scorecard, and compare it with the published agents.
 
-    Runs only AGENT: the results of the built-in agents ship with the package. Writes
-    [bold]scorecard.md[/], and the runs, so that others can repeat them.
+    Runs only AGENT: the results of the published agents ship with the package. Writes
+    AGENT.parquet, by which an agent can enter the board.
 
     [bold]Examples[/]
 
-      clickgym bench my_module:MyAgent --out results/mine
+      clickgym bench my_module:MyAgent --quick --out results/mine
 
-    A figure of the built-in agents for a paper, without running anything:
+    The board of the published agents, and that of an ability:
 
-      clickgym bench --plot change --out change.pdf
+      clickgym bench
+
+      clickgym bench --ability "long lists"
 
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command.
     """
-    if plot is not None:
-        if agent is not None or quick or out is None:
-            raise ValueError(
-                "--plot needs --out FILE, and takes no agent: --plot change --out change.pdf"
-            )
-        write_figure(curves_figure(plot), out)
-        say(output(), f"In {out.parent}: {out.name}")
+    if ability is not None:
+        check_choice("ability", ability, ABILITIES)
+    if agent is None:
+        _print_boards(published(), ability)
         return
-    if agent is None or out is None:
-        raise ValueError(
-            "expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR"
-        )
-    progress = context.obj = Progress(errors(), lines=False)
+    if out is None:
+        raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+    [(label, player)] = by_label("agent", [agent]).items()
+    tasks = playable(player, quick_tasks() if quick else all_tasks())
+    if not tasks:
+        raise ValueError(f"{label} cannot play any task")
+    make_folder(out)
+    runs, progress = 1 if quick else RUNS, Progress(errors(), lines=False)
+    context.obj = progress
     with progress, on_cluster(cluster):
-        card = bench_(agent, out=out, quick=quick, n_jobs=jobs, callback=progress)
-    file, console = card.save(out), output()
-    columns = [Column("ability"), Column("score (95 % interval)"), Column("best built-in agent")]
-    columns += [Column("tasks", rank=2, right=True), Column("what it is about", rank=1, words=True)]
-    print_table(console, columns, card.rows, title=f"Scorecard of {card.agent}")
-    console.print()
-    if quick:
-        say(
-            console,
-            f"A first look: {card.protocol.quick_runs} runs of few tasks tell whether it learns at all.",
-        )
-    say(console, f"In {out}: {file.name}")
+        progress.whole(f"{len(tasks)} tasks", runs * sum(task.horizon for task in tasks))
+        table = play(player, tasks, runs, out / "plays", n_jobs=jobs, callback=progress)
+    line = line_of(label, requirements(player), table)
+    command = f"clickgym bench {label}{' --quick' if quick else ''}"
+    made = {"command": command, "clickgym": version("clickgym")}
+    path = save_line(out, label, line.requires, table, made)
+    _print_line(line, quick)
+    if not quick:
+        _print_boards([*(other for other in published() if other.agent != label), line], ability)
+    say(output(), f"In {out}: {path.name}")
+
+
+def _print_boards(lines: list[Line], ability: str | None) -> None:
+    for features in (False, True):
+        header, *rows = board(lines, features, ability)
+        if rows:
+            title = "Agents that rank by features" if features else "Agents that rank items"
+            columns = [Column(name, right=name in ("bad run", "µs per session")) for name in header]
+            print_table(output(), columns, rows, title=title)
+            output().print()
+
+
+def _print_line(line: Line, quick: bool) -> None:
+    """The scores of an agent in each ability, beside the best published agent in the same tasks."""
+    names = {task.name for task in quick_tasks()} if quick else set(line.scores)
+    tasks = [task for task in all_tasks() if task.name in names & set(line.scores)]
+    others = {
+        other.agent: abilities(other, tasks) for other in published() if other.agent != line.agent
+    }
+    rows = []
+    for ability, summary in abilities(line, tasks).items():
+        values = {
+            agent: scores[ability].value for agent, scores in others.items() if ability in scores
+        }
+        best = max(values, key=lambda agent: values[agent], default="")
+        beside = f"{best} {values[best]:.2f}" if best else ""
+        rows.append([ability, f"{summary.value:z.2f}", f"{summary.bad_run:z.2f}", beside])
+    columns = [Column("ability"), Column("score", right=True), Column("bad run", right=True)]
+    title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
+    print_table(output(), [*columns, Column("best published")], rows, title=title)
+    output().print()

@@ -6,48 +6,43 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from clickgym.core.checks import unknown
 from clickgym.core.console import Cluster, Pdf, errors, output
-from clickgym.core.terminal import Column, print_table
+from clickgym.core.files import make_folder, write_whole
+from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
 from clickgym.runner import Progress
-from clickgym.runner.commands import names as known
+from clickgym.runner.reports import save_figure
 
 from ..studies import STUDIES
-from ..studies.play import draw_again, run_study
-
-
-def studies(incomplete: str) -> list[str]:
-    """Studies of which the name begins so."""
-    return known.beginning(STUDIES, incomplete)
+from ..studies.page import figure_name, page
+from ..studies.study import Measured, Study, Sweeps, read_all, run_study
 
 
 def study(
     context: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="ID...",
-            help="Studies, before the options; [bold]--list[/] names them.",
-            show_default=False,
-            autocompletion=studies,
-        ),
+        typer.Argument(metavar="ID...", help="Studies; [bold]--list[/] names them."),
     ] = None,
     scale: Annotated[
         float,
         typer.Option(
             metavar="S",
-            help="Multiply the horizon of the paper by S, and its queries and runs by the fourth root of S; 1 is the "
-            "whole experiment.",
+            help="Multiply the horizon of the paper by S, and its queries and runs by the fourth "
+            "root of S; 1 is the whole experiment.",
         ),
     ] = 0.01,
+    runs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Runs of each pair, in place of the paper's."),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of the results; created if missing, resumed if it exists.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="Folder of the results; resumed if it exists."),
     ] = None,
     instances: Annotated[
         list[str] | None,
@@ -60,23 +55,18 @@ def study(
         ),
     ] = None,
     from_: Annotated[
-        list[Path] | None,
+        Path | None,
         typer.Option(
             "--from",
             metavar="DIR",
-            help="Run nothing: draw the figure and check the statements from the results in this folder. "
-            "May be repeated.",
-            show_default=False,
+            help="Run nothing: judge and draw the results in this folder.",
         ),
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
     ] = 0,
     jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."
-        ),
+        int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
     ] = -1,
     cluster: Cluster = None,
     pdf: Pdf = False,
@@ -95,7 +85,7 @@ def study(
       clickgym study bubble-fig1 bubble-fig2 bubble-fig4 --instances queries/*.json --out
       results/bubble
 
-    The figure of existing results, without running anything:
+    The figure and the findings of existing results, without running anything:
 
       clickgym study zoghi-fig2 --from lab/results --out figures
 
@@ -103,34 +93,50 @@ def study(
     same command.
     """
     if list_them:
-        rows = [(name, study.title, study.paper) for name, study in STUDIES.items()]
-        print_table(
-            output(),
-            [Column("study"), Column("title", words=True), Column("paper", words=True)],
-            rows,
-        )
+        columns = [Column("study"), Column("title", words=True), Column("paper", words=True)]
+        rows = [(study.name, study.title, study.paper) for study in STUDIES.values()]
+        print_table(output(), columns, rows)
         return
-    if not names:
-        raise ValueError("expected the name of a study; clickgym study --list prints them")
-    if out is None:
-        raise ValueError("expected a folder for the results: --out DIR")
-    if from_:
-        if instances:
-            raise ValueError(
-                "--instances cannot be given with --from: the results in its folder have their own queries"
-            )
-        draw_again(names, from_, out, output(), pdf=pdf)
+    if not names or out is None:
+        raise ValueError(
+            "expected a study and a folder, as in: clickgym study zoghi-fig1 --out DIR"
+        )
+    for name in names:
+        if name not in STUDIES:
+            raise ValueError(unknown("study", name, STUDIES))
+    if from_ is not None:
+        for name in names:
+            _write(out, read_all(STUDIES[name], from_), pdf)
         return
     progress = context.obj = Progress(errors(), lines=False)
     with progress, on_cluster(cluster):
-        run_study(
-            names,
-            scale,
-            out,
-            output(),
-            queries=instances,
-            seed=seed,
-            n_jobs=jobs,
-            callback=progress,
-            pdf=pdf,
-        )
+        for name in names:
+            chosen: Study = STUDIES[name]
+            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, progress, instances)
+            _write(out, [run_study(chosen, sweeps)], pdf)
+
+
+def _write(out: Path, results: list[Measured], pdf: bool) -> None:
+    """Write figures and page of a study, and print what was found."""
+    name, console = results[0].study.name, output()
+    make_folder(out)
+    files = [f"{name}.md"]
+    write_whole(out / files[0], page(results))
+    for result in results:
+        saved = save_figure(result.plot(), out / figure_name(result), pdf=pdf)
+        files += [file.name for file in saved]
+        _print(console, result)
+    say(console, f"Results in {out}: {', '.join(files)}")
+
+
+def _print(console: Console, result: Measured) -> None:
+    study = result.study
+    columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
+    rows = [
+        (row.statement.text, Text(row.measured.replace("; ", "\n")), row.words)
+        for row in result.judged
+    ]
+    where = f", {result.label} queries" if result.label else ""
+    title = f"{study.name}{where}: {study.title} ({study.paper})"
+    print_table(console, columns, rows, title=title)
+    console.print()

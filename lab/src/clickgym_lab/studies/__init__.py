@@ -1,7 +1,41 @@
-"""Studies: experiments of papers (one file per paper), and questions of our own; their results are
-in ``lab/results``.
-"""
+"""Studies: experiments of papers and ours, a file each; `STUDIES` lists them by name."""
 
-from .registry import STUDIES
+from . import (
+    bubble,
+    features_or_networks,
+    never_locked,
+    nonstat,
+    pbm,
+    ubm,
+    unknown_examination,
+    when_rl_pays,
+    why_violations,
+    zoghi,
+)
+from .study import Study
 
-__all__ = ["STUDIES"]
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        zoghi.FIG1,
+        zoghi.FIG2,
+        bubble.FIG1,
+        bubble.FIG2,
+        bubble.FIG3,
+        bubble.FIG4,
+        nonstat.FIG1,
+        nonstat.FIG2,
+        nonstat.BOUND,
+        pbm.SYNTHETIC,
+        pbm.REAL,
+        ubm.STUDY_FIG2,
+        ubm.STUDY_TABLE1,
+        ubm.STUDY_FIG3,
+        why_violations.STUDY,
+        unknown_examination.STUDY,
+        when_rl_pays.STUDY,
+        features_or_networks.STUDY,
+        never_locked.STUDY,
+    )
+}
+"""Studies of papers, then ours."""

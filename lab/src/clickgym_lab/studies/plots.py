@@ -1,32 +1,24 @@
-"""Looks of agents, panels, curves with bands, legend and title: what the figures of the studies
-share.
-"""
+"""Panels, curves with bands, and the looks of agents: what the figures of the studies share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from itertools import product
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from clickgym.core.colours import COLOURS
 
-from .study import Curves, Evidence, Values, estimate
+from .evidence import Curves, Evidence, Values, estimate
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Axes
-    from matplotlib.figure import Figure as Figure
-else:  # studies annotate with them, and who lists studies does not wait for matplotlib
-    Axes = Figure = Any
-
-Look = tuple[str, Any]
-"""A colour, and dashes as matplotlib takes them."""
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
-SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
-_OVERRIDES: dict[Look, str] = {
+SOLID, DASHED, DOTTED, MIXED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
+_LABELS = {
     (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
     (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click",
     (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB GLRCascadeKLUCB",
@@ -39,43 +31,21 @@ _OVERRIDES: dict[Look, str] = {
     (BLACK, SOLID): "PDGD CascadeVI PBMHB",
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
-    (SKY, (0, (6, 1.5, 1, 1.5))): "CascadeTS",
+    (SKY, MIXED): "CascadeTS",
     (GREY, DASHED): "EpsilonGreedy",
     (ORANGE, DOTTED): "DCMKLUCB A2C",
-    (GREEN, (0, (8, 2))): "MixTS",
+    (GREEN, MIXED): "MixTS",
 }
-LOOKS: dict[str, Look] = {
-    label: look for look, labels in _OVERRIDES.items() for label in labels.split()
-}
-"""Of the agents of the papers, which look the same in all figures; two readings of the same
-algorithm share a colour.
-"""
-_AUTOMATIC: list[Look] = [
-    (colour, dashes)
-    for dashes in (
-        (0, (6, 1.5, 1, 1.5)),
-        (0, (8, 2)),
-        (0, (6, 1, 1, 1, 1, 1)),
-        SOLID,
-        DASHED,
-        DOTTED,
-    )
-    for colour in COLOURS
-]
-_TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
+LOOKS = {label: look for look, labels in _LABELS.items() for label in labels.split()}
+"""A colour and dashes of the papers' agents; two readings of one algorithm share a colour."""
 
 
 def grid(
     columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9, labels: Sequence[str] = ()
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row, each of so many inches; ``labels`` stand at the y axes,
-    one for each row.
-    """
-    from matplotlib.figure import Figure  # slow to load
-
-    figure = Figure(
-        figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained"
-    )
+    """A figure and its panels, row by row, sizes in inches; ``labels`` of the y axes of rows."""
+    size = (max(width * columns + 2.2, 6.5), height * rows + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.grid(color="0.9", linewidth=0.6)
@@ -86,51 +56,43 @@ def grid(
     return figure, panels
 
 
-def look_of(label: str, axes: Axes) -> Look:
-    """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same
-    figure.
+def style_of(label: str, axes: Axes) -> dict[str, Any]:
+    """The look of a curve as arguments of matplotlib: as `LOOKS` has it, or the first look that no
+    other label has in the figure.
     """
     figure: Any = axes.get_figure()
-    looks = _TAKEN.setdefault(figure, {})
+    looks = figure.__dict__.setdefault("looks", {})
     if label not in looks:
-        choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
-        looks[label] = next((look for look in choices if look not in looks.values()), choices[0])
-    return looks[label]
-
-
-def style_of(label: str, axes: Axes) -> dict[str, Any]:
-    """`look_of` as arguments of matplotlib."""
-    return dict(zip(("color", "linestyle"), look_of(label, axes), strict=True))
-
-
-def colour_of(label: str, axes: Axes) -> str:
-    """The colour of `look_of`."""
-    return look_of(label, axes)[0]
+        choices = [LOOKS[label]] if label in LOOKS else []
+        choices += [(c, d) for d, c in product((MIXED, SOLID, DASHED, DOTTED), COLOURS)]
+        looks[label] = next(look for look in choices if look not in looks.values())
+    return dict(zip(("color", "linestyle"), looks[label], strict=True))
 
 
 def band(
-    axes: Axes,
-    steps: NDArray[Any],
-    values: Values,
-    label: str,
-    look: Look | None = None,
-    least: float = 0.0,
+    axes: Axes, steps: NDArray[Any], values: Values, label: str, style: dict[str, Any] | None = None
 ) -> None:
-    """The mean of ``(units, steps)`` values with its interval, the part above ``least`` of it."""
-    colour, dashes = look_of(label, axes) if look is None else look
-    axes.plot(
-        steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label
-    )
+    """The mean of ``(units, steps)`` values with its interval, as far as that is above 0."""
+    style = style_of(label, axes) if style is None else style
+    axes.plot(steps, values.mean(axis=0), linewidth=1.5, label=label, **style)
     if len(values) > 1:
-        mean, half = np.transpose([estimate(column) for column in values.T])
-        axes.fill_between(
-            steps,
-            np.maximum(mean - half, least),
-            mean + half,
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
+        mean, half = _intervals(values.T)
+        low = np.maximum(mean - half, 0.0)
+        axes.fill_between(steps, low, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def bands(
+    axes: Axes,
+    curves: Curves,
+    env: str,
+    agents: Iterable[str],
+    column: str = "regret",
+    first: float = 0,
+) -> None:
+    """The cumulative curves of several agents from a step on."""
+    late = curves.steps >= first
+    for agent in agents:
+        band(axes, curves.steps[late], curves.units(env, agent, column)[:, late], agent)
 
 
 def points(
@@ -140,38 +102,27 @@ def points(
     agent: str,
     label: str | None = None,
 ) -> None:
-    """Draw the means of samples as points on a line, with their 95 % intervals."""
-    mean, half = np.transpose([estimate(values) for values in samples])
-    look = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
-    axes.errorbar(places, mean, half, label=agent if label is None else label, **look)
-
-
-def bands(
-    axes: Axes,
-    curves: Curves,
-    env: str,
-    agents: Iterable[str],
-    places: Any = slice(None),
-    column: str = "regret",
-) -> None:
-    """The cumulative curves of several agents, with a checkpoint at each of some places among the
-    steps.
-    """
-    for agent in agents:
-        band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
+    """The means of samples as points on a line, with their 95 % intervals."""
+    mean, half = _intervals(samples)
+    style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
+    axes.errorbar(places, mean, half, label=agent if label is None else label, **style)
 
 
 def regret_figure(
-    evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str
+    evidence: Evidence, cases: Sequence[tuple[str, str, str]], columns: int, title: str
 ) -> Figure:
-    """Cumulative regret from the 100th session on, a panel for each case: its title, part and
-    environment.
+    """Cumulative regret from the 100th session on, on logarithmic axes.
+
+    Args:
+        evidence: what was measured.
+        cases: of each panel the title, the part and the environment.
+        columns: of panels.
+        title: of the figure.
     """
-    n_rows = math.ceil(len(cases) / n_columns)
-    figure, panels = grid(n_columns, n_rows, labels=n_rows * ["regret"])
+    rows = math.ceil(len(cases) / columns)
+    figure, panels = grid(columns, rows, labels=rows * ["cumulative regret"])
     for axes, (name, part, env) in zip(panels, cases, strict=True):
-        curves = evidence[part]
-        bands(axes, curves, env, curves.agents, curves.steps >= 100)
+        bands(axes, evidence[part], env, evidence[part].agents, first=100)
         axes.set(xscale="log", yscale="log", title=name, xlabel="session")
     return finish(figure, panels, evidence, title)
 
@@ -183,17 +134,24 @@ def finish(
     title: str,
     intervals: str = "bands: 95 % intervals of the mean",
 ) -> Figure:
-    """Legend of the curves in some panels, title, and what was averaged."""
+    """Add the legend of some panels, the title, and what was averaged."""
     handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside right center", frameon=False, fontsize=8
-    )
+    place: dict[str, Any] = {"loc": "outside right center", "frameon": False, "fontsize": 8}
+    figure.legend(list(handles.values()), list(handles), **place)
     sizes = []
     for curves in evidence.values():
-        several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
-        sizes.append(f"{several}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
+        instances = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
+        sizes.append(f"{instances}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
     figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)
     return figure
+
+
+def _intervals(samples: Iterable[Values]) -> tuple[Values, Values]:
+    estimates = [estimate(values) for values in samples]
+    return (
+        np.array([estimate.mean for estimate in estimates]),
+        np.array([estimate.half for estimate in estimates]),
+    )

@@ -1,0 +1,161 @@
+"""The board of the scorecard: the results that ship, as two tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import polars
+
+from clickgym.runner import AgentLike, player_of
+
+from ..results import read_results, write_results
+from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
+from .tasks import ABILITIES, FEATURES, Task, all_tasks
+
+DATA = Path(__file__).parent / "data"
+"""A file of each agent; ``anchors.parquet``; ``replayed.txt``, whose results were played again."""
+HEADER = (
+    "agent",
+    "requires",
+    "score (95 % interval)",
+    "bad run",
+    "best at",
+    "worst at",
+    "µs per session",
+    "replayed",
+)
+
+
+class Line(NamedTuple):
+    """An agent on the board.
+
+    Attributes:
+        agent: its name.
+        requires: what it is given beside clicks.
+        scores: of its runs.
+        seconds_per_session: in the mean over the tasks.
+        replayed: whether its results were played again.
+    """
+
+    agent: str
+    requires: str
+    scores: Scores
+    seconds_per_session: float
+    replayed: bool
+
+    def summary(self, tasks: Sequence[Task], intervals: bool = True) -> Summary | None:
+        """Its score over some tasks, if it played at least half of them."""
+        played = [task for task in tasks if task.name in self.scores]
+        if 2 * len(played) < len(tasks) or not played:
+            return None
+        return summarize(self.scores, tasks, intervals)
+
+    def cells(self, tasks: Sequence[Task]) -> list[str]:
+        """Its row of a table over some tasks."""
+        summary = self.summary(tasks)
+        by_ability = abilities(self, tasks)
+        ordered = sorted(by_ability, key=lambda name: by_ability[name].value)
+        best, worst = (ordered[-1], ordered[0]) if len(ordered) > 1 else ("", "")
+        shown = ["", ""] if summary is None else [str(summary), f"{summary.bad_run:z.2f}"]
+        time = f"{1e6 * self.seconds_per_session:.2g}"
+        state = "yes" if self.replayed else "not replayed"
+        return [self.agent, self.requires, *shown, best, worst, time, state]
+
+
+def requirements(agent: AgentLike) -> str:
+    """What an agent is given beside clicks, in words."""
+    player = player_of(agent)
+    observed = [size.removeprefix("n_") for size in player.observes]
+    return ", ".join([*player.requires, *observed])
+
+
+@cache
+def anchors() -> dict[str, Anchor]:
+    """The anchors of each task by its name.
+
+    Raises:
+        ValueError: they were not played yet.
+    """
+    path = DATA / "anchors.parquet"
+    if not path.exists():
+        raise ValueError("the anchors of the scorecard were not played yet, so nothing has a score")
+    table, _ = read_results(path)
+    columns = table.select("task", "random", "best", "agent")
+    return {task: Anchor(*values) for task, *values in columns.iter_rows()}
+
+
+def scored_tasks(features: bool = False, ability: str | None = None) -> list[Task]:
+    """The tasks of a table whose anchors differ enough."""
+    return [
+        task
+        for task in all_tasks()
+        if (task.ability == FEATURES) == features
+        and ability in (None, task.ability)
+        and is_scored(anchors()[task.name], task)
+    ]
+
+
+def line_of(agent: str, requires: str, table: polars.DataFrame, replayed: bool = False) -> Line:
+    """The line of an agent, from the table of `play`."""
+    horizons = {task.name: task.horizon for task in all_tasks()}
+    per_session = table["seconds"] / table["task"].replace_strict(horizons)
+    scores = scores_of(table, anchors(), all_tasks())
+    mean: Any = per_session.mean()
+    return Line(agent, requires, scores, mean, replayed)
+
+
+@cache
+def published() -> list[Line]:
+    """The lines of the agents whose results ship."""
+    replayed = (DATA / "replayed.txt").read_text(encoding="utf-8").split()
+    lines = []
+    for path in sorted(DATA.glob("*.parquet")):
+        if path.stem != "anchors":
+            table, made = read_results(path)
+            agent = made["agent"]
+            lines.append(line_of(agent, made["requires"], table, agent in replayed))
+    return lines
+
+
+def abilities(line: Line, tasks: Sequence[Task]) -> dict[str, Summary]:
+    """The scores of an agent in the abilities of which it plays at least half of the tasks."""
+    summaries = {}
+    for ability in ABILITIES:
+        summary = line.summary([task for task in tasks if task.ability == ability], False)
+        if summary is not None:
+            summaries[ability] = summary
+    return summaries
+
+
+def board(
+    lines: Sequence[Line], features: bool = False, ability: str | None = None
+) -> list[list[str]]:
+    """A table of the board, the best agents first.
+
+    Args:
+        lines: the agents.
+        features: the table of agents that rank by features, or that of all others.
+        ability: only tasks of this ability.
+    """
+    tasks = scored_tasks(features or ability == FEATURES, ability)
+    playing = [line for line in lines if any(task.name in line.scores for task in tasks)]
+
+    def place(line: Line) -> float:
+        summary = line.summary(tasks, intervals=False)
+        return -1e9 if summary is None else summary.value
+
+    rows = [line.cells(tasks) for line in sorted(playing, key=place, reverse=True)]
+    return [list(HEADER), *rows]
+
+
+def save_line(
+    folder: Path, agent: str, requires: str, table: polars.DataFrame, made: dict[str, Any]
+) -> Path:
+    """Write the file of an agent, by which it enters the board."""
+    path = folder / f"{quote(agent, safe='')}.parquet"
+    write_results(path, table, {"agent": agent, "requires": requires, **made})
+    return path

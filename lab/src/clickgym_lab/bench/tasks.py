@@ -1,0 +1,249 @@
+"""Tasks of the scorecard: one table, from public seeds.
+
+The rule by which they are chosen was written before any was played. An ability is a way in which
+users or problems differ that a paper names, each by its own family of instances, at most 18 tasks
+(27 with features) so that no ability outweighs the others. Click models are those that the family
+has. Real queries are taken in turn from the 16 that ship, seeds of families are counted from 1, and
+item ids are shuffled by the number of the task, so that an id carries no information. No task is
+left out for its result, but that a task without a difference measures nothing: one whose best
+anchor loses more than a third of what random lists lose is not scored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import gymnasium as gym
+
+from clickgym.envs import list_instances
+from clickgym.runner import make_env
+
+
+class Task(NamedTuple):
+    """A problem that agents play.
+
+    Attributes:
+        name: its seeds derive from it.
+        ability: what it belongs to.
+        env, instance: as ``clickgym run`` takes them.
+        horizon: T, the sessions of a run.
+        log: sessions of the production list that the agent learns from before.
+        measure: the loss: ``"regret"``, or another metric.
+    """
+
+    name: str
+    ability: str
+    env: str
+    instance: str
+    horizon: int
+    log: int = 0
+    measure: str = "regret"
+
+    @property
+    def has_features(self) -> bool:
+        """Whether candidates change from session to session and have features."""
+        return self.env.startswith("Contextual")
+
+    @property
+    def users(self) -> str:
+        """The instance without the order of its ids: tasks that share it are not independent.
+
+        Example:
+            >>> Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000).users
+            'yandex-9'
+        """
+        real = re.search(r"yandex-9[\d-]*", self.instance)
+        return real[0] if real else re.sub(r"[:,]shuffle=\d+$", "", self.instance)
+
+    def make(self) -> gym.Env:
+        """Make the environment."""
+        return make_env(self.env, self.instance)
+
+
+class Ability(NamedTuple):
+    """Tasks of one kind: each click model at each place.
+
+    Attributes:
+        about: what differs, in words.
+        models: by the ids of their environments, without ``Rank-v0``.
+        places: instances with places for a ``{query}`` and a ``{seed}``.
+        horizon, measure: as in `Task`.
+        logs: numbers of sessions of the production list, learned from before.
+    """
+
+    about: str
+    models: Sequence[str]
+    places: Sequence[str]
+    horizon: int = 100_000
+    measure: str = "regret"
+    logs: Sequence[int] = (0,)
+
+
+SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
+CHANGING = tuple(f"NonStationary{model}" for model in ("CM", "PBM", "UBM", "DBN"))
+QUERY, LIKE = "{query}", "yandex-like:seed={seed}"
+DISAPPOINTING = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
+"""The first six seeds of the family uniform with which what attracts more satisfies less: items by
+a correlation of at most -0.5 in the DBN, users who go on after a relevant page with a probability
+that is higher by 0.5 than after another page in the CCM.
+"""
+
+ABILITIES = {
+    "standard": [Ability("real queries", SIX, 3 * [QUERY])],
+    "early sessions": [Ability("real queries, a thousand sessions", SIX, 3 * [QUERY], 1000)],
+    "long lists": [
+        Ability("10 of 20 items", ("CM", "PBM", "DBN"), 6 * [f"{LIKE},n_items=20,n_positions=10"])
+    ],
+    "large catalogues": [
+        Ability(
+            "50 to 1,000 items",
+            ("CM", "PBM"),
+            [f"{LIKE},n_items={n}" for n in (50, 50, 100, 100, 200, 200, 1000, 1000)],
+        )
+    ],
+    "position bias": [
+        Ability(
+            "lower positions are examined less, 1/k^η",
+            ("PBM",),
+            [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.25, 0.5, 1, 2) * 3],
+        ),
+        Ability(
+            "users also click what is irrelevant, the more the higher it stands",
+            ("TPBM",),
+            [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.5, 1) * 2],
+        ),
+    ],
+    "rare clicks": [
+        Ability(
+            "no item attracts with more than 0.02",
+            ("CM", "PBM", "UBM", "DBN"),
+            4 * ["rare-clicks:seed={seed}"],
+        )
+    ],
+    "change": [
+        Ability(
+            "attractions change abruptly, one to nine times",
+            CHANGING,
+            [
+                "li2019-switching:query={query},seed={seed}",
+                "abrupt:n_epochs=5,length=20000,seed={seed}",
+                "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}",
+                "abrupt:n_epochs=2,length=50000,seed={seed}",
+            ],
+        )
+    ],
+    "drift": [
+        Ability(
+            "attractions move all the time",
+            CHANGING,
+            [f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05)],
+        )
+    ],
+    "ties": [
+        Ability(
+            "items attract almost alike",
+            ("CM", "PBM"),
+            [
+                "kveton2015:n_items=10,n_positions=5,p=0.3,delta=0.03",
+                "kveton2015:n_items=10,n_positions=5,p=0.2,delta=0.02",
+                "kveton2015:n_items=16,n_positions=4,p=0.3,delta=0.03",
+            ],
+        ),
+        Ability(
+            "few items attract at all",
+            ("CM", "PBM", "DBN"),
+            2 * ["rare-clicks:most=0.5,n_items=20,seed={seed}"],
+        ),
+    ],
+    "clickbait": [
+        Ability(
+            "what attracts more satisfies less",
+            (model,),
+            [f"uniform:seed={seed}" for seed in seeds],
+        )
+        for model, seeds in DISAPPOINTING.items()
+    ],
+    "safety": [
+        Ability(
+            "lists much worse than the production list",
+            ("CM", "PBM", "TPBM"),
+            6 * [QUERY],
+            measure="violations",
+        )
+    ],
+    "warm start": [
+        Ability(
+            "10,000 sessions after a log of the production list",
+            SIX,
+            [QUERY],
+            10_000,
+            logs=(1000, 10_000, 100_000),
+        )
+    ],
+    "memory": [
+        Ability(
+            "clicks change how users behave later",
+            ("CascadeMDP",),
+            6 * [f"{family}:seed={{seed}}" for family in ("independent", "clickbait", "habit")],
+            50_000,
+        )
+    ],
+    "long run": [Ability("a million sessions", SIX, 2 * [QUERY], 1_000_000)],
+    "features": [
+        Ability(
+            "20 candidates a session, attraction linear in features",
+            tuple(f"Contextual{model}" for model in SIX[:5]),
+            3 * ["linear:query={query},seed={seed}"],
+            50_000,
+        ),
+        Ability(
+            "each user prefers other items",
+            ("ContextualPBM", "ContextualDBN"),
+            [
+                f"{world}features={features},query={{query}},seed={{seed}}"
+                for world in ("personal:", "personal:form=inner,", "network:")
+                for features in ("plain", "outer")
+            ],
+            10_000,
+        ),
+    ],
+}
+"""The abilities in the order of the tables; those of ``features`` have a table of their own."""
+
+FEATURES = "features"
+
+
+@cache
+def all_tasks() -> tuple[Task, ...]:
+    """All tasks, in the order of `ABILITIES`.
+
+    Example:
+        >>> len(all_tasks()), all_tasks()[0].instance
+        (247, 'yandex-9:shuffle=1')
+    """
+    return tuple(task for ability in ABILITIES for task in _tasks_of(ability))
+
+
+def quick_tasks() -> tuple[Task, ...]:
+    """The n-th task of the n-th ability, without ``long run``: for slow agents."""
+    abilities = [ability for ability in ABILITIES if ability != "long run"]
+    return tuple(list(_tasks_of(ability))[n] for n, ability in enumerate(abilities))
+
+
+def _tasks_of(ability: str) -> Iterator[Task]:
+    queries = [name for name in list_instances() if name.startswith("yandex-9")]
+    first, number = 100 * list(ABILITIES).index(ability), 0
+    for group in ABILITIES[ability]:
+        for place, log, model in product(group.places, group.logs, group.models):
+            number += 1
+            query = queries[(number - 1) % len(queries)]
+            instance = place.format(query=query, seed=first + number)
+            if not model.startswith("Contextual"):
+                instance += f"{',' if ':' in instance else ':'}shuffle={first + number}"
+            name = f"{ability.replace(' ', '-')}-{number:02}"
+            env = f"{model}Rank-v0"
+            yield Task(name, ability, env, instance, group.horizon, log, group.measure)

@@ -1,0 +1,349 @@
+"""Zoghi et al. 2017, BatchRank: figure 1, regret per session on three problems, and figure 2,
+regret per session and its distribution on many queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .evidence import (
+    LINEAR_RULE,
+    SLACK,
+    Curves,
+    Evidence,
+    Finding,
+    Statement,
+    Values,
+    all_of,
+    certain,
+    estimate,
+    growth,
+    less_in_the_end,
+    linear,
+    several,
+    short,
+    versus,
+)
+from .plots import Axes, Figure, band, finish, grid, style_of
+from .study import Study, Sweeps, Table, main
+
+CM, PBM = "CMRank-v0", "PBMRank-v0"
+LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
+READINGS = {LAST: "last_click", FIRST: "first_click"}
+AGENTS = (LAST, FIRST, "BatchRank", "RankedExp3")
+CONVERGED = 1e-3
+"""Their threshold of the regret per session."""
+PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
+"""The panels of figure 1, with queries of ours that show what theirs show."""
+MANY = "zoghi-fig2"
+ENDS = (0.18, 0.19, 0.2, 0.29, 0.3, 0.4, 0.8, 0.99, 1.0)
+NOTE = """\
+BatchRank's stages take 16 · 4^l · log T sessions each, so that close items are still unsorted at \
+a tenth of the paper's horizon. It runs as printed, CascadeKL-UCB in both readings of several \
+clicks."""
+
+
+# ----------------------------------------------------------------------------------------- figure 1
+
+
+def play_fig1(sweeps: Sweeps) -> None:
+    """Three problems, each the same at every scale."""
+    for panel, (env, query) in PANELS.items():
+        sweeps.sweep(
+            _part(panel),
+            [env],
+            AGENTS,
+            horizon=10_000_000,
+            runs=10,
+            instances=[query],
+            windows=100,
+            least_horizon=100_000,
+            least_runs=10,
+        )
+
+
+def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
+    """What the paper says of its figure 1."""
+
+    def final(agent: str, panels: str) -> Finding:
+        return several({panel: converged(evidence, panel, agent) for panel in panels})
+
+    yield Statement(
+        "CascadeKL-UCB performs very well in the CM (a, b)",
+        f"regret per session at the end below {CONVERGED:g} in both",
+        final(LAST, "ab"),
+        late=True,
+    )
+    yield Statement(
+        "BatchRank learns the optimum in all three",
+        f"regret per session at the end below {CONVERGED:g} in a, b and c",
+        final("BatchRank", "abc"),
+        late=True,
+    )
+    yield Statement(
+        "BatchRank often learns quickly (a), sometimes close to the end (b)",
+        f"its mean regret per session falls below {CONVERGED:g} for good earlier in a than in b",
+        earlier(evidence, "BatchRank"),
+        late=True,
+    )
+    yield Statement(
+        "BatchRank outperforms RankedExp3 in all",
+        "regret per session at the end is lower in a, b and c",
+        several({p: overtakes(evidence, p, "BatchRank", "RankedExp3") for p in PANELS}),
+        late=True,
+    )
+    for agent, reading in READINGS.items():
+        yield Statement(
+            f"CascadeKL-UCB ({reading}) may converge to a suboptimal list in the PBM (c): its "
+            "regret remains constant",
+            f"{LINEAR_RULE}, and above {CONVERGED:g}",
+            stuck(evidence, agent),
+            late=True,
+        )
+        yield Statement(
+            f"Even RankedExp3 can learn a better list than CascadeKL-UCB ({reading}) over time (c)",
+            "regret per session at the end is lower",
+            several({"c": overtakes(evidence, "c", "RankedExp3", agent)}),
+            late=True,
+        )
+
+
+def converged(evidence: Evidence, panel: str, agent: str) -> Finding:
+    """Whether regret per session at the end is below the threshold."""
+    rate = estimate(evidence[_part(panel)].final_units(PANELS[panel][0], agent))
+    return rate.below(CONVERGED)
+
+
+def earlier(evidence: Evidence, agent: str) -> Finding:
+    """Whether an agent converges earlier in panel a than in panel b."""
+
+    def step(panel: str) -> float:
+        # The end of the last window that was above, in the mean over the runs.
+        curves = evidence[_part(panel)]
+        rates = curves.window_rates(curves.units(PANELS[panel][0], agent)).mean(axis=0)
+        above = np.flatnonzero(rates > CONVERGED)
+        return float(curves.steps[curves.windows[above[-1]]]) if len(above) else 0.0
+
+    horizon, first, second = evidence[_part("a")].horizon, step("a"), step("b")
+    words = [f"by session {s:,.0f}" if s < horizon else "not by the end" for s in (first, second)]
+    holds = None if first == second == horizon else first < second
+    return certain(f"a: {words[0]}; b: {words[1]}", holds)
+
+
+def stuck(evidence: Evidence, agent: str) -> Finding:
+    """Whether the regret in panel c stays linear and above the threshold."""
+    curves = evidence[_part("c")]
+    values = curves.units(PBM, agent)
+    late = curves.rate(values, 0.8, 1.0)
+    words, gap = growth(curves.rate(values, 0.2, 0.4), late)
+    return all_of(words, [estimate(late).above(CONVERGED), gap.above(SLACK)])
+
+
+def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Finding:
+    """Whether one agent ends with less regret per session than another."""
+    return less_in_the_end(evidence[_part(panel)], PANELS[panel][0], better, worse)
+
+
+def plot_fig1(evidence: Evidence) -> Figure:
+    """Regret per session in the three panels."""
+    figure, panels = grid(3, labels=["regret per session"])
+    for axes, (panel, (env, query)) in zip(panels, PANELS.items(), strict=True):
+        _per_session(axes, evidence[_part(panel)], env)
+        axes.set_title(f"({panel}) {short(env)}, {query}", fontsize=10)
+    return finish(figure, panels, evidence, "Regret per session")
+
+
+def _part(panel: str) -> str:
+    return f"zoghi-fig1-{panel}"
+
+
+def _per_session(axes: Axes, curves: Curves, env: str) -> None:
+    ends = curves.windows
+    for agent in AGENTS:
+        band(axes, curves.steps[ends], curves.window_rates(curves.units(env, agent)), agent)
+    axes.axhline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
+    axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
+    axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
+
+
+# ----------------------------------------------------------------------------------------- figure 2
+
+OTHERS = {
+    LAST: ["7.1e-4", "", "6.6e-4", "10 of 60", ""],
+    "BatchRank": ["2.3e-3", "", "3.5e-4 to 3.6e-4", "5 of 60", "4 to 6 million"],
+}
+"""What an implementation that shares no code with this one measured: K = 5, 10⁷ sessions."""
+
+
+def play_fig2(sweeps: Sweeps) -> None:
+    """Two click models on up to 60 queries."""
+    sweeps.sweep(
+        MANY,
+        [CM, PBM],
+        AGENTS,
+        horizon=10_000_000,
+        runs=10,
+        instances=sweeps.queries(60),
+        windows=100,
+        ends=ENDS,
+        least_horizon=100_000,
+    )
+
+
+def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
+    """What the paper says of its figure 2."""
+    curves = evidence[MANY]
+    yield Statement(
+        "CM: CascadeKL-UCB outperforms BatchRank",
+        "regret per session at the end is lower",
+        less_in_the_end(curves, CM, LAST, "BatchRank"),
+    )
+    yield Statement(
+        f"PBM: few runs of BatchRank end above {CONVERGED:g} per session",
+        "the interval of the share, here over queries, is below 1/6",
+        estimate(shares(curves, "BatchRank")).within(-np.inf, 1 / 6, " of the runs"),
+        paper="few",
+        late=True,
+    )
+    for agent, reading in READINGS.items():
+        yield Statement(
+            f"PBM: BatchRank outperforms CascadeKL-UCB ({reading}) at two million sessions",
+            "regret per session is lower there",
+            crossing(curves, agent),
+            paper="from about two million on",
+            late=True,
+        )
+        yield Statement(
+            f"PBM: the regret per session of CascadeKL-UCB ({reading}) flattens, bounded away "
+            "from zero",
+            LINEAR_RULE,
+            several({"PBM": linear(curves, PBM, agent)}),
+            late=True,
+        )
+        yield Statement(
+            f"PBM: one sixth of the runs of CascadeKL-UCB ({reading}) end above {CONVERGED:g} per "
+            "session",
+            "the interval of the share, here over queries, holds 1/6, at the paper's horizon",
+            one_sixth(curves, agent),
+            paper="one sixth",
+            late=True,
+        )
+    pairs = [(env, agent) for env in (CM, PBM) for agent in (LAST, FIRST, "BatchRank")]
+    worst = {
+        f"{short(env)} {agent}": less_in_the_end(curves, env, agent, "RankedExp3")
+        for env, agent in pairs
+    }
+    yield Statement(
+        "RankedExp3 is worst in both click models",
+        "its regret per session at the end is above that of each other agent",
+        several(worst),
+        paper="worst",
+        late=True,
+    )
+
+
+def crossing(curves: Curves, agent: str) -> Finding:
+    """Whether BatchRank has less regret per session at two million sessions, or at the end of a
+    shorter run.
+    """
+    if curves.horizon < 2_000_000:
+        return less_in_the_end(curves, PBM, "BatchRank", agent, f" at {curves.horizon:,}, the end")
+    fraction = 2_000_000 / curves.horizon
+    (low,), over = curves.rates(PBM, "BatchRank", (0.9 * fraction, fraction))
+    (high,), _ = curves.rates(PBM, agent, (0.9 * fraction, fraction))
+    return versus(low, high, " at 2,000,000", over)
+
+
+def shares(curves: Curves, agent: str) -> Values:
+    """``(queries,)`` the share of the runs that end above the threshold in the PBM."""
+    return (curves.final(PBM, agent) > CONVERGED).mean(axis=1)
+
+
+def one_sixth(curves: Curves, agent: str) -> Finding:
+    """Whether a sixth of the runs end above the threshold."""
+    share = estimate(shares(curves, agent))
+    words = f"{share} of the runs"
+    if not curves.full:
+        return certain(words, None)  # runs that are not done yet would count as suboptimal
+    if share.mean - share.half <= 1 / 6 <= share.mean + share.half:
+        return certain(words, True)
+    side = share.above(1 / 6)
+    return Finding(words, 1.0, min(side.supports, side.contradicts))
+
+
+def beside_other_code(evidence: Evidence) -> Table:
+    """Regret per session in the hundredth of the horizon before a step, beside what another
+    implementation measured.
+    """
+    curves, fractions = evidence[MANY], (0.2, 0.3, 1.0)
+    steps = [f"at {fraction * curves.horizon:,.0f}" for fraction in fractions]
+    last = [f"runs that end above {CONVERGED:g} (over queries)", "below CascadeKL-UCB from"]
+    rows = [["agent", "measured by", *steps, *last]]
+    for agent, figures in OTHERS.items():
+        rates, over = curves.rates(PBM, agent, *((end - 0.01, end) for end in fractions))
+        cells = [str(estimate(values)) for values in [*rates, shares(curves, agent)]]
+        start = "" if agent == LAST else _below_from(curves, agent)
+        rows.append([agent, f"clickgym, {over}", *cells, start])
+        rows.append([agent, "another implementation, 60 published queries", *figures])
+    return "PBM: mean regret per session in the hundredth of the horizon before the step", rows
+
+
+def _below_from(curves: Curves, agent: str) -> str:
+    """From which session on an agent's mean regret per session stays below CascadeKL-UCB's."""
+    ours, theirs = (
+        curves.window_rates(curves.units(PBM, name)).mean(axis=0) for name in (agent, LAST)
+    )
+    above, ends = np.flatnonzero(ours >= theirs), curves.steps[curves.windows]
+    if not len(above):
+        return "session 0"
+    return "not by the end" if above[-1] == len(ends) - 1 else f"session {ends[above[-1]]:,}"
+
+
+def plot_fig2(evidence: Evidence) -> Figure:
+    """Regret per session, and its distribution at the end, in both click models."""
+    curves = evidence[MANY]
+    figure, panels = grid(2, 2, labels=["regret per session", "share of the runs"])
+    least = 1e-6  # and everything below
+    edges = np.geomspace(least, 1, 25)
+    for curve, distribution, env in zip(panels[:2], panels[2:], (CM, PBM), strict=True):
+        _per_session(curve, curves, env)
+        curve.set_title(short(env), fontsize=10)
+        for agent in AGENTS:
+            ends = np.maximum(curves.final(env, agent).ravel(), least)
+            counts, _ = np.histogram(ends, edges)
+            style = style_of(agent, distribution)
+            distribution.stairs(counts / len(ends), edges, linewidth=1.5, **style)
+        distribution.axvline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
+        distribution.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
+    return finish(figure, panels[:2], evidence, "Regret per session")
+
+
+FIG1 = Study(
+    "zoghi-fig1",
+    "Regret per session on three problems",
+    "Zoghi et al. 2017, figure 1",
+    f"The three queries are ours, chosen to show what the paper's show. {NOTE} Version 3.0 also "
+    "played the algorithm of the authors' released code (MergeRank): it converged by session "
+    "200,000 in a and 800,000 in b, in all three to the same regret as the printed one.",
+    play_fig1,
+    statements_fig1,
+    plot_fig1,
+)
+FIG2 = Study(
+    MANY,
+    "Regret per session and its distribution, many queries",
+    "Zoghi et al. 2017, figure 2",
+    f"{NOTE} Version 3.0 also played the algorithm of the authors' released code (MergeRank): in "
+    "the PBM, over the 60 published queries, it lost less per session than CascadeKL-UCB from "
+    "session 1,900,000 on, and 4.2 ± 4.3 % of its runs ended above 0.001.",
+    play_fig2,
+    statements_fig2,
+    plot_fig2,
+    beside_other_code,
+)
+
+if __name__ == "__main__":
+    main(FIG1, FIG2)

@@ -1,0 +1,36 @@
+"""Curves made to hold or to break a statement."""
+
+import numpy as np
+import polars
+
+from clickgym_lab.studies.evidence import Curves
+
+STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
+
+
+def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4):
+    """Rows of a pair: the column is ``value(steps)``, in run n of an instance more by n millionths."""
+    frames = []
+    for instance in instances:
+        for run in range(runs):
+            values = np.asarray(value(steps), float) * (1 + 1e-6 * run)
+            keys = {"env": env, "instance": instance, "agent": agent, "run": run}
+            frames.append(polars.DataFrame({**keys, "step": steps, column: values}))
+    return polars.concat(frames)
+
+
+def curves(*frames, full=True):
+    return Curves(polars.concat(frames), full)
+
+
+def piecewise(*rates):
+    """Cumulative values whose rate is constant in each of as many equal parts of the sessions."""
+    ends = np.linspace(0, 100_000, len(rates) + 1)
+    values = np.concatenate([[0], np.cumsum(rates) * np.diff(ends)])
+    return lambda steps: np.interp(steps, ends, values)
+
+
+def verdicts(study, evidence, only=""):
+    """Of each statement by itself: the rules are what is tested."""
+    statements = study.statements(evidence)
+    return {row.text: row.finding.verdict() for row in statements if only in row.text}
