@@ -47,7 +47,8 @@ class Fixed(CompiledAgent):
     Algorithm:
         ::
 
-            input: the production list R_0 of K items; r(R) is the expected reward of a list R, and R* the best list
+            input: the production list R_0 of K items; r(R) is the expected reward of a list R,
+                and R* the best list
             R ← R_0
             for t = 1, 2, ..., T:
                 show R
@@ -118,7 +119,8 @@ class Oracle(Fixed):
     Algorithm:
         ::
 
-            input: R* = argmax_R r(R), the list of the largest expected reward r under the true parameters at the first session
+            input: R* = argmax_R r(R), the list of the largest expected reward r under the true
+                parameters at the first session
             R ← R*
             for t = 1, 2, ..., T:
                 show R
@@ -227,7 +229,8 @@ class EpsilonGreedy(CompiledAgent):
     Algorithm:
         ::
 
-            S(i) ← 0, the clicks, and N(i) ← 0, the displays, for each item i; ε is the share of random lists
+            S(i) ← 0, the clicks, and N(i) ← 0, the displays, for each item i;
+                ε is the share of random lists
             for t = 1, 2, ...:
                 draw u uniformly from [0, 1]
                 if u < ε:

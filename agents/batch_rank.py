@@ -190,21 +190,27 @@ class BatchRank(CompiledAgent):
     Algorithm:
         ::
 
-            𝒜 ← {1}, the batches; B_1 ← all L items; I_1 ← the positions 1, ..., K; ℓ_1 ← 0, the stage of batch 1
-            c(d) ← 0, the clicks, and n(d) ← 0, the counted displays, of each item d in the stage of its batch
-            δ_T = log T + 3 log log T, larger for more confidence; KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
+            𝒜 ← {1}, the batches; B_1 ← all L items; I_1 ← the positions 1, ..., K;
+                ℓ_1 ← 0, the stage of batch 1
+            c(d) ← 0, the clicks, and n(d) ← 0, the counted displays,
+                of each item d in the stage of its batch
+            δ_T = log T + 3 log log T, larger for more confidence;
+                KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, ..., T:
                 for each batch b ∈ 𝒜:
-                    put the |I_b| least displayed items of B_b, ties at random, in random order on I_b
+                    put the |I_b| least displayed items of B_b, ties at random,
+                        in random order on I_b
                 show the list and observe the clicks
                 for each batch b ∈ 𝒜 of more than one item:
                     n_ℓ ← ⌈16 · 4^{ℓ_b} log T⌉, the length of the stage
                     for each item d of B_b in the list with the least n(d) of B_b, if n(d) < n_ℓ:
                         c(d) ← c(d) + the click on d; n(d) ← n(d) + 1
                     if n(d) = n_ℓ for all d ∈ B_b:
-                        low(d), up(d) ← the least and the largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ, the bounds of d
+                        low(d), up(d) ← the least and the largest q with
+                            KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ, the bounds of d
                         sort B_b by low, in decreasing order
-                        s ← the largest s < |I_b| for which the first s items have low above up of all others
+                        s ← the largest s < |I_b| for which the first s items have low above up of
+                            all others
                         if there is one: cut B_b and I_b after s into two batches, both with ℓ ← 0
                         else: drop the items with up below the |I_b|-th largest low; ℓ_b ← ℓ_b + 1
                         c(d) ← 0 and n(d) ← 0 for all these items

@@ -138,15 +138,20 @@ class BubbleRank(CompiledAgent):
     Algorithm:
         ::
 
-            R ← R_0, the base list, which starts as the production ranking (argument initial); R(k) is its item at position k
-            s(i, j) ← 0, clicks on i alone minus clicks on j alone, and n(i, j) ← 0, the sessions with one of these
-            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ)); δ = T^{-4} is the probability of an error
+            R ← R_0, the base list, which starts as the production ranking (argument initial);
+                R(k) is its item at position k
+            s(i, j) ← 0, clicks on i alone minus clicks on j alone, and n(i, j) ← 0,
+                the sessions with one of these
+            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ));
+                δ = T^{-4} is the probability of an error
             for t = 1, 2, ..., T:
                 R_t ← R, the list to show; h ← 1 if t is odd, else 2, the first position of a pair
                 for k = h, h + 2, ... below K:
-                    unless R(k) beats R(k + 1) (the pair is decided): exchange R_t(k) and R_t(k + 1) with probability 1/2
+                    unless R(k) beats R(k + 1) (the pair is decided): exchange R_t(k) and R_t(k + 1)
+                        with probability 1/2
                 if K < L and position K is in no pair:
-                    j ← a random item below the list that R(K) does not beat, the challenger; R_t(K) ← j with probability 1/2
+                    j ← a random item below the list that R(K) does not beat, the challenger;
+                        R_t(K) ← j with probability 1/2
                 show R_t and observe the clicks c(i) on each item i, 0 for an item that is not shown
                 for each pair i, j that could be exchanged and has c(i) ≠ c(j):
                     s(i, j) ← s(i, j) + c(i) - c(j); s(j, i) ← -s(i, j)

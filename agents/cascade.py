@@ -36,7 +36,7 @@ class CascadeAgent(CompiledAgent):
         return self._best_by(rates(self.state.clicks, self.state.examined))
 
 
-# ----------------------------------------------------------------------------------------------------------- CascadeUCB1
+# -------------------------------------------------------------------------------------- CascadeUCB1
 
 
 class UCB1State(NamedTuple):
@@ -87,13 +87,15 @@ class CascadeUCB1(CascadeAgent):
     Algorithm:
         ::
 
-            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click,
+                for each item e
             for t = 1, 2, ...:
                 for each item e:
                     U_t(e) ← ŵ(e) + sqrt(1.5 log t / N(e)), its upper bound, and ∞ where N(e) = 0
                 A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
                 show A_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 for k = 1, ..., k', the examined positions:
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
@@ -131,7 +133,7 @@ class CascadeUCB1(CascadeAgent):
         super().__init__(n_items, n_positions, seed, feedback=feedback)
 
 
-# ------------------------------------------------------------------------------------------------------------- CascadeTS
+# ---------------------------------------------------------------------------------------- CascadeTS
 
 
 class TSState(NamedTuple):
@@ -182,7 +184,8 @@ class CascadeTS(CascadeAgent):
                     draw an attraction θ(i) from its posterior Beta(1 + S(i), 1 + F(i))
                 R_t ← the list of the K items of largest θ, in decreasing order
                 show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 for k = 1, ..., k', the examined positions:
                     S(R_t(k)) ← S(R_t(k)) + c(k)
                     F(R_t(k)) ← F(R_t(k)) + 1 - c(k)

@@ -17,7 +17,7 @@ from .cascade import CascadeAgent
 from .kernels import FEEDBACK, examined_positions, rank_by_index, show
 from .search_space import Range
 
-# ----------------------------------------------------------------------------------------------------------- CascadeDUCB
+# -------------------------------------------------------------------------------------- CascadeDUCB
 
 
 class DiscountedState(NamedTuple):
@@ -104,15 +104,18 @@ class CascadeDUCB(CascadeAgent):
     Algorithm:
         ::
 
-            X(a) ← 0, the discounted clicks, and N(a) ← 0, the discounted examinations, for each item a
+            X(a) ← 0, the discounted clicks, and N(a) ← 0, the discounted examinations,
+                for each item a
             γ = 1 - 1 / (4 sqrt(T)) is the discount, and ε = 0.5 the weight of exploration
             for t = 1, 2, ..., T:
                 n_t ← (1 - γ^t) / (1 - γ), the sum of the weights of t sessions
                 for each item a:
-                    U(a) ← X(a) / N(a) + 2 sqrt(ε log n_t / N(a)), its upper bound, and ∞ where N(a) = 0
+                    U(a) ← X(a) / N(a) + 2 sqrt(ε log n_t / N(a)), its upper bound,
+                        and ∞ where N(a) = 0
                 R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 X(a) ← γ X(a) and N(a) ← γ N(a) for each item a
                 for k = 1, ..., k', the examined positions:
                     X(R_t(k)) ← X(R_t(k)) + c(k)
@@ -186,7 +189,7 @@ class CascadeDUCB(CascadeAgent):
         }
 
 
-# ---------------------------------------------------------------------------------------------------------- CascadeSWUCB
+# ------------------------------------------------------------------------------------- CascadeSWUCB
 
 LONGEST_WINDOW_HORIZON = 2**26
 """With an unknown horizon the window grows no longer from this step on; its memory has to be set
@@ -204,7 +207,8 @@ class WindowState(NamedTuple):
     t: Annotated[Ints, "1"]  # sessions
     tau: Ints  # (1,) τ
     next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
-    # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
+    # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, or
+    # -1 where the position was not examined.
     window: NDArray[np.int32]  # (capacity, K)
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
@@ -292,10 +296,12 @@ class CascadeSWUCB(CascadeAgent):
                 X(a) ← the clicks on item a in the sessions t - τ, ..., t - 1, for each item a
                 N(a) ← the number of these sessions in which a was examined
                 for each item a:
-                    U(a) ← X(a) / N(a) + sqrt(ε log(min(t, τ)) / N(a)), its upper bound, and ∞ where N(a) = 0
+                    U(a) ← X(a) / N(a) + sqrt(ε log(min(t, τ)) / N(a)), its upper bound,
+                        and ∞ where N(a) = 0
                 R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 for k = 1, ..., k', the examined positions:
                     keep that R_t(k) was examined in session t, and its click c(k)
 

@@ -60,7 +60,7 @@ class State(NamedTuple):
     log_three_by_delta: float  # log(3 / δ)
 
 
-# ------------------------------------------------------------------------------------------------------------- the test
+# ----------------------------------------------------------------------------------------- the test
 
 
 @kernel
@@ -159,7 +159,7 @@ def force(state, ranking):
     ranking[0] = item
 
 
-# ------------------------------------------------------------------------------------------------------------ the kernels
+# -------------------------------------------------------------------------------------- the kernels
 
 
 @kernel
@@ -195,22 +195,27 @@ class GLRCascadeKLUCB(CascadeAgent):
         ::
 
             τ ← 0, the session of the last restart; δ = 1 / T is the confidence
-            p = min(1, sqrt(M L log T / T)) is the share of forced sessions; M = n_segments, the expected number of stretches
+            p = min(1, sqrt(M L log T / T)) is the share of forced sessions;
+                M = n_segments, the expected number of stretches
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
-            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click,
+                for each item e
             for t = 1, 2, ..., T:
                 b ← max(log(t - τ) + 3 log log(t - τ), 0), the level of confidence
-                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b}, the upper bound of each item e, and ∞ where N(e) = 0
+                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b}, the upper bound of each item e,
+                    and ∞ where N(e) = 0
                 R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 j ← (t - τ - 1) mod ⌊L / p⌋
                 if j < L:
                     move the (j + 1)-th item of a fixed random order to the top of R_t
                 show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 for k = 1, ..., k', the examined positions:
                     add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
                 for each item e with new observations:
-                    m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e
+                    m, m_s, m'_s ← the means of all n, of the first s,
+                        of the other observations of e
                     GLR(e) ← max_s s KL(m_s, m) + (n - s) KL(m'_s, m)
                 if GLR(e) ≥ log(3 n^{3/2} / δ) for one of them:
                     τ ← t; forget the observations, N and ŵ of all items

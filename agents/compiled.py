@@ -86,7 +86,7 @@ class CompiledAgent(Agent):
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
 
-    # ------------------------------------------------------------------------------ what a subclass may say of its state
+    # --------------------------------------------------------- what a subclass may say of its state
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes by the letters that shapes of the state name."""
@@ -117,7 +117,7 @@ class CompiledAgent(Agent):
         fields = self.state._asdict()
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
-    # ------------------------------------------------------------------------------------------------------- the sessions
+    # --------------------------------------------------------------------------------- the sessions
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         """Return what the kernels take of an observation, checked."""
@@ -206,7 +206,7 @@ class CompiledAgent(Agent):
         ranking[positions] = np.argsort(-estimates, kind="stable")[: self.n_positions]
         return ranking
 
-    # ------------------------------------------------------------------------------------------------ saving and loading
+    # --------------------------------------------------------------------------- saving and loading
 
     def save(self, path: str | Path | BinaryIO) -> None:
         """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in
@@ -276,7 +276,7 @@ class ContextualAgent(CompiledAgent):
             return (np.array(features, order="C"),)
         return (_checked_features(features, shape),)
 
-    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
         """Return the order of candidates by the present estimates, without exploration; the agent
         does not change.
 

@@ -35,8 +35,14 @@ from .kernels import (
 from .search_space import Range
 
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
-STEP = 1e-5  # a step of Newton's method below this share of (q - ŵ) (1 - q) is the last one: the error is below STEP² / 8
-CLOSE = 1e-10  # indices that differ by more, several times the error of both, are in the order of the definition
+STEP = 1e-5
+"""A step of Newton's method below this share of (q - ŵ) (1 - q) is the last one: the error is below
+STEP² / 8.
+"""
+CLOSE = 1e-10
+"""Indices that differ by more, several times the error of both, are in the order of the
+definition.
+"""
 
 
 class KLUCBState(NamedTuple):
@@ -157,7 +163,8 @@ class CascadeKLUCB(CascadeAgent):
     Algorithm:
         ::
 
-            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click,
+                for each item e
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
                 b ← max(log t + c log log t, 0), the level of confidence, with the constant c = 3
@@ -165,7 +172,8 @@ class CascadeKLUCB(CascadeAgent):
                     U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b}, and ∞ where N(e) = 0
                 A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
                 show A_t and observe the clicks c_t(1), ..., c_t(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                k' ← the position of the last click (with feedback="first_click": the first),
+                    or K without a click
                 for k = 1, ..., k', the examined positions:
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c_t(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
@@ -232,8 +240,10 @@ class DCMKLUCB(CompiledAgent):
     Algorithm:
         ::
 
-            N(e) ← 0, the observations, and ŵ(e) ← 0, the share of them with a click, for each item e
-            p_1, ..., p_K ← the positions, from the most to the least likely to end a session (by default top to bottom)
+            N(e) ← 0, the observations, and ŵ(e) ← 0, the share of them with a click,
+                for each item e
+            p_1, ..., p_K ← the positions, from the most to the least likely to end a session
+                (by default top to bottom)
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
                 b ← max(log t + 3 log log t, 0), the level of confidence

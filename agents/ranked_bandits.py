@@ -17,7 +17,7 @@ from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
 from .search_space import Range
 
-# --------------------------------------------------------------------------------------------------------------- the shell
+# ---------------------------------------------------------------------------------------- the shell
 
 
 def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
@@ -75,7 +75,7 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
     return ranking
 
 
-# -------------------------------------------------------------------------------------------------------------------- Exp3
+# --------------------------------------------------------------------------------------------- Exp3
 
 
 class Exp3State(NamedTuple):
@@ -207,7 +207,7 @@ class RankedExp3(CompiledAgent):
         return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
 
 
-# ------------------------------------------------------------------------------------------------------------------ KL-UCB
+# ------------------------------------------------------------------------------------------- KL-UCB
 
 
 class RankedKLUCBState(NamedTuple):
@@ -260,12 +260,14 @@ class RankedKLUCB(CompiledAgent):
     Algorithm:
         ::
 
-            S_k(i) ← 0, the clicks, and N_k(i) ← 0, the choices, of item i in the bandit of position k, for all k and i
+            S_k(i) ← 0, the clicks, and N_k(i) ← 0, the choices,
+                of item i in the bandit of position k, for all k and i
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
                 b ← max(log t + 3 log log t, 0), the level of confidence
                 for k = 1, ..., K:
-                    U_k(i) ← max{q : N_k(i) KL(S_k(i) / N_k(i), q) ≤ b}, the upper bound of item i, ∞ where N_k(i) = 0
+                    U_k(i) ← max{q : N_k(i) KL(S_k(i) / N_k(i), q) ≤ b}, the upper bound of item i,
+                        ∞ where N_k(i) = 0
                     b_k ← the item of largest U_k, the choice of bandit k, ties at random
                     R_t(k) ← b_k, or, if b_k is already above position k, a random item that is not
                 show the list R_t and observe the clicks c(1), ..., c(K), each 0 or 1

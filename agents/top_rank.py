@@ -90,13 +90,16 @@ class TopRank(CompiledAgent):
     Algorithm:
         ::
 
-            G ← ∅, the relation of pairs (i, j) in which i beats j; δ = 1 / T is the confidence, and c = 3.34 a constant
-            S_ij ← 0, the difference of clicks, and N_ij ← 0, the sessions with a click on one of both, for all pairs
+            G ← ∅, the relation of pairs (i, j) in which i beats j;
+                δ = 1 / T is the confidence, and c = 3.34 a constant
+            S_ij ← 0, the difference of clicks, and N_ij ← 0,
+                the sessions with a click on one of both, for all pairs
             for t = 1, 2, ...:
                 rest ← all L items; d ← 0, the number of blocks
                 while rest is not empty:
                     d ← d + 1
-                    P_d ← block d: the items of rest that no item of rest beats (all of rest in a circle)
+                    P_d ← block d: the items of rest that no item of rest beats
+                        (all of rest in a circle)
                     rest ← rest without P_d
                 A_t ← the list of the first K items of P_1, P_2, ..., each block in random order
                 show A_t; C_i ← 1 if item i was clicked, else 0 (also if it was not shown)

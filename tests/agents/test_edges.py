@@ -110,7 +110,7 @@ def test_what_is_not_finite_is_found(field, value):
 
 
 def test_the_ends_of_the_range_of_floats_are_accepted():
-    """Beyond them `test_agents` sees a refusal."""
+    """Beyond them `test_wrong_arguments` sees a refusal."""
     PBMUCB(3, 2, examination=[1.0, LEAST_EXAMINATION])
     TopRank(3, 2, horizon=10, delta=LEAST_DELTA)
     CascadeDUCB(3, 2, epsilon=1e100)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
-from edge_cases import EVERY_AGENT, draw
 from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
@@ -98,26 +97,3 @@ def test_a_field_without_a_first_value_is_named():
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'prior'"):
         Empty(3, 2)
-
-
-@pytest.mark.parametrize("name", EVERY_AGENT)
-def test_first_states_are_whole_arrays_of_the_declared_kinds(name):
-    """Values are those of the references, which `test_edges` compares; here, what references do not
-    see.
-    """
-    agent = draw(name, 0).agent()
-    arrays = {
-        name: value
-        for name, value in agent.state._asdict().items()
-        if isinstance(value, np.ndarray)
-    }
-    assert all(value.flags.c_contiguous and value.flags.writeable for value in arrays.values())
-    kinds = {array.name: array.kind for array in declared(agent.state_type)}
-    assert {name: arrays[name].dtype.name for name in kinds} == kinds
-    others = [
-        *arrays.values(),
-        *(value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray)),
-    ]
-    assert not any(
-        np.shares_memory(one, other) for i, one in enumerate(others) for other in others[:i]
-    )

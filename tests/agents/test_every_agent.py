@@ -1,0 +1,416 @@
+"""What every published agent does beyond the interface, which `tests/runner/test_check_agent.py`
+checks: each agent in a world of six items and three positions.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import itertools
+import re
+from collections import Counter
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+import pytest
+from reference_agents import RANDOMISED, make, plain
+from scipy.stats import chisquare, ks_2samp
+from slow import slow
+
+import clickgym
+from clickgym.agents import (
+    AGENTS,
+    CONTEXTUAL_AGENTS,
+    DCMKLUCB,
+    STATE_AGENTS,
+    CascadeKLUCB,
+    CascadeUCB1,
+    CompiledAgent,
+    Fixed,
+    RankedKLUCB,
+    UBMLinUCB,
+)
+from clickgym.core.state import declared
+from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.runner.catalogue import needs
+from clickgym.runner.make import learns
+
+L, K = 6, 3
+EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
+LEARNING = [name for name in AGENTS if name not in ("Fixed", "Random")]
+GIVEN = {
+    "horizon": 1000,
+    "n_features": 2,
+    "n_states": 2,
+    "examination": [1.0, 0.7, 0.4],
+    "ranking": [0, 1, 2],
+    "mean_sessions": 10,
+    "click_rewards": [[1.0] * L] * 2,
+}
+BROWSING = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.4, 0.5, 0.7]]
+LAST_LIST = {
+    *("RankedExp3", "RankedKLUCB", "BatchRank", "TopRank"),
+    *("UniRank", "BubbleRank", "PDGD", "CascadeVI"),
+}
+"""The agents that learn only from the list before the clicks."""
+NEEDED = {
+    "nothing": (set(), None),
+    "a list": ({"ranking"}, None),
+    "examination": ({"examination"}, None),
+    "features": ({"n_features"}, "features"),
+    "features and examination": ({"n_features", "examination"}, "features"),
+    "state": ({"n_states"}, "state"),
+}
+"""Of an agent that needs it: arguments without a default, and what it refuses to rank without."""
+
+by_name = pytest.mark.parametrize("name", EVERY)
+
+
+def arguments_of(name):
+    parameters = inspect.signature(EVERY[name]).parameters
+    arguments = {key: value for key, value in GIVEN.items() if key in parameters}
+    return arguments | ({"examination": BROWSING} if name == "UBMLinUCB" else {})
+
+
+def made(name, seed=0, **others):
+    return EVERY[name](L, K, seed=seed, **arguments_of(name) | others)
+
+
+def observed(session=0):
+    """What is seen in a session."""
+    return {"features": np.random.default_rng(session).random((L, 2)), "state": session % 2}
+
+
+def test_registries():
+    assert not set(AGENTS) & set(CONTEXTUAL_AGENTS)
+    assert all(name == agent.__name__ for name, agent in EVERY.items())
+    assert set(EVERY) <= set(clickgym.agents.__all__)
+    assert {name for name, agent in EVERY.items() if not agent.learns_from_any_list} == LAST_LIST
+
+
+@by_name
+def test_signature(name):
+    """Sizes, hyper-parameters by keyword, the seed; what is searched or required is among them."""
+    parameters = inspect.signature(EVERY[name]).parameters
+    first, last, *_ = [*parameters][:2], [*parameters][-1]
+    assert (first, last) == (["n_items", "n_positions"], "seed")
+    kinds = {parameter.kind for parameter in [*parameters.values()][2:]}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+    assert {*EVERY[name].search_space, *EVERY[name].requires} <= set(parameters)
+    assert {*parameters} == {*first, "seed", *made(name).hyperparameters}
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'colour'"):
+        made(name, colour="red")
+
+
+@by_name
+def test_docstring(name):
+    doc = EVERY[name].__doc__ or ""
+    assert EVERY[name].paper
+    assert EVERY[name].click_models
+    section = doc.partition("Args:")[2].partition("\n\n")[0]
+    for argument in inspect.signature(EVERY[name]).parameters:
+        assert re.search(rf"\b{argument}\b", section)
+    source, _, after = doc.partition("Source: ")[2].partition("\n\n")
+    assert source
+    if "Deviations from the paper:" in doc:
+        assert re.match(r"\s*Deviations from the paper:\n\s+1\. ", after)
+
+
+@by_name
+def test_first_state(name):
+    """Values are those of the references, which `test_edges` compares; here, what these do not
+    see: whole arrays of the declared kinds, which nothing else shares.
+    """
+    agent = made(name)
+    assert all(
+        array.flags.c_contiguous and array.flags.writeable for array in agent.arrays.values()
+    )
+    kinds = {field.name: field.kind for field in declared(agent.state_type)}
+    assert {field: agent.arrays[field].dtype.name for field in kinds} == kinds
+    given = [value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray)]
+    for one, other in itertools.combinations([*agent.arrays.values(), *given], 2):
+        assert not np.shares_memory(one, other)
+
+
+@by_name
+def test_what_an_agent_needs(name):
+    required, seen = NEEDED[needs(EVERY[name])]
+    parameters = inspect.signature(EVERY[name]).parameters
+    for key in required:
+        assert parameters[key].default is inspect.Parameter.empty
+    if seen is not None:
+        with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
+            made(name).rank({"clicks": [0] * K})
+
+
+@by_name
+def test_impossible_clicks_and_lists(name):
+    """They are refused, and teach nothing."""
+    agent, seen = made(name), observed()
+    ranking = agent.rank(seen)
+    before = plain(agent.state)
+    cut_off = ", or -1" if agent.learns_from_any_list else ""
+    for clicks in ([0, -1, 1], [0, 2, 0], [0, 1], [0, 0.5, 0]):
+        with pytest.raises(
+            ValueError, match=f"expected 0 or 1 for each of the 3 positions{cut_off}"
+        ):
+            agent.update(seen, ranking, clicks)
+    fault = "again" if agent.learns_from_any_list else "update got the list"
+    with pytest.raises(ValueError, match=fault):
+        agent.update(seen, [0, 1, 1], [0, 1, 0])
+    assert plain(agent.state) == before
+    agent.update(seen, ranking, [0, 1, 0])
+
+
+@by_name
+def test_lists_of_others(name):
+    """They are learned, also cut off, and leave the last list waiting; or refused."""
+    agent, seen = made(name), observed()
+    ranking = agent.rank(seen)
+    before = plain(agent.state)
+    other = [3, 1, 5] if ranking[0] != 3 else [1, 3, 5]
+    if agent.learns_from_any_list:
+        agent.update(seen, other, [1, 0, -1])
+        assert (plain(agent.state) != before) == learns(type(agent))
+        agent.update(seen, ranking, [0, 1, 0])
+    else:
+        with pytest.raises(ValueError, match="update got the list"):
+            agent.update(seen, other, [0, 1, 0])
+        assert plain(agent.state) == before
+
+
+@by_name
+def test_copies_in_the_middle_of_a_run(name):
+    """Saved and loaded, copied, or pickled between a list and its clicks, it continues exactly."""
+    agent, rng = made(name), np.random.default_rng(0)
+    for session in range(300):
+        seen = observed(session)
+        agent.update(seen, agent.rank(seen), rng.integers(0, 2, K))
+    ranking = agent.rank(observed(300))
+    file = io.BytesIO()
+    agent.save(file)
+    file.seek(0)
+    pickled = cloudpickle.loads(cloudpickle.dumps(agent))
+    agents = [agent, type(agent).load(file), copy.deepcopy(agent), pickled]
+    for session in range(300, 320):
+        clicks = rng.integers(0, 2, K)
+        for twin in agents:
+            twin.update(observed(session), ranking, clicks)
+        ranking, *others = (twin.rank(observed(session + 1)) for twin in agents)
+        assert [other.tolist() for other in others] == [ranking.tolist()] * 3
+    for twin in agents[1:]:
+        assert plain(twin.state) == plain(agent.state)
+        assert twin.rng.bit_generator.state == agent.rng.bit_generator.state
+        assert repr(twin) == repr(agent)
+
+
+def test_own_classes():
+    """A subclass has its own constructor; a class of no module is copied with its agents."""
+
+    class Optimistic(CascadeKLUCB):
+        def __init__(self, n_items, n_positions, *, hope=2.0, seed=None):
+            super().__init__(n_items, n_positions, c=hope / 2, seed=seed)
+
+    agent = Optimistic(5, 3, hope=4, seed=0)
+    assert agent.hyperparameters["c"] == 2.0
+    assert "c" not in inspect.signature(Optimistic).parameters
+    pickled = cloudpickle.loads(cloudpickle.dumps(agent))
+    assert inspect.signature(type(pickled)) == inspect.signature(Optimistic)
+    assert pickled.rank().tolist() == copy.deepcopy(agent).rank().tolist()
+
+
+def test_a_warning_names_the_line_that_made_the_agent():
+    with pytest.warns(UserWarning, match="likelier to be examined") as warned:
+        UBMLinUCB(5, 3, n_features=2, examination=[[0.5, 0, 0], [0.9, 0.5, 0], [0.5, 0.5, 0.5]])
+    assert warned[0].filename == __file__
+
+
+# ----------------------------------------------------------------------------- learning and the best
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_learns_a_trivial_problem(name):
+    """Two good items among five: after 10⁵ sessions the regret is below a quarter of Random's."""
+    model = PositionBasedModel([0.05, 0.9, 0.1, 0.7, 0.05], [1.0, 0.6])
+    env, horizon = ClickEnv(model), 100_000
+    regret = {
+        agent: clickgym.run(make(agent, model, horizon=horizon), env, horizon, seed=1).regret[-1]
+        for agent in (name, "Random")
+    }
+    assert regret[name] < 0.25 * regret["Random"]
+    assert regret[name] == 0.0 or name != "Oracle"
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_best(name):
+    """It is found, it is the caller's own, and the agent stays as it is."""
+    env = gym.make("PBMRank-v0", attraction=[0.6, 0.2, 0.9, 0.05], examination=[1.0, 0.6])
+    agent = clickgym.make_agent(name, env, horizon=30_000, seed=0)
+    assert sorted(set(agent.best())) == sorted(agent.best())
+    clickgym.run(agent, env, 30_000, seed=1)
+    before, generator = plain(agent.state), agent.rng.bit_generator.state
+    best = agent.best()
+    assert best.tolist() == [2, 0]
+    assert best.dtype == np.int64
+    best[:] = 0
+    assert agent.best().tolist() == [2, 0]
+    assert (plain(agent.state), agent.rng.bit_generator.state) == (before, generator)
+
+
+def test_best_of_special_agents():
+    """Of Fixed its list; equal estimates in the order of ids; at the agent's positions; of ranked
+    bandits the second choice where the first is shown above.
+    """
+    assert Fixed(4, 2, ranking=[3, 1]).best().tolist() == [3, 1]
+    assert CascadeUCB1(4, 2, seed=0).best().tolist() == [0, 1]
+    agent = DCMKLUCB(3, 2, position_order=[1, 0], seed=0)
+    for _ in range(50):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [int(item == 1) for item in ranking])
+    assert agent.best()[1] == 1
+    bandits = RankedKLUCB(3, 2, seed=0)
+    bandits.state.examined[:] = 10
+    bandits.state.clicks[:] = [[5, 1, 2], [9, 3, 4]]
+    assert bandits.best().tolist() == [0, 2]
+    for name in ("Random", "CascadeVI"):
+        with pytest.raises(ValueError, match=f"^{name} has no best list: "):
+            made(name).best()
+
+
+# -------------------------------------------------------------------------------------- randomness
+
+
+@pytest.mark.parametrize("name", RANDOMISED)
+def test_first_list_is_uniform(name):
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm
+    rate 1e-5 per agent.
+    """
+    model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
+    counts = Counter(tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600))
+    assert chisquare([counts[r] for r in itertools.permutations(range(4), 2)]).pvalue > 1e-5
+
+
+ORDERS = {"up": [0, 1, 2, 3, 4, 5], "down": [5, 4, 3, 2, 1, 0], "shuffled": [3, 0, 5, 1, 4, 2]}
+RELABELLED = ("BatchRank", "EpsilonGreedy", "PBMTS", "TopRank")
+"""Agents that split late, and some that the quick tests of `check_agent` leave out, which has a
+shorter test of the same.
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "labels"),
+    [
+        *((name, "PBM", ("up", "down")) for name in RELABELLED),  # the orders that differ most
+        *slow(*((name, kind, tuple(ORDERS)) for name in RANDOMISED for kind in ("PBM", "CM"))),
+    ],
+)
+def test_relabelled_items(name, kind, labels):
+    """Null: the law of the regret does not depend on which item has which number.
+
+    Two-sample Kolmogorov-Smirnov between attractions sorted up, sorted down and shuffled (another
+    seed for every run), 200 runs each, after 40 and after 400 sessions; the horizon of BatchRank
+    and TopRank is 10, so that they split early. 2 lengths x 3 pairs x 2 models of each agent share
+    a false-alarm rate of 1e-4; ties in the regret make it smaller still.
+    """
+    alpha = 1e-4 / (2 * 3 * 2 * len(RANDOMISED))
+    attraction = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.9])
+    regret = {}
+    for block, label in enumerate(labels):
+        shuffled = attraction[ORDERS[label]]
+        model = (
+            CascadeModel(shuffled, 3)
+            if kind == "CM"
+            else PositionBasedModel(shuffled, [1.0, 0.7, 0.5])
+        )
+        env = ClickEnv(model)
+        agents = (
+            (seed, make(name, model, horizon=10, seed=seed))
+            for seed in range(200 * block, 200 * (block + 1))
+        )
+        runs = [
+            clickgym.run(agent, env, 400, seed=seed, checkpoints=[40]) for seed, agent in agents
+        ]
+        regret[label] = np.array([run.regret for run in runs]).round(9)
+    for first, second in itertools.combinations(labels, 2):
+        for column, length in enumerate((40, 400)):
+            p = ks_2samp(regret[first][:, column], regret[second][:, column]).pvalue
+            assert p > alpha, f"{first} and {second} differ after {length} sessions: p = {p:.1e}"
+
+
+# ------------------------------------------------------------------------------------- wrong input
+
+
+WRONG = [
+    ("Random", {"n_items": 0}, "n_items is 0; expected a positive integer"),
+    ("Random", {"n_items": True}, "n_items is True; expected a positive integer"),
+    ("Random", {"n_positions": 7}, "n_positions is 7, but there are only n_items = 6 items"),
+    ("C2UCB", {"n_positions": 7}, "n_positions is 7, but there are only n_items = 6"),
+    ("BubbleRank", {"n_positions": 0, "initial": [0, 1]}, "n_positions is 0; expected a positive"),
+    ("PBMUCB", {"n_positions": 0}, "n_positions is 0; expected a positive"),
+    ("C2UCB", {"n_features": 0}, "n_features is 0; expected a positive integer"),
+    ("CascadeVI", {"n_states": 0}, "n_states is 0; expected a positive integer"),
+    ("Fixed", {"ranking": [0]}, r"has shape \(3,\).*got shape \(1,\)"),
+    ("Fixed", {"ranking": [0, 1, 1]}, "position 2 shows item 1 again"),
+    ("Fixed", {"ranking": [0, 6, 1]}, "position 1 shows item 6, but items are 0 to 5"),
+    ("BubbleRank", {"initial": [0]}, "initial: .* shape"),
+    ("BubbleRank", {"initial": [0, 1, 1]}, "initial: .* position 2 shows item 1 again"),
+    ("BubbleRank", {"delta": 1.0}, "delta is 1.0"),
+    ("BubbleRank", {"horizon": 1}, "horizon is 1"),
+    ("EpsilonGreedy", {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
+    ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
+    ("CascadeTS", {"feedback": "any"}, "unknown feedback 'any'"),
+    ("CascadeKLUCB", {"c": -1}, "c is -1; expected a finite number >= 0"),
+    ("CascadeDUCB", {"gamma": 0.0}, "gamma is 0.0"),
+    ("CascadeDUCB", {"gamma": 1.01}, "gamma is 1.01"),
+    ("CascadeDUCB", {"epsilon": 0.0}, "epsilon is 0.0"),
+    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; .* > 0, at most 1e\+100"),
+    ("CascadeDUCB", {"horizon": 0}, "horizon is 0"),
+    ("CascadeSWUCB", {"tau": 0}, "tau is 0"),
+    ("CascadeSWUCB", {"tau": np.inf}, "tau is inf"),
+    ("CascadeSWUCB", {"horizon": 10.5}, "horizon is 10.5"),
+    ("DCMKLUCB", {"position_order": [0, 0, 1]}, "position_order must be a permutation"),
+    ("RankedExp3", {"gamma": 0.0}, "gamma is 0.0"),
+    ("RankedExp3", {"gamma": np.nan}, "gamma is nan"),
+    ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
+    ("TopRank", {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("TopRank", {"delta": 5e-324}, r"delta is 5e-324; expected a number in \(1e-300, 1\)"),
+    ("GRAB", {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("GRAB", {"gamma": 0}, "gamma is 0; expected a positive integer"),
+    ("PBMHB", {"c": 0}, "c is 0; expected a finite number > 0"),
+    ("PBMHB", {"n_sweeps": 0}, "n_sweeps is 0; expected a positive integer"),
+    ("GLRCascadeKLUCB", {"horizon": 1}, "horizon is 1; expected an integer of at least 2"),
+    ("GLRCascadeKLUCB", {"n_segments": 0}, "n_segments is 0; expected a positive integer"),
+    ("GLRCascadeKLUCB", {"delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
+    ("GLRCascadeKLUCB", {"exploration": 1.1}, "exploration is 1.1; expected a probability"),
+    ("GLRCascadeKLUCB", {"n_vertices": 3}, "n_vertices is 3; expected an integer of at least 4"),
+    *(
+        (name, {"examination": [1.0, value, 0.5]}, rf"examination\[1\] is {value}")
+        for name in ("PBMUCB", "PBMPIE", "PBMTS", "BCMPTS", "PBMLinUCB")
+        for value in (0.0, 1.5, np.nan, 5e-324)
+    ),
+    ("PBMUCB", {"examination": [1.0]}, r"examination has shape \(1,\); expected \(3,\)"),
+    ("UBMLinUCB", {"examination": np.ones((2, 2))}, r"shape \(2, 2\); expected \(3, 3\)"),
+    ("UBMLinUCB", {"examination": np.full((3, 3), 1.4)}, r"examination\[0, 0\] is 1.4"),
+    ("PDGD", {"learning_rate": 0.0}, "learning_rate is 0.0; expected a finite number > 0"),
+    ("C2UCB", {"ridge": 1e-7}, "ridge is 1e-07; expected a finite number >= 1e-06"),
+    ("C2UCB", {"alpha": 1e308}, r"alpha is 1e\+308; .* >= 0, at most 1e\+100"),
+    ("LinearTS", {"alpha": None}, "alpha is None; expected a finite number >= 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
+def test_wrong_arguments(name, arguments, message):
+    sizes = {"n_items": L, "n_positions": K}
+    with pytest.raises((ValueError, TypeError), match=message):
+        EVERY[name](**sizes | arguments_of(name) | arguments, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination")]
+)
+def test_missing_arguments(name, missing):
+    message = f"{name}.__init__() missing 1 required keyword-only argument: '{missing}'"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        EVERY[name](L, K)

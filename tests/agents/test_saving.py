@@ -1,0 +1,154 @@
+"""Saved agents: whole files or none, and refusals of one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, make, plain
+
+from clickgym.agents import PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
+
+PBM = MODELS["PBM"]
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        Fixed(4, 2, ranking=np.array([1, 2], np.int32)),
+        EpsilonGreedy(4, 2, epsilon=np.float32(0.5)),
+        PBMUCB(4, 2, examination=np.array([1, 0.5], np.float32), epsilon=np.float32(0.5)),
+        BatchRank(4, 2, horizon=np.int32(100)),
+        BatchRank(4, 2, horizon=1e6),
+        TopRank(4, 2, horizon=100, delta=np.float32(0.1)),
+    ],
+    ids=lambda agent: repr(agent)[:40],
+)
+def test_numpy_arguments(agent, tmp_path):
+    agent.save(tmp_path / "agent.npz")
+    assert plain(type(agent).load(tmp_path / "agent.npz").state) == plain(agent.state)
+
+
+def test_save_is_atomic(tmp_path, monkeypatch):
+    """A crash in mid-write leaves the earlier file as it was."""
+    agent = make("TopRank", PBM)
+    agent.save(tmp_path / "agent.npz")
+    before = (tmp_path / "agent.npz").read_bytes()
+
+    def crash(file, **arrays):
+        file.write(b"half of it")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", crash)
+    with pytest.raises(OSError, match="disk full"):
+        agent.save(tmp_path / "agent.npz")
+    assert (tmp_path / "agent.npz").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["agent.npz"]
+
+
+def saved(folder: Path, name: str = "TopRank") -> Path:
+    path = folder / "agent.npz"
+    make(name, PBM).save(path)
+    return path
+
+
+def rewritten(path: Path, **changes: object) -> None:
+    """Change entries of a saved file; None drops one, and a dict is merged into the description."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, value in changes.items():
+        if value is None:
+            del arrays[name]
+        elif isinstance(value, dict):
+            arrays[name] = np.array(json.dumps(json.loads(str(arrays[name])) | value))
+        else:
+            arrays[name] = np.asarray(value)
+    np.savez(path, **arrays)
+
+
+SPOILERS = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("not an agent"),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
+    "foreign arrays": lambda path: np.savez(path, weights=np.ones(3)),
+    "foreign array": lambda path: np.save(path.open("wb"), np.ones(3)),
+    "no JSON": lambda path: rewritten(path, description="{"),
+    "no state": lambda path: rewritten(path, state_wins=None),
+    "no list": lambda path: rewritten(path, ranking=None),
+    "state of another size": lambda path: rewritten(path, state_wins=np.ones((4, 4), np.int64)),
+    "bad arguments": lambda path: rewritten(
+        path, description={"hyperparameters": {"colour": "red"}}
+    ),
+    "bad sizes": lambda path: rewritten(path, description={"n_positions": 9}),
+    "bad generator": lambda path: rewritten(path, description={"generator": {"state": 1}}),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
+def test_spoiled_files(spoil, tmp_path):
+    path = saved(tmp_path)
+    spoil(path)
+    with pytest.raises(
+        ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "
+    ):
+        TopRank.load(path)
+
+
+class Evil:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def __reduce__(self):
+        return Path.touch, (self.witness,)
+
+
+@pytest.mark.parametrize("entry", ["description", "ranking", "state_wins"])
+def test_nothing_is_unpickled(entry, tmp_path):
+    path, witness = saved(tmp_path), tmp_path / "witness"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
+    with pytest.raises(ValueError, match=r"is not a saved agent, or damaged .*allow_pickle"):
+        TopRank.load(path)
+    assert not witness.exists()
+
+
+def test_another_class(tmp_path):
+    """Also a class of a user that has the name of ours, and the other way round."""
+
+    def own():
+        class TopRank(EpsilonGreedy):
+            pass
+
+        return TopRank
+
+    Own = own()
+    Own(4, 2, seed=0).save(tmp_path / "own.npz")
+    assert type(Own.load(tmp_path / "own.npz")) is Own
+    for other in (CompiledAgent, EpsilonGreedy, TopRank):
+        with pytest.raises(ValueError, match=rf"holds a .*TopRank, not a {other.__name__}$"):
+            other.load(tmp_path / "own.npz")
+    with pytest.raises(ValueError, match=r"agent\.npz holds a TopRank, not a BatchRank"):
+        BatchRank.load(saved(tmp_path))
+
+
+@pytest.mark.parametrize("number", [3, None])
+def test_another_version(number, tmp_path):
+    with np.load(saved(tmp_path)) as file:
+        description = json.loads(str(file["description"])) | {"format": number}
+    rewritten(tmp_path / "agent.npz", description=np.array(json.dumps(description)))
+    with pytest.raises(
+        ValueError,
+        match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}, ",
+    ):
+        TopRank.load(tmp_path / "agent.npz")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        TopRank.load(tmp_path / "nothing.npz")
