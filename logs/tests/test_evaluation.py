@@ -721,48 +721,57 @@ def figures(out, start):
     return [float(number) for number in re.findall(r"(?<=\s)[\d.]+(?:e-\d+)?(?=\s|$)", line)]
 
 
-def test_evaluate_prints_every_estimator_in_a_row(tidy, printed):
+def test_table_of_estimates(tidy, printed):
+    """A row for each policy and estimator, with effective sessions and the difference."""
     path, log = tidy
-    out = printed(
-        ["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"]
-    )
-    for estimator in ("ips", "item-position", "pbm"):
-        expected = evaluate(log, UniformPolicy(L, K), estimator)
-        value, low, high, self_normalised, *_ = figures(out, estimator)
-        assert value == pytest.approx(expected.value, rel=1e-6)
-        assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
-        assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
-    assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
-
-
-def test_evaluate_of_two_lists_says_by_how_much_they_differ(tidy, printed):
-    """Two lists of one query: which they are, what was logged, and by how much they differ from
-    it.
-    """
-    path, log = tidy
-    words = [
-        "--query",
-        "shoes",
-        "--policy",
-        "fixed:a,b,c",
-        "fixed:e,d,c",
-        "--estimator",
-        "item-position",
-        "pbm",
-        "cascade",
-    ]
+    policies, estimators = ["fixed:a,b,c", "fixed:e,d,c"], ["item-position", "pbm", "cascade"]
+    words = ["--query", "shoes", "--policy", *policies, "--estimator", *estimators]
     out, shoes = printed(["evaluate", str(path), *words]), log[log.queries == 1]
     assert "fixed:e,d,c shows: e, d, c\n" in out
-    assert re.search(r"in the log: [\d.]+ \(of 200; 0.95 interval [\d.]+ to [\d.]+\)", out)
+    assert "In the log (200 sessions): " in out
     assert "Refused: cascade of fixed:a,b,c: the estimator 'cascade' needs" in out
     for spec, ranking in (("fixed:a,b,c", [0, 1, 2]), ("fixed:e,d,c", [4, 3, 2])):
         for estimator in ("item-position", "pbm"):
-            line = re.search(rf"\n{spec}\n(?:.+\n)*?({estimator} .*)", out)[1]
+            rows = out.split(f"\n{spec}\n")[1].splitlines()
+            line = next(line for line in rows if line.startswith(estimator))
             wanted = evaluate(shoes, FixedPolicy(ranking), estimator)
-            difference, low, _, high, better = line.split()[-5:]
+            value, low, _, high, effective, difference, *_ = line.split()[1:]
+            assert float(value) == pytest.approx(wanted.value, rel=1e-6)
+            assert (float(low), float(high)) == pytest.approx(wanted.interval, rel=1e-3)
+            assert int(effective) == round(wanted.effective_sample_size)
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
-            assert (float(low), float(high)) == pytest.approx(wanted.difference_interval, rel=1e-3)
-            assert float(better) == pytest.approx(wanted.probability_better, abs=5e-4)
+
+
+def test_contradiction_is_said_first(printed, tmp_path):
+    """Users of a PBM: the cascade model claims another reward, and IPS compares nothing."""
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile([0, 1, 2], (3000, 1)), axis=1)
+    rates = np.array([0.2, 0.5, 0.8])[items] * [0.9, 0.8, 0.7]
+    write_tidy(click_log(items, rng.random(items.shape) < rates), tmp_path / "log.csv")
+    words = ["--policy", "fixed:c,b,a", "--logging", "uniform", "--estimator", "ips", "pbm", "cm"]
+    out = printed(["evaluate", str(tmp_path / "log.csv"), *words])
+    assert out.startswith("Caution: pbm (")
+    assert "contradict each other for fixed:c,b,a: what one of them assumes is false." in out
+    (line,) = [line for line in out.splitlines() if line.startswith("ips")]
+    assert line.split()[-2:] == ["–", "–"]
+
+
+def test_lists_that_follow_time():
+    """There is no difference by IPS, as of two lists one after the other; shuffled there is one."""
+    lists = np.repeat([[0, 1], [1, 0]], 1000, axis=0)
+    clicks = np.zeros((2000, 2))
+    clicks[1000:1500] = 1  # everybody clicks more in the second half
+    log, target = click_log(lists, clicks), FixedPolicy([1, 0])
+    logging = UniformPolicy(2, 2)
+    result = evaluate(log, target, "ips", logging=logging)
+    assert (result.difference, result.difference_interval) == (None, None)
+    assert "changed with time" in result.cautions[0]
+    assert evaluate(log, target, "item-position", logging=logging).difference is not None
+    mixed = log[np.random.default_rng(0).permutation(2000)]
+    assert not evaluate(mixed, target, "ips", logging=logging).lists_changed
+    assert evaluate(
+        replace(mixed, times=mixed.items[:, 0]), target, "ips", logging=logging
+    ).lists_changed
 
 
 def test_evaluate_names_the_list_of_each_query(tidy, printed):

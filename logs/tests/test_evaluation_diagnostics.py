@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, stdtrit
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
 
@@ -39,7 +40,6 @@ def test_diagnostics_are_those_of_the_worst_position():
     assert result.self_normalised == pytest.approx(3 / 7 + 4 / 6)
     assert result.effective_sample_size == pytest.approx(36 / 20)
     assert result.mean_weight == pytest.approx(6 / 4)
-    assert result.max_weight == 4
     assert result.on_policy == 6 / 4
     assert result.n_sessions == 4
 
@@ -50,16 +50,18 @@ def test_diagnostics_of_weights_of_lists():
     assert result.value == pytest.approx((2 * 1 + 5 * 2) / 4)
     assert result.effective_sample_size == pytest.approx(49 / 29)
     assert result.mean_weight == pytest.approx(7 / 4)
-    assert result.max_weight == pytest.approx(5)
 
 
-def test_the_interval_holds_the_middle_of_the_resamplings():
-    """Sessions earn 2, 0, 0 and 10 by `ips`. Of the sums of four draws 6 % are 0 and 19 % at most
-    2, 7 % at least 24 and 17 % at least 22, so that with 10,000 resamplings the 10 % and 90 %
-    points are 2 and 22, by more than 8 standard errors.
+def test_interval_of_few_contributions():
+    """Sessions earn 2, 0, 0 and 10 by `ips`: 1.38 effective ones, for which Student's distribution
+    is wide.
     """
     result = evaluate(log(), FixedPolicy([0, 1]), "ips", bootstrap=10_000, level=0.8)
-    assert result.interval == pytest.approx((2 / 4, 22 / 4))
+    n = 12**2 / 104
+    tail = ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.1))
+    drawn = np.random.default_rng(1).choice([2, 0, 0, 10], (200_000, 4)).mean(axis=1)
+    wanted = np.percentile(drawn, [100 * tail, 100 * (1 - tail)])
+    assert result.interval == pytest.approx(wanted)
 
 
 def test_the_interval_is_of_a_thousand_resamplings_unless_told_otherwise():
@@ -95,12 +97,8 @@ def test_the_difference_is_that_of_the_same_sessions():
         == pytest.approx(gains.mean())
         == pytest.approx(result.value - result.on_policy)
     )
-    drawn = gains[np.random.default_rng(1).integers(4, size=(200_000, 4))].mean(axis=1)
-    assert result.difference_interval == pytest.approx(np.percentile(drawn, [10, 90]))
-    assert result.probability_better == pytest.approx(
-        (drawn > 0).mean() + (drawn == 0).mean() / 2, abs=0.01
-    )
-    assert result.on_policy_interval == pytest.approx((1.25, 1.75))
+    low, high = result.difference_interval
+    assert low < -1 < gains.mean() < 4 < high
 
 
 def test_the_difference_to_another_policy_is_of_estimates_by_the_same_estimator():
@@ -109,11 +107,7 @@ def test_the_difference_to_another_policy_is_of_estimates_by_the_same_estimator(
     alone = evaluate(log(), other, "ips")
     assert result.difference == pytest.approx(result.value - alone.value)
     same = evaluate(log(), one, "ips", against=one)
-    assert (same.difference, same.difference_interval, same.probability_better) == (
-        0.0,
-        (0.0, 0.0),
-        0.5,
-    )
+    assert (same.difference, same.difference_interval) == (0.0, (0.0, 0.0))
 
 
 def test_what_varies_together_cancels_in_the_difference():
@@ -130,11 +124,7 @@ def test_what_varies_together_cancels_in_the_difference():
 
 def test_satisfaction_has_a_difference_only_to_another_policy():
     result = evaluate(log(), FixedPolicy([0, 1]), "dcm", reward="satisfaction", bootstrap=5)
-    assert (result.difference, result.difference_interval, result.probability_better) == (
-        None,
-        None,
-        None,
-    )
+    assert (result.difference, result.difference_interval) == (None, None)
     result = evaluate(
         log(),
         FixedPolicy([0, 1]),

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from clickgym_logs import ClickLog, hold_out, read_log, write_tidy
-from clickgym_logs.measured import of_query
 
 LABELS = tuple("ab"), ("p", "q")
 
@@ -29,8 +28,6 @@ def make_log(times, n=4, **more):
     [
         ([3, 1, 2, 1], [3, 1, 2, 1], np.int64),
         ([3, 1.5, 2, -1], [3, 1.5, 2, -1], np.float64),
-        ([10**30, 1, 2, 3], [1e30, 1, 2, 3], np.float64),
-        (np.array([3, 1, 2, 1], object), [3, 1, 2, 1], np.float64),
         (np.array([2**62 + 1, 2**62, 0, -(2**62)]), [2**62 + 1, 2**62, 0, -(2**62)], np.int64),
         (np.array([3, 1, 2, 1], np.uint8), [3, 1, 2, 1], np.int64),
         (np.array([0.5, 1, 2, 1], np.float32), [0.5, 1, 2, 1], np.float64),
@@ -116,9 +113,6 @@ def test_times_stay_with_their_sessions():
     assert sorted([*train.times, *test.times]) == log.times.tolist()
     assert len(test) == 10
     assert (test.times // 10 % 2 == test.queries).all()
-    own = of_query(log, "q", np.array([3, 1]), np.array([0, 1]))
-    assert own.times.tolist() == [30, 10]
-    assert of_query(make_log(None), "q", np.array([1]), np.array([0, 1])).times is None
 
 
 def test_a_frame_has_a_time_only_where_it_is_known():
@@ -176,7 +170,7 @@ def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
         (["2026-01-01", "2026-02-30"], r"the time '2026-02-30' is neither"),
         (["soon"], r"the time 'soon' is neither"),
         (["1", ""], r"row 3 has no value in the column 'time'"),
-        (["1", "nan"], "has two values of time"),
+        (["1", "nan"], r"times\[1\] is nan; expected a finite number"),
         (["1", "1e999"], r"times\[1\] is inf; expected a finite number"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -47,23 +48,35 @@ class Resampling(NamedTuple):
                 normalised[part] = (sums[:, :columns] / sums[:, columns:]).sum(axis=1)
         return plain, normalised
 
-    def means(self, values: Floats) -> Floats:
-        """``n`` means of the contributions of sessions."""
-        per_session = values.reshape(len(values), -1).sum(axis=1, keepdims=True)
-        return self.estimates(per_session, np.ones(per_session.shape))[0]
+    def interval_of_mean(self, values: Floats) -> tuple[float, float]:
+        """The interval of the mean of the contributions of sessions, ``(N,)`` or ``(N, K)``."""
+        per_session = values.reshape(len(values), -1).sum(axis=1)
+        ones = np.ones((len(values), 1))
+        return self.interval(self.estimates(per_session[:, None], ones)[0], per_session)
 
-    def interval(self, estimates: Floats, n_sessions: int) -> tuple[float, float]:
+    def interval(self, estimates: Floats, per_session: Floats) -> tuple[float, float]:
         """The percentile interval of the estimates; NaN for a single session.
 
+        ⚠ Percentiles of few contributions are too narrow, so they are those at which Student's
+        distribution would have the level: with n effective contributions, at Φ(√(n/(n-1)) t).
         A resampling without positive weights has no self-normalised estimate (NaN), and does not
         count.
+
+        Args:
+            estimates: from resampled sessions.
+            per_session: ``(N,)`` what sessions contribute.
+
+        Source: Hesterberg, *What teachers should know about the bootstrap*, The American
+            Statistician 2015.
         """
         numbers = estimates[~np.isnan(estimates)]
-        if n_sessions < 2 or not len(numbers):
+        if len(per_session) < 2 or not len(numbers):
             return np.nan, np.nan
-        low, high = np.percentile(
-            numbers, [50.0 * (1.0 - self.level), 50.0 * (1.0 + self.level)]
-        ).tolist()
+        sizes = np.abs(in_units(per_session[:, None])[0])
+        effective = max(float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300)), 2.0)
+        t = stdtrit(effective - 1, (1 - self.level) / 2)
+        tail = 100 * float(ndtr(np.sqrt(effective / (effective - 1)) * t))
+        low, high = np.percentile(numbers, [tail, 100 - tail]).tolist()
         return low, high
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,15 @@ class Comparison:
         are left out.
         refused: the reason why there is no estimate, by policy and estimator; empty unless another
             estimate exists.
+        contradictions: a sentence for each two estimates of a policy whose intervals do not
+            overlap: the assumption of one of them is false. Then `ips` compares nothing.
     """
 
     log: ClickLog
     policies: dict[str, Policies]
     by_policy: dict[str, tuple[Evaluation, ...]]
     refused: dict[tuple[str, str], str]
+    contradictions: tuple[str, ...]
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -136,7 +139,25 @@ def compare(
             refused[spec, name] = str(error)
     if not any(by_policy.values()):
         raise ValueError(next(iter(refused.values())))
-    return Comparison(log, targets, by_policy, refused)
+    contradictions = tuple(
+        f"{first.estimator} ({first.interval[0]:.4g} to {first.interval[1]:.4g}) and "
+        f"{second.estimator} ({second.interval[0]:.4g} to {second.interval[1]:.4g}) contradict "
+        f"each other for {spec}: what one of them assumes is false."
+        for spec, results in by_policy.items()
+        for first, second in combinations(results, 2)
+        if max(first.interval[0], second.interval[0]) > min(first.interval[1], second.interval[1])
+    )
+    if contradictions:
+        by_policy = {
+            spec: tuple(
+                replace(result, difference=None, difference_interval=None)
+                if result.estimator == "ips"
+                else result
+                for result in results
+            )
+            for spec, results in by_policy.items()
+        }
+    return Comparison(log, targets, by_policy, refused, contradictions)
 
 
 def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:

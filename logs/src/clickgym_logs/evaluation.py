@@ -67,6 +67,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from clickgym.core.checks import (
     check_between,
@@ -79,8 +80,9 @@ from clickgym.core.checks import (
 from clickgym.envs import ClickModel
 
 from .bootstrap import Resampling, in_units
+from .distinct import sorted_distinct
 from .estimation.estimator import Estimator
-from .log import ClickLog
+from .log import BLOCKS, ClickLog
 from .model_weights import MODEL_BASED, ModelWeights
 from .policies import Policy, empirical_policies, sessions_by_query
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
@@ -99,6 +101,8 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
+FOLLOWS = 0.001
+"""The p-value below which lists changed with time."""
 MOST_OFF = 0.1
 """A mean weight that is farther than this from 1 is worth a caution, also within its interval."""
 ROUNDING = 1e-9
@@ -125,8 +129,8 @@ class Evaluation:
             same estimator. None if there is neither.
         difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole,
             with both sides of the difference, so that what they share cancels.
-        probability_better: the share of these resamplings in which the difference is positive (0
-        counts half).
+        lists_changed: whether `ips` was asked and the lists changed with time. Then a difference by
+            `ips` may be one of times, and is None.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
             (at the worst position, where weights are normalised by position).
@@ -134,7 +138,6 @@ class Evaluation:
         would show.
         mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a
         single session.
-        max_weight: the largest weight of a session.
     """
 
     estimator: str
@@ -147,21 +150,26 @@ class Evaluation:
     on_policy_interval: tuple[float, float] | None
     difference: float | None
     difference_interval: tuple[float, float] | None
-    probability_better: float | None
     n_sessions: int
     effective_sample_size: float
     mean_weight: float
     mean_weight_interval: tuple[float, float]
-    max_weight: float
+    lists_changed: bool
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Reasons to distrust the estimate, one sentence each.
 
         There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1.
-        There is another if the effective sample size is below 100 sessions.
+        There is another if the effective sample size is below 100 sessions, and one if the lists
+        changed with time.
         """
         sentences = []
+        if self.lists_changed:
+            sentences.append(
+                "the lists of this log changed with time: ips cannot tell lists from times, and "
+                "compares nothing."
+            )
         low, high = self.mean_weight_interval
         if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
             sentences.append(
@@ -234,37 +242,50 @@ def evaluate(
     values, weights = contributions(log, target, estimator, **settings)
     logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
     base = logged if against is None else contributions(log, against, estimator, **settings)[0]
+    lists_changed = estimator == "ips" and lists_follow_time(log)
     diagnostics = _diagnostics(weights, level)
     per_session = values.sum(axis=1)
     plain, normalised = resampling.estimates(values, weights)
     spread, unit = in_units(per_session)
+    gains = None if base is None or lists_changed else per_session - base.sum(axis=1)
     return Evaluation(
         estimator=estimator,
         value=float(per_session.mean()),
         standard_error=float(spread.std() / np.sqrt(len(log)) * unit) if len(log) > 1 else np.nan,
-        interval=resampling.interval(plain, len(log)),
+        interval=resampling.interval(plain, per_session),
         self_normalised=float((values.sum(axis=0) / weights.sum(axis=0)).sum()),
-        self_normalised_interval=resampling.interval(normalised, len(log)),
-        on_policy=logged_reward(log, reward, cutoff),
-        on_policy_interval=None
-        if logged is None
-        else resampling.interval(resampling.means(logged), len(log)),
+        self_normalised_interval=resampling.interval(normalised, per_session),
+        on_policy=None if logged is None else float(logged.sum() / len(log)),
+        on_policy_interval=None if logged is None else resampling.interval_of_mean(logged),
+        difference=None if gains is None else float(gains.mean()),
+        difference_interval=None if gains is None else resampling.interval_of_mean(gains),
         n_sessions=len(log),
-        **_difference(None if base is None else per_session - base.sum(axis=1), resampling),
+        lists_changed=lists_changed,
         **diagnostics,
     )
 
 
-def _difference(differences: Floats | None, resampling: Resampling) -> dict[str, Any]:
-    """The fields of `Evaluation` about what the target makes a difference of in each session."""
-    if differences is None:
-        return {"difference": None, "difference_interval": None, "probability_better": None}
-    gains = resampling.means(differences)
-    return {
-        "difference": float(differences.mean()),
-        "difference_interval": resampling.interval(gains, len(differences)),
-        "probability_better": float((gains > 0).mean() + 0.5 * (gains == 0).mean()),
-    }
+def lists_follow_time(log: ClickLog) -> bool:
+    """Whether the lists of queries changed with time: a chi-squared test of lists and `BLOCKS`
+    blocks of time, over all queries. Lists of fewer than 100 sessions are taken together by their
+    first items.
+    """
+    statistic, freedom = 0.0, 0
+    for _, sessions in sessions_by_query(log[log.order]):
+        items = log.items[log.order[sessions]]
+        _, index, counts = sorted_distinct(items)
+        rare = counts[index] < LEAST_SESSIONS
+        kinds = np.unique(np.where(rare, -1 - items[:, 0], index), return_inverse=True)[1]
+        blocks = BLOCKS * np.arange(len(items)) // len(items)
+        table = np.bincount(kinds * BLOCKS + blocks, minlength=BLOCKS * (kinds.max() + 1))
+        table = table.reshape(-1, BLOCKS)
+        table = table[table.sum(axis=1) >= LEAST_SESSIONS]
+        if len(table) > 1:
+            expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+            expected = np.maximum(expected, np.finfo(float).tiny)
+            statistic += float(((table - expected) ** 2 / expected).sum())
+            freedom += (len(table) - 1) * (BLOCKS - 1)
+    return freedom > 0 and float(chdtrc(freedom, statistic)) < FOLLOWS
 
 
 def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
@@ -288,7 +309,6 @@ def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
         "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
         "mean_weight": mean,
         "mean_weight_interval": (mean - half, mean + half),
-        "max_weight": float(weights.max()),
     }
 
 
@@ -336,9 +356,12 @@ def contributions(
         raise ValueError("the log has no sessions")
     check_cutoff(cutoff, log)
     earned = earnings(log, reward, cutoff)
-    weigh = _weigher(log, estimator, model, reward, counted=logging is None)
-    if estimator in MODEL_BASED and logging is None:
-        logging = empirical_policies(log)
+    weigh: Weigh
+    if estimator in MODEL_BASED:
+        weigh = ModelWeights(log, estimator, model, reward, counted=logging is None)
+        logging = empirical_policies(log) if logging is None else logging
+    else:
+        weigh = WEIGHTS[estimator]
     parts = [
         (each.rows, *weigh(each))
         for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)
@@ -379,14 +402,6 @@ def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
         raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
 
 
-def _weigher(
-    log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool
-) -> Weigh:
-    if estimator in MODEL_BASED:
-        return ModelWeights(log, estimator, model, reward, counted)
-    return WEIGHTS[estimator]
-
-
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
     """Check the names of an estimator and a reward, and that the estimator supports the reward."""
     check_choice("estimator", estimator, ESTIMATORS)
@@ -395,13 +410,6 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
         raise ValueError(
             f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can"
         )
-
-
-def logged_reward(log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
-    """The logged reward per session; None for satisfaction, which logs do not contain."""
-    return (
-        None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
-    )
 
 
 def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:

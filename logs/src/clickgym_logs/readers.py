@@ -30,8 +30,9 @@ ROLES = (*NEEDED, "query", "propensity", "list_propensity", "time")
 FEATURE = re.compile("feature_[1-9][0-9]*")
 OF_SESSIONS = ("query", "list_propensity", "time")
 ONE_QUERY = "all"
+INTEGER = re.compile("-?[0-9]{1,19}")
+NUMBER = re.compile(r"-?[0-9]+\.[0-9]*")
 YANDEX = re.compile(rb"\d+\t\d+\tQ\t")
-LINE_OF_YANDEX = r"^\d+\t\d+\t(Q(\t\d+){3,}|C\t\d+)$"
 
 
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
@@ -62,15 +63,15 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     """
     names = _checked_columns(columns)
     if isinstance(source, pl.DataFrame):
-        return ClickLog(**_sessions("the frame", _rows("the frame", source.lazy(), names)))
+        return ClickLog(**_sessions("the frame", _rows("the frame", source, names)))
     files = log_files(source)
-    if _first_line(files[0], YANDEX):
+    if YANDEX.match(_first_line(files[0])):
         if len(files) > 1:
             raise ValueError(f"{files[0]} is a log of Yandex; expected it by itself")
         return read_yandex(files[0])
-    tables = [_rows(file, _scanned(file), names) for file in files]
+    tables = [_rows(file, file, names) for file in files]
     try:
-        rows = pl.concat(tables, how="vertical_relaxed")
+        rows = pl.concat(tables, how="vertical_relaxed") if len(tables) > 1 else tables.pop()
     except pl.exceptions.PolarsError as error:
         raise ValueError(
             f"{files[0]} and {len(files) - 1} more differ in their columns: {one_line(str(error))}"
@@ -120,29 +121,15 @@ def log_name(source: Any) -> str:
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 
-def _first_line(file: Path, pattern: re.Pattern[bytes] | None = None) -> Any:
-    """The first line of a file; or whether it begins like a pattern."""
+def _first_line(file: Path) -> bytes:
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-        line = stream.readline(1 << 20)
-    return line if pattern is None else pattern.match(line)
+        return stream.readline(1 << 20)
 
 
-def _scanned(file: Path) -> pl.LazyFrame:
-    """The table in a file, that of CSV as texts."""
-    if file.suffix == ".parquet":
-        return pl.scan_parquet(file, glob=False)
-    header = _first_line(file)
-    if header.startswith(b"{"):
-        return pl.read_ndjson(
-            gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file
-        ).lazy()
-    separator = max(",\t;", key=lambda mark: header.count(mark.encode()))
-    return pl.scan_csv(file, separator=separator, infer_schema=False, glob=False)
-
-
-def _rows(name: object, table: pl.LazyFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
     """The columns of a table by their roles, with the types that a log needs."""
     try:
+        table = _scan(source, {})
         schema = table.collect_schema()
         roles = [*ROLES, *filter(FEATURE.fullmatch, (*schema, *columns))]
         names = {
@@ -153,11 +140,15 @@ def _rows(name: object, table: pl.LazyFrame, columns: Mapping[str, str]) -> pl.D
                 raise ValueError(
                     f"{name}: no column {columns.get(role, role)!r}; the log has {', '.join(schema)}"
                 )
-        rows = table.select(
-            _typed(role, column, schema[column]) for role, column in names.items()
-        ).collect()
+        first = table.select(**{role: pl.col(column) for role, column in names.items()}).head(1)
+        example = first.collect()
+        try:
+            rows = _typed(source, names, _kinds(example, guess=True))
+        except pl.exceptions.PolarsError:
+            rows = _typed(source, names, _kinds(example, guess=False))
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{name}: {one_line(str(error))}") from None
+        # The first line says what is wrong, those that follow advise.
+        raise ValueError(f"{name}: {one_line(str(error).partition(chr(10))[0])}") from None
     for role in rows.columns:
         if rows[role].null_count():
             row = rows[role].is_null().arg_true()[0] + 1
@@ -165,87 +156,124 @@ def _rows(name: object, table: pl.LazyFrame, columns: Mapping[str, str]) -> pl.D
     return rows
 
 
-def _typed(role: str, column: str, kind: pl.DataType) -> pl.Expr:
-    values = pl.col(column)
-    if role in LABELS:
-        values = values.cast(pl.String)
-    elif role == "position":
-        values = values.cast(pl.Int32)
-    elif role == "clicked":
-        if kind == pl.String:
-            values = values.str.to_lowercase().replace({"true": "1", "false": "0"})
-        values = values.cast(pl.Int8)
-    elif role != "time":
-        values = values.cast(pl.Float64)
-    elif isinstance(kind, pl.Date | pl.Datetime):
-        values = values.dt.epoch("us") / 1e6
-    return values.alias(role)
+def _kinds(example: pl.DataFrame, guess: bool) -> dict[str, Any]:
+    """The type in which each role is read; ``guess``: sessions and times are numbers if those of the
+    first row are.
+    """
+    kinds: dict[str, Any] = {}
+    for role, kind in example.schema.items():
+        word = str(example[role][0]) if example.height else ""
+        if role in ("session", "time") and guess and INTEGER.fullmatch(word):
+            kinds[role] = pl.Int64
+        elif role == "time" and guess and NUMBER.fullmatch(word):
+            kinds[role] = pl.Float64
+        elif role in LABELS:
+            kinds[role] = pl.Categorical
+        elif role == "position":
+            kinds[role] = pl.Int32
+        elif role == "clicked":
+            kinds[role] = pl.String if word.lower() in ("true", "false") else pl.Int8
+        else:
+            kinds[role] = kind if role == "time" else pl.Float64
+    return kinds
+
+
+def _scan(source: Path | pl.DataFrame, kinds: Mapping[str, Any]) -> pl.LazyFrame:
+    """A table; the columns of CSV are texts, but those of which ``kinds`` has the type."""
+    if isinstance(source, pl.DataFrame):
+        return source.lazy()
+    if source.suffix == ".parquet":
+        return pl.scan_parquet(source, glob=False)
+    header = _first_line(source)
+    if header.startswith(b"{"):
+        zipped = source.suffix == ".gz"
+        return pl.read_ndjson(gzip.decompress(source.read_bytes()) if zipped else source).lazy()
+    separator = max(",\t;", key=lambda mark: header.count(mark.encode()))
+    return pl.scan_csv(
+        source, separator=separator, infer_schema=False, schema_overrides=kinds, glob=False
+    )
+
+
+def _typed(
+    source: Path | pl.DataFrame, names: Mapping[str, str], kinds: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The columns of a table by their roles, each in its type."""
+    table = _scan(source, {names[role]: kind for role, kind in kinds.items()})
+    schema = table.collect_schema()
+    columns: dict[str, pl.Expr] = {}
+    for role, kind in kinds.items():
+        values, present = pl.col(names[role]), schema[names[role]]
+        if kind == pl.Categorical and present != kind:
+            values = values.cast(pl.String)
+        if role == "time" and isinstance(present, pl.Date | pl.Datetime):
+            values = values.dt.epoch("us") / 1e6
+        elif role == "clicked" and kind == pl.String:
+            words = values.cast(pl.String).str.to_lowercase()
+            values = words.replace({"true": "1", "false": "0"}).cast(pl.Int8)
+        elif present != kind:
+            values = values.cast(kind)
+        columns[role] = values
+    return table.select(**columns).collect()
 
 
 def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     """The arguments of a `ClickLog` from rows by session and position."""
     if not rows.height:
         raise ValueError(f"{name}: there is no row in the log")
-    if "time" in rows.columns:
-        rows = rows.with_columns(_times(name, rows["time"]))
     rows = _sorted(rows)
-    sessions, positions = rows["session"].rle_id().to_numpy(), rows["position"].to_numpy()
-    starts = np.flatnonzero(np.diff(sessions, prepend=-1))
-    lengths = np.diff(starts, append=len(sessions))
+    begins = rows["session"].ne_missing(rows["session"].shift())
+    starts = begins.arg_true().to_numpy()
+    lengths = np.diff(starts, append=rows.height)
+    positions = rows["position"].to_numpy()
     base = int(positions.min())
-    places = np.arange(len(sessions)) - np.repeat(starts, lengths)
     if base not in (0, 1):
         raise ValueError(f"{name}: the first position is {base}; expected 0 or 1")
+    places = np.arange(base, base + rows.height, dtype=np.int32)
+    places -= np.repeat(starts, lengths).astype(np.int32)
     _check_all(
         name,
         rows,
-        positions == base + places,
+        positions == places,
         f"does not have each position from {base} on exactly once",
     )
     for role in OF_SESSIONS:
         if role in rows.columns:
-            values = rows[role].to_numpy()
-            _check_all(
-                name,
-                rows,
-                values == np.repeat(values[starts], lengths),
-                f"has two values of {role}",
-            )
-
-    items, item_labels = coded(rows["item"])
+            alike = begins | rows[role].eq_missing(rows[role].shift())
+            _check_all(name, rows, alike.to_numpy(), f"has two values of {role}")
     heads = rows[starts]
-    queries, query_labels = coded(
-        heads["query"] if "query" in rows.columns else pl.Series([ONE_QUERY] * len(starts))
-    )
     shape = len(starts), int(lengths.max())
     filled = np.arange(shape[1]) < lengths[:, None]
 
-    def padded(flat: NDArray[Any], below: float) -> NDArray[Any]:
+    def padded(role: str, below: float) -> NDArray[Any]:
+        flat = rows[role].to_numpy()
+        if filled.all():
+            return flat.reshape(shape).copy()
         result: NDArray[Any] = np.full(shape, below, flat.dtype)
         result[filled] = flat
         return result
 
-    features = [
-        f"feature_{j + 1}"
-        for j in range(sum(FEATURE.fullmatch(role) is not None for role in rows.columns))
-    ]
-    return {
-        "items": padded(items, -1),
-        "clicks": padded(rows["clicked"].to_numpy(), 0),
-        "queries": queries,
+    items, item_labels = coded(rows["item"])
+    rows = rows.with_columns(item=items)
+    fields: dict[str, Any] = {
+        "items": padded("item", -1),
+        "clicks": padded("clicked", 0),
         "item_labels": item_labels,
-        "query_labels": query_labels,
-        "propensities": padded(rows["propensity"].to_numpy(), 1)
-        if "propensity" in rows.columns
-        else None,
-        "list_propensities": heads["list_propensity"].to_numpy(writable=True)
-        if "list_propensity" in rows.columns
-        else None,
-        "context": np.stack([padded(rows[each].to_numpy(), 0) for each in features], axis=2)
-        if features
-        else None,
-        "times": heads["time"].to_numpy(writable=True) if "time" in rows.columns else None,
+        "queries": np.zeros(len(starts), np.int32),
+        "query_labels": (ONE_QUERY,),
     }
+    if "query" in rows.columns:
+        fields["queries"], fields["query_labels"] = coded(heads["query"])
+    if "propensity" in rows.columns:
+        fields["propensities"] = padded("propensity", 1)
+    if "list_propensity" in rows.columns:
+        fields["list_propensities"] = heads["list_propensity"].to_numpy(writable=True)
+    if "time" in rows.columns:
+        fields["times"] = _times(name, heads["time"]).to_numpy(writable=True)
+    n_features = sum(FEATURE.fullmatch(role) is not None for role in rows.columns)
+    if n_features:
+        features = [padded(f"feature_{j + 1}", 0) for j in range(n_features)]
+        fields["context"] = np.stack(features, axis=2)
+    return fields
 
 
 def _times(name: object, times: pl.Series) -> pl.Series:
@@ -270,12 +298,11 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows by session and position: sessions as they stand if the rows of each are consecutive,
     else by name.
     """
-    names = rows["session"]
-    order: pl.Series = names.rle_id()
-    if order[-1] + 1 > names.n_unique():
-        numeric = names.str.contains("^(0|[1-9][0-9]{0,17})$").all()
-        order = names.cast(pl.Int64) if numeric else names
-    elif (np.diff(rows["position"].to_numpy())[np.diff(order.to_numpy()) == 0] > 0).all():
+    order: pl.Series = rows["session"].rle_id()
+    if order[-1] + 1 > rows["session"].n_unique():
+        names = rows["session"]
+        order = names if names.dtype == pl.Int64 else names.cast(pl.String)
+    elif ((rows["position"].diff() > 0) | (order.diff() > 0)).all():
         return rows
     return (
         rows.with_columns(order=order).sort("order", "position", maintain_order=True).drop("order")
@@ -284,13 +311,22 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _check_all(name: object, rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
     if not right.all():
-        raise ValueError(f"{name}: the session {rows['session'][int(np.argmin(right))]!r} {what}")
+        session = str(rows["session"][int(np.argmin(right))])
+        raise ValueError(f"{name}: the session {session!r} {what}")
 
 
-def coded(texts: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """The number of each text, and the distinct texts, in order of appearance."""
-    labels = texts.unique(maintain_order=True)
-    return texts.cast(pl.Enum(labels)).to_physical().cast(pl.Int32).to_numpy(), tuple(labels)
+def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The number of each label, and the distinct labels as texts, in order of appearance."""
+    distinct = values.unique(maintain_order=True)
+    labels = tuple(distinct.cast(pl.String))
+    if values.dtype != pl.Categorical:
+        numbers = distinct.to_frame("label").with_row_index("number")
+        rows = values.to_frame("label").join(numbers, on="label", how="left", maintain_order="left")
+        return rows["number"].cast(pl.Int32).to_numpy(), labels
+    codes, firsts = values.to_physical().to_numpy(), distinct.to_physical().to_numpy()
+    number_of = np.empty(int(firsts.max(initial=0)) + 1, np.int32)
+    number_of[firsts] = np.arange(len(firsts))
+    return number_of[codes], labels
 
 
 def read_yandex(path: str | PathLike[str]) -> ClickLog:
@@ -314,66 +350,55 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     """
     path = check_path("path", path)
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    width = text.partition(b"\n")[0].count(b"\t") + 1
+    schema: dict[str, Any] = {f"column_{j + 1}": pl.Int64 for j in range(width)}
+    schema["column_3"] = pl.String
     try:
-        lines = pl.read_csv(
-            text,
-            has_header=False,
-            separator="\r",
-            quote_char=None,
-            infer_schema=False,
-            new_columns=["line"],
-            truncate_ragged_lines=True,
-        )
+        lines = pl.read_csv(text, has_header=False, separator="\t", quote_char=None, schema=schema)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path}: {one_line(str(error))}") from None
-    whole = lines["line"].str.contains(LINE_OF_YANDEX).fill_null(False)
+        raise ValueError(f"{path}: {one_line(str(error).partition(chr(10))[0])}") from None
+    letters = lines["column_3"].fill_null("")
+    is_page, is_click = (letters == "Q").to_numpy(), (letters == "C").to_numpy()
+    # session, time, then of a page: query, region and URLs; of a click: its URL. -1 is nothing.
+    numbers = lines.drop("column_3").fill_null(-1).to_numpy()
+    n_fields = (numbers >= 0).sum(axis=1)
+    right = (is_page & (n_fields == width - 1)) | (
+        is_click & (n_fields == 3) & (numbers[:, 2] >= 0)
+    )
     _check_lines(
         path,
-        whole,
-        "expected a query 'session, time, Q, query, region, urls...' or a click 'session, time, C, url'",
+        right,
+        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' and "
+        f"{width - 5} URLs, as in the first line",
     )
-    fields = lines.select(
-        row=pl.int_range(pl.len()), field=pl.col("line").str.split("\t")
-    ).with_columns(
-        run=pl.col("field").list.get(0).rle_id(), clicked=pl.col("field").list.get(2) == "C"
-    )
-    first = fields["run"].diff(null_behavior="ignore").fill_null(1) > 0
-    _check_lines(
-        path, ~(first & fields["clicked"]), "a click before the first query of its session"
-    )
-    pages = fields.filter(~pl.col("clicked")).select(
-        "row",
-        "run",
-        query=pl.concat_str(*(pl.col("field").list.get(j) for j in (3, 4)), separator="-"),
-        url=pl.col("field").list.slice(5),
-        page=pl.int_range(pl.len()),
-    )
-    n_positions = pages["url"].list.len()
-    other = (n_positions != n_positions[0]).arg_true()
-    if len(other):
-        line = pages["row"][other[0]] + 1
-        raise ValueError(
-            f"{path}, line {line}: a query with {n_positions[other[0]]} URLs; expected {n_positions[0]}, as before"
+    # Of each line the run of lines of one session, and the last page above it.
+    first = np.diff(numbers[:, 0], prepend=-1) != 0
+    _check_lines(path, ~(first & is_click), "a click before the first query of its session")
+    run, above = first.cumsum(), is_page.cumsum() - 1
+    pages, urls, run_of_page = numbers[is_page, 2:4], numbers[is_page, 4:], run[is_page]
+    clicked_url, page, run_of_click = numbers[is_click, 2], above[is_click], run[is_click]
+    clicked, off_list = np.zeros(urls.shape, np.int8), 0
+    while len(page):  # what the last page above does not show is looked for on the one before
+        alike = urls[page] == clicked_url[:, None]
+        rows, positions = np.nonzero(alike)
+        clicked[page[rows], positions] = 1
+        page = page - 1
+        lost = ~alike.any(axis=1)
+        elsewhere = lost & (page >= 0) & (run_of_page[page] == run_of_click)
+        off_list += int((lost & ~elsewhere).sum())
+        page, clicked_url, run_of_click = (
+            part[elsewhere] for part in (page, clicked_url, run_of_click)
         )
-    shown = pages.explode("url").with_columns(place=pl.int_range(pl.len()))
-    clicks = fields.filter("clicked").select("row", "run", url=pl.col("field").list.get(3))
-    found = clicks.join_asof(
-        shown.select("row", "run", "url", "place"),
-        on="row",
-        by=["run", "url"],
-        check_sortedness=False,
+    items, item_labels = coded(pl.Series(urls.ravel()))
+    names = pl.DataFrame(pages, schema=["query", "region"])
+    queries, query_labels = coded(
+        names.select(pl.concat_str("query", "region", separator="-")).to_series()
     )
-    items, item_labels = coded(shown["url"])
-    queries, query_labels = coded(pages["query"])
-    clicked = np.zeros(len(items), np.int8)
-    clicked[found["place"].drop_nulls().to_numpy()] = 1
-    shape = len(queries), n_positions[0]
-    off_list = found["place"].null_count()
     return ClickLog(
-        items.reshape(shape), clicked.reshape(shape), queries, item_labels, query_labels, off_list
+        items.reshape(urls.shape), clicked, queries, item_labels, query_labels, off_list
     )
 
 
-def _check_lines(path: Path, right: pl.Series, what: str) -> None:
+def _check_lines(path: Path, right: NDArray[np.bool_], what: str) -> None:
     if not right.all():
-        raise ValueError(f"{path}, line {int((~right).arg_true()[0]) + 1}: {what}")
+        raise ValueError(f"{path}, line {int(np.argmin(right)) + 1}: {what}")

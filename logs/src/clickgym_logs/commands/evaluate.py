@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
-from itertools import chain
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from clickgym.core.console import Json, compiling_told, errors, output, print_json
-from clickgym.core.terminal import Column, print_table
-from clickgym.core.terminal import say as tell
+from clickgym.core.terminal import Column, print_table, say
 
 from ..comparison import Comparison, compare, of_query
 from ..evaluation import ESTIMATORS, Evaluation
 from ..readers import log_name, read_log
 from .logs import Columns, Cutoff, Log, Reward, names
 
+MOST_LISTS = 5
+"""Queries of which the list of a policy is printed."""
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
 
@@ -91,10 +89,10 @@ def evaluate(
 
       clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
 
-    Nothing is tested of what an estimator assumes. Click-model estimators fit their model to the
+    Where two estimators contradict each other beyond their intervals, or the lists changed with
+    time, this is said first, and ips compares nothing. Click-model estimators fit their model to the
     log. An estimate is refused if the policy shows lists or items that the log never shows: their
-    weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in
-    which the policy gains.
+    weight would be infinite.
     """
     with compiling_told(errors()):
         compared = compare(
@@ -108,7 +106,9 @@ def evaluate(
             level=level,
             seed=seed,
         )
-    _print(output(as_json), compared, level, reward, cutoff, bootstrap)
+    results = [(name, result) for name, results in compared.by_policy.items() for result in results]
+    positions = f", first {cutoff} positions" if cutoff else ""
+    _print(output(as_json), compared, results, f"{EARNED[reward]} per session{positions}", level)
     if as_json:
         print_json(
             {
@@ -117,11 +117,11 @@ def evaluate(
                 "reward": reward,
                 "cutoff": cutoff,
                 "level": level,
+                "contradictions": compared.contradictions,
                 "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
                 "evaluations": [
-                    {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
-                    for name, evaluations in compared.by_policy.items()
-                    for evaluation in evaluations
+                    {"policy": name, **asdict(result), "cautions": result.cautions}
+                    for name, result in results
                 ],
                 "refused": [
                     {"policy": name, "estimator": by, "why": why}
@@ -134,114 +134,50 @@ def evaluate(
 def _print(
     console: Console,
     compared: Comparison,
+    results: list[tuple[str, Evaluation]],
+    earned: str,
     level: float,
-    reward: str,
-    cutoff: int | None,
-    bootstrap: int,
 ) -> None:
-    """Show what was evaluated, the estimates as a table, and what they come to."""
-    say = partial(tell, console)
+    """Show contradictions, the lists that were evaluated, the estimates, and cautions."""
+    cautions = {caution: None for _, result in results for caution in result.cautions}
+    first = [text for text in cautions if "changed with time" in text]
+    for text in (*compared.contradictions, *first):
+        say(console, f"Caution: {text}", "bold")
     for policy in compared.policies:
-        _print_lists(compared, policy, say)
-    earned = f"{EARNED[reward]} per session" + (f", first {cutoff} positions" if cutoff else "")
-    interval, several = f"{level:.4g} interval", len(compared.policies) > 1
-    _print_estimates(
-        console,
-        compared,
-        f"{earned}, under the {'policies' if several else 'policy'}",
-        interval,
-        several,
-    )
-    first = compared.evaluations[0]
-    if first.on_policy_interval is None:
-        say(f"The log ({first.n_sessions:,} sessions) does not record which users were satisfied")
-    else:
-        spread = f"{interval} {_interval(first.on_policy_interval)}"
-        gains = "policies gain" if several else "policy gains"
-        say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
-        say(
-            f"The difference is the estimate minus the mean of the log; better is the share of {bootstrap:,} bootstrap "
-            f"resamples of its sessions in which the {gains}."
+        lists = compared.lists(policy)
+        for query, labels in [*lists.items()][:MOST_LISTS]:
+            which = f" for query {query}" if len(lists) > 1 else ""
+            say(console, f"{policy} shows{which}: {', '.join(labels)}")
+    numbers = ("estimate", "interval", "effective sessions", "difference", "interval")
+    heads = [Column("policy"), Column("estimator"), *(Column(name, right=True) for name in numbers)]
+    rows = [
+        (
+            name,
+            result.estimator,
+            f"{result.value:.7g}",
+            _interval(result.interval),
+            f"{result.effective_sample_size:,.0f}",
+            "–" if result.difference is None else f"{result.difference:+.4g}",
+            _interval(result.difference_interval),
         )
-    _print_remarks(compared, say, several)
-
-
-def _print_estimates(
-    console: Console, compared: Comparison, title: str, interval: str, several: bool
-) -> None:
-    """The estimates, a row each; of several policies also their names."""
-    columns, first = _columns(interval), 0 if several else 1
-    heads = [Column("policy"), *(column for column, _ in columns)][first:]
-    named = [(name, result) for name, results in compared.by_policy.items() for result in results]
-    rows = [(name, *(cell(result) for _, cell in columns))[first:] for name, result in named]
-    print_table(console, heads, rows, title=title, groups=several)
-
-
-def _columns(interval: str) -> list[tuple[Column, Callable[[Evaluation], str]]]:
-    """The columns of the table, and what each shows of an estimate."""
-    return [
-        (Column("estimator"), lambda result: result.estimator),
-        (Column("estimate", right=True), lambda result: f"{result.value:.7g}"),
-        (Column(interval, right=True), lambda result: _interval(result.interval)),
-        (
-            Column("self-normalised", rank=3, right=True),
-            lambda result: f"{result.self_normalised:.7g}",
-        ),
-        (
-            Column(f"self-normalised {interval}", rank=4, right=True),
-            lambda result: _interval(result.self_normalised_interval),
-        ),
-        (
-            Column("effective size", rank=2, right=True),
-            lambda result: _number(result.effective_sample_size, ".0f"),
-        ),
-        (
-            Column("mean weight", rank=5, right=True),
-            lambda result: _number(result.mean_weight, ".3f"),
-        ),
-        (
-            Column("largest weight", rank=6, right=True),
-            lambda result: _number(result.max_weight, ".4g"),
-        ),
-        (
-            Column("difference", rank=1, right=True),
-            lambda result: _number(result.difference, "+.4g"),
-        ),
-        (
-            Column(f"difference {interval}", right=True),
-            lambda result: _interval(result.difference_interval),
-        ),
-        (
-            Column("better", rank=1, right=True),
-            lambda result: _number(result.probability_better, ".3f"),
-        ),
+        for name, result in results
     ]
-
-
-def _number(value: float | None, form: str) -> str:
-    """A number; to some estimates nothing is compared."""
-    return "–" if value is None else f"{value:{form}}"
-
-
-def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool) -> None:
-    """Estimates that were refused, and cautions."""
+    print_table(console, heads, rows, title=f"{earned}; intervals at {level:.4g}", groups=True)
+    _, logged = results[0]
+    if logged.on_policy is None:
+        say(console, "The log does not record which users were satisfied.")
+    else:
+        spread = _interval(logged.on_policy_interval)
+        say(
+            console,
+            f"In the log ({logged.n_sessions:,} sessions): {logged.on_policy:.7g} ({spread}); the "
+            "difference is the estimate minus this.",
+        )
     for (policy, estimator), reason in compared.refused.items():
-        say(f"Refused: {estimator}{f' of {policy}' if several else ''}: {reason}")
-    for policy, results in compared.by_policy.items():
-        for caution in chain.from_iterable(result.cautions for result in results):
-            say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
-
-
-def _print_lists(
-    compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5
-) -> None:
-    """Which list a policy shows, of each of a few queries."""
-    lists = compared.lists(policy)
-    for query, labels in [*lists.items()][:most]:
-        which = f" for query {query}" if len(lists) > 1 else ""
-        say(f"{policy} shows{which}: {', '.join(labels)}")
-    if len(lists) > most:
-        say(f"{policy}: lists of {len(lists) - most:,} more queries")
+        say(console, f"Refused: {estimator} of {policy}: {reason}")
+    for text in cautions:
+        if text not in first:
+            say(console, f"Caution: {text}")
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
