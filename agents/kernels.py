@@ -228,51 +228,44 @@ def examined_positions(clicks, feedback):
 
 
 @kernel
-def is_beaten(beats, part, item, number):
-    """Whether an item is beaten by one that has no part yet, or this one."""
+def is_beaten(beats, layer, item, number):
+    """Whether an item is beaten by one that has no layer yet, or this one."""
     beaten = False
-    for other in range(len(part)):
-        if beats[other, item] and (part[other] < 0 or part[other] == number):
+    for other in range(len(layer)):
+        if beats[other, item] and (layer[other] < 0 or layer[other] == number):
             beaten = True
             break
     return beaten
 
 
 @kernel
-def peel(beats, part, order, start):
-    """Divide the items into parts: those that no other item beats, then those that none of the rest
-    beats, and so on.
-
-    Where there is only a circle left, it is one part.
+def topological_layers(beats, layer, order, start):
+    """Divide the items into layers: those that no other item beats, then those that none of the
+    rest beats, and so on; where only circles are left, the rest is one layer.
 
     Args:
         beats: ``(L, L)`` whether the first item beats the second.
-        part: ``(L,)`` receives the part of each item.
-        order: ``(L,)`` receives the items, part by part.
-        start: ``(L + 1,)`` receives where each part begins in it; then where the last one ends.
+        layer: ``(L,)`` receives the layer of each item.
+        order: ``(L,)`` receives the items, layer by layer.
+        start: ``(L + 1,)`` receives where each layer begins in it; then where the last one ends.
 
     Returns:
-        The number of parts.
+        The number of layers.
     """
     n_items = len(order)
-    placed, n_parts = 0, 0
-    part[:] = -1
+    placed, n_layers, circular = 0, 0, False
+    layer[:] = -1
     while placed < n_items:
-        start[n_parts] = placed
+        start[n_layers] = placed
         for item in range(n_items):
-            if part[item] < 0 and not is_beaten(beats, part, item, n_parts):
-                part[item] = n_parts
+            if layer[item] < 0 and (circular or not is_beaten(beats, layer, item, n_layers)):
+                layer[item] = n_layers
                 order[placed] = item
                 placed += 1
-        if placed == start[n_parts]:
-            for item in range(n_items):
-                if part[item] < 0:
-                    part[item] = n_parts
-                    order[placed] = item
-                    placed += 1
-        n_parts += 1
-    start[n_parts] = n_items
-    return n_parts
+        circular = placed == start[n_layers]
+        n_layers += not circular
+    start[n_layers] = n_items
+    return n_layers
 
 
 @kernel

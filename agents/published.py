@@ -1,4 +1,6 @@
-"""Registries of the agents by name: published algorithms, and those that rank by features."""
+"""Registries of the published agents by name. Each import has the form that type checkers take as
+public.
+"""
 
 from .baselines import EpsilonGreedy as EpsilonGreedy
 from .baselines import Fixed as Fixed

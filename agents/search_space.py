@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import LARGEST, check_flag, is_sequence, short
+from ..core.checks import LARGEST, check_at_least, check_flag, is_integer, is_sequence, short
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Range:
         >>> Range(0, 1.0, log=True)
         Traceback (most recent call last):
             ...
-        ValueError: low is 0; expected a number above 0, for the range is logarithmic
+        ValueError: low is 0.0; expected a finite number > 0
     """
 
     low: float
@@ -43,14 +43,11 @@ class Range:
     log: bool = False
 
     def __post_init__(self) -> None:
-        low, high = _number("low", self.low), _number("high", self.high)
-        if check_flag("log", self.log) and low <= 0:
-            raise ValueError(
-                f"low is {low}; expected a number above 0, for the range is logarithmic"
-            )
-        if high <= low:
-            raise ValueError(f"high is {high}; expected a number above low = {low}")
-        kind = int if isinstance(low, int) and isinstance(high, int) else float
+        kind = int if is_integer(self.low) and is_integer(self.high) else float
+        low = check_at_least("low", self.low, -LARGEST)
+        high = check_at_least("high", self.high, low, strictly=True)
+        if check_flag("log", self.log):
+            check_at_least("low", low, 0, strictly=True)
         object.__setattr__(self, "low", kind(low))
         object.__setattr__(self, "high", kind(high))
 
@@ -69,18 +66,6 @@ class Range:
 
     def __repr__(self) -> str:
         return f"Range({self.low!r}, {self.high!r}{', log=True' * self.log})"
-
-
-def _number(name: str, value: Any) -> Any:
-    """Return a finite number as a Python int or float."""
-    number = value.item() if isinstance(value, np.generic) else value
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, int | float)
-        or not abs(number) <= LARGEST
-    ):
-        raise ValueError(f"{name} is {short(value)}; expected a finite number")
-    return number
 
 
 SearchSpace = Mapping[str, Range | Sequence[Any]]

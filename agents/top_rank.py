@@ -12,7 +12,7 @@ from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
 from .compiled import CompiledAgent
-from .kernels import peel, show, shuffle_front
+from .kernels import show, shuffle_front, topological_layers
 from .search_space import Range
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
@@ -70,7 +70,7 @@ def update(state, ranking, clicks):
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
     if changed:
-        state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
+        state.n_blocks[0] = topological_layers(state.beats, state.block, state.order, state.start)
 
 
 class TopRank(CompiledAgent):

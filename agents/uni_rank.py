@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
-from .kernels import kl_upper, peel, show, shuffle_front
+from .kernels import kl_upper, show, shuffle_front, topological_layers
 from .leaders import LeaderAgent, find_leader, level_of
 from .templates import of_clicked
 
@@ -77,7 +77,7 @@ def choose_leader(state):
                         state.beats[i, j] = False
                         state.settled[0] = False
     if not state.settled[0]:
-        state.n_parts[0] = peel(state.beats, state.part, state.order, state.start)
+        state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
         state.leading[0] = find_leader(state, state.part)
         state.settled[0] = True
     state.led[state.leading[0]] += 1

@@ -56,9 +56,9 @@ from clickgym.agents.kernels import (
     kl,
     kl_lower,
     kl_upper,
-    peel,
     rank_by_index,
     shuffle_front,
+    topological_layers,
 )
 from clickgym.agents.top_rank import C
 from clickgym.core.kernels import entry, kernel
@@ -590,7 +590,7 @@ def test_toprank_default_delta():
 
 
 def partition(state):
-    state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
+    state.n_blocks[0] = topological_layers(state.beats, state.block, state.order, state.start)
 
 
 def blocks_of(relation: Iterable[tuple[int, int]], n_items: int) -> list[set[int]]:
