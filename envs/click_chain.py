@@ -21,6 +21,13 @@ class Parameters(NamedTuple):
 
 
 @kernel
+def after_click(parameters, attraction):  # type: ignore[no-untyped-def]
+    """The probability that a user goes on below a click."""
+    relevant = attraction * parameters.continue_after_relevant
+    return (1.0 - attraction) * parameters.continue_after_click + relevant
+
+
+@kernel
 def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
     looking = 1
     for k in range(len(ranking)):
@@ -28,17 +35,13 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: clicked and went on, clicked and left, skipped and went on, skipped
-            # and left.
+            # Outcomes in the order of the unit interval: clicked and went on, clicked and left,
+            # skipped and went on, skipped and left.
             if uniforms[k] < attraction:
-                relevant = attraction * parameters.continue_after_relevant
-                looking = uniforms[k] < attraction * (
-                    (1.0 - attraction) * parameters.continue_after_click + relevant
-                )
+                looking = uniforms[k] < attraction * after_click(parameters, attraction)
             else:
-                looking = (
-                    uniforms[k] < attraction + (1.0 - attraction) * parameters.continue_after_skip
-                )
+                after_skip = (1.0 - attraction) * parameters.continue_after_skip
+                looking = uniforms[k] < attraction + after_skip
     return -1
 
 
@@ -49,26 +52,20 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
         attraction = parameters.attraction[ranking[k]]
         examination[k] = looking
         clicks[k] = looking * attraction
-        relevant = attraction * parameters.continue_after_relevant
-        after_click = (1.0 - attraction) * parameters.continue_after_click + relevant
-        looking *= (1.0 - attraction) * parameters.continue_after_skip + attraction * after_click
+        after_skip = (1.0 - attraction) * parameters.continue_after_skip
+        looking *= after_skip + attraction * after_click(parameters, attraction)
 
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    looking, unclicked = (
-        1.0,
-        1.0,
-    )  # probabilities of examining position k, and of doing so with no click above it
+    looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
     n_clicks, any_click = 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
         n_clicks += looking * attraction
         any_click += unclicked * attraction
-        relevant = attraction * parameters.continue_after_relevant
-        after_click = (1.0 - attraction) * parameters.continue_after_click + relevant
         after_skip = (1.0 - attraction) * parameters.continue_after_skip
-        looking *= after_skip + attraction * after_click
+        looking *= after_skip + attraction * after_click(parameters, attraction)
         unclicked *= after_skip
     return n_clicks if reward == CLICKS else any_click
 
@@ -80,10 +77,7 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
         gain[item] = attraction
         continuation[item] = (1.0 - attraction) * parameters.continue_after_skip
         if reward == CLICKS:
-            relevant = attraction * parameters.continue_after_relevant
-            continuation[item] += attraction * (
-                (1.0 - attraction) * parameters.continue_after_click + relevant
-            )
+            continuation[item] += attraction * after_click(parameters, attraction)
 
 
 class ClickChainModel(ClickModel):
@@ -116,12 +110,11 @@ class ClickChainModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        continue_after_skip: probability τ1 that the user goes on below an item that was not
-        clicked.
-        continue_after_click: probability τ2 that the user goes on below a click on an item that was
-        not relevant.
+        continue_after_skip: probability τ1 that the user goes on below an item without a click.
+        continue_after_click: probability τ2 that the user goes on below a click on an item that is
+            not relevant.
         continue_after_relevant: probability τ3 that the user goes on below a click on a relevant
-        item.
+            item.
         n_positions: K, at most L.
 
     Raises:
@@ -144,12 +137,7 @@ class ClickChainModel(ClickModel):
     title = "click chain model"
     default_instance = "yandex-9982"
     optimum = 1030.4409295620085
-    shapes: ClassVar = {
-        "attraction": "L",
-        "continue_after_skip": "",
-        "continue_after_click": "",
-        "continue_after_relevant": "",
-    }
+    shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "")
     rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
@@ -173,6 +161,6 @@ class ClickChainModel(ClickModel):
         self.n_positions = check_positions(n_positions, self.n_items)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and so does what an item at any
-        # place adds, α + (1 - α) τ1 V, for the value V of what stands below it is at most 1.
+        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and so
+        # does what an item at any place adds, α + (1 - α) τ1 V, for the value V below is at most 1.
         return None if reward == CLICKS else np.arange(cutoff)

@@ -18,8 +18,12 @@ A model brings three kernels, which are all that the environments and the runner
 A model of users who scan from the top and remember nothing may bring a fourth, from which its best
 lists follow (see `scan`):
 
-``scan_kernel(parameters, reward, gain, continuation)`` Writes what each item earns once it is
-    examined, and with what probability the scan goes on below it.
+``scan_kernel(parameters, reward, gain, continuation)``
+    Writes what each item earns once it is examined, and with what probability the scan goes on
+    below it.
+
+A model whose best list is searched may bring ``below_kernel(parameters, ranking, depth)``, an upper
+bound of the probability that a user gets below the first ``depth`` items, which prunes the search.
 
 ``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels
 allocate nothing.
@@ -31,12 +35,12 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_kind, check_positions
+from ..core.checks import check_kind, check_positions, is_sequence, short
 from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
@@ -47,7 +51,7 @@ from .users import REWARDS, Users, users_named
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
 
-KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel")
+KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel", "below_kernel")
 
 MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no
@@ -55,16 +59,10 @@ theorem names the best, unless the model has a limit of its own (`ClickModel.max
 """
 
 
-class _NoShapes:
-    """The ``shapes`` of a class that declares none."""
-
-    def __get__(self, instance: object, owner: type) -> Mapping[str, str]:
-        expected = (
-            "a mapping with an entry for each parameter, as {'attraction': 'L', 'examination': 'K'}"
-        )
-        raise TypeError(
-            f"the click model {owner.__module__}.{owner.__qualname__} declares no shapes; expected {expected}"
-        )
+@kernel
+def below_any(parameters, ranking, depth):  # type: ignore[no-untyped-def]
+    """Whoever they are, users get below these items at most with certainty."""
+    return 1.0
 
 
 class ClickModel(Users, abstract=True):
@@ -89,7 +87,7 @@ class ClickModel(Users, abstract=True):
     """In words: ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
     """The instance of the ids when none is asked for; None: they need an instance or parameters."""
-    shapes: ClassVar[Mapping[str, str]] = cast(Mapping[str, str], _NoShapes())
+    shapes: ClassVar[Mapping[str, str]]
     """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it
     belongs to an item, ``"K"`` to a position, ``"KK"`` to a position and the last click above it,
     ``""`` a single number. The probability that an examined item is clicked, if there is one, is
@@ -97,7 +95,7 @@ class ClickModel(Users, abstract=True):
     """
     max_search: ClassVar[int] = MAX_SEARCH
     """The most lists among which its best list is searched; more where a tighter bound prunes them
-    (`_below_kernel`).
+    (``below_kernel``).
     """
     contextual_reward: ClassVar[str] = "any_click"
     """What a session pays, unless asked otherwise, where candidates change from session to session
@@ -107,6 +105,7 @@ class ClickModel(Users, abstract=True):
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
     scan_kernel: ClassVar[Callable[..., Any] | None] = None
+    below_kernel: ClassVar[Callable[..., Any]] = below_any
 
     parameters: Any
 
@@ -116,29 +115,26 @@ class ClickModel(Users, abstract=True):
         static_kernels(
             cls, [name for name in KERNELS if not isinstance(vars(cls).get(name), property)]
         )
-        if "short" in vars(cls):
-            namesake = Users._named.get(cls.short)
-            # A cell of a notebook that is run again makes the same class anew, which replaces it.
-            if namesake is not None and (namesake.__module__, namesake.__qualname__) != (
-                cls.__module__,
-                cls.__qualname__,
-            ):
-                raise ValueError(
-                    f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {namesake}"
-                )
-            Users._named[cls.short] = cls
-            CLICK_MODELS[cls.short] = cls
+        if "short" not in vars(cls):
+            return
+        own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users._named.get(cls.short, cls)
+        if not hasattr(cls, "shapes"):
+            raise TypeError(
+                f"{own} declares no shapes; expected a mapping, as {{'attraction': 'L'}}"
+            )
+        # A cell of a notebook that is run again makes the same class anew, which replaces it.
+        if f"{namesake.__module__}.{namesake.__qualname__}" != own:
+            raise ValueError(f"{own}: the short name {cls.short!r} is that of {namesake}")
+        Users._named[cls.short] = CLICK_MODELS[cls.short] = cls
 
     @classmethod
     def name(cls) -> str:
-        """The short name of the model."""
-        return cls.short
+        """The short name of the model, or of what is made of several models its class."""
+        return getattr(cls, "short", cls.__name__)
 
     @classmethod
     def item_parameters(cls) -> list[str]:
-        """The parameters that belong to an item, in the order of ``shapes``: attraction first, if
-        the model has it.
-        """
+        """The parameters that belong to an item: attraction first, if the model has it."""
         return [name for name, shape in cls.shapes.items() if shape == "L"]
 
     @property
@@ -232,11 +228,8 @@ class ClickModel(Users, abstract=True):
             ValueError: on an unknown reward kind, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
-        return float(
-            entry(self.expected_kernel)(
-                self.parameters, self._checked(ranking), code, cutoff, self._scratch()
-            )
-        )
+        ranking, scratch = self._checked(ranking), self._scratch()
+        return float(entry(self.expected_kernel)(self.parameters, ranking, code, cutoff, scratch))
 
     def optimal_ranking(
         self, reward: str = "clicks", cutoff: int | None = None
@@ -260,57 +253,44 @@ class ClickModel(Users, abstract=True):
         head = self._optimal(code, cutoff)
         if head is None:
             head = self._search(reward, cutoff)
-        rest = [
-            item
-            for item in np.argsort(-self._merits(), kind="stable")
-            if item not in set(head.tolist())
-        ]
-        return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
+        order = np.argsort(-self._merits(), kind="stable")
+        return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def to_dict(self) -> dict[str, Any]:
         """As `Users.to_dict`; its keys are the constructor's arguments."""
-        values = {name: getattr(self.parameters, name) for name in self.shapes}
-        arguments = {
+        plain = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in values.items()
+            for name, value in self._arguments().items()
         }
-        return {"model": self.name(), **arguments, **self._sizes()}
+        return {"model": self.name(), **plain}
 
     def with_positions(self, n_positions: int) -> Self:
         """The same model over its first ``n_positions`` positions."""
-        arguments: dict[str, Any] = {name: getattr(self.parameters, name) for name in self.shapes}
-        sizes = self._sizes()
-        if "n_positions" in sizes:
-            return type(self)(**arguments, **sizes | {"n_positions": n_positions})
+        arguments = self._arguments()
+        if "n_positions" in arguments:
+            return type(self)(**arguments | {"n_positions": n_positions})
         n_positions = check_positions(n_positions, self.n_items, self.n_positions)
         for name, shape in self.shapes.items():
             if "K" in shape:
                 arguments[name] = arguments[name][(slice(n_positions),) * len(shape)]
-        return type(self)(**arguments, **sizes)
+        return type(self)(**arguments)
 
-    def _sizes(self) -> dict[str, int]:
-        """Those that the constructor takes, since no parameter tells them."""
-        return {
-            name: getattr(self, name)
-            for name in ("n_items", "n_positions")
-            if name in _arguments(type(self))
-        }
+    def _arguments(self) -> dict[str, Any]:
+        """Those of the constructor: the parameters, and the sizes that none of them tells."""
+        taken = inspect.signature(type(self)).parameters
+        sizes = {name: getattr(self, name) for name in ("n_items", "n_positions") if name in taken}
+        return {name: getattr(self.parameters, name) for name in self.shapes} | sizes
 
     def with_items(self, **parameters: ArrayLike) -> Self:
         """The same users with other items: the attraction, or all parameters of items, are
         replaced.
         """
-        return self.from_dict(
-            self.to_dict()
-            | {name: np.asarray(values).tolist() for name, values in parameters.items()}
-        )
+        return type(self)(**self._arguments() | parameters)
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""
-        order = check_order("order", order, self.n_items)
-        return self.with_items(
-            **{name: getattr(self.parameters, name)[order] for name in self.item_parameters()}
-        )
+        order, names = check_order("order", order, self.n_items), self.item_parameters()
+        return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
         """The probability that a click at each position of ``(..., K)`` lists satisfies; only for
@@ -354,12 +334,6 @@ class ClickModel(Users, abstract=True):
         entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
         return best_scan(gain, continuation, cutoff)
 
-    def _below_kernel(self) -> Callable[..., float]:
-        """The kernel of the search that bounds how likely a user gets below the first items of a
-        list, ``below(parameters, ranking, depth)``.
-        """
-        return below_any
-
     def _examination_bounds(self) -> NDArray[np.float64]:
         """For each position, a probability that its examination never exceeds, whatever the list
         (for the search).
@@ -380,10 +354,10 @@ class ClickModel(Users, abstract=True):
         lists = math.perm(self.n_items, cutoff)
         if lists > self.max_search:
             raise ValueError(
-                f"the best list for reward={reward!r} in a {type(self).__name__} is known only by exact search, and "
-                f"{lists:.3g} lists of {cutoff} out of {self.n_items} items are more than the limit of {self.max_search:.0e}; "
-                f"pass the reference list to measure regret against (reference=...), or choose another reward kind or a "
-                f"smaller cutoff"
+                f"the best list for reward={reward!r} in a {type(self).__name__} is known only by "
+                f"exact search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are "
+                f"more than the limit of {self.max_search:.0e}; pass the reference list to measure "
+                "regret against (reference=...), or choose another reward kind or a smaller cutoff"
             )
         best, attraction = np.empty(cutoff, np.int64), self._click_bounds()
         entry(self._search_kernel())(
@@ -401,7 +375,7 @@ class ClickModel(Users, abstract=True):
         return best
 
     def _search_kernel(self) -> Callable[..., None]:
-        return branch_and_bound(self.expected_kernel, self._below_kernel())
+        return branch_and_bound(self.expected_kernel, self.below_kernel)
 
     def _bounds_of_search(self, cutoff: int) -> NDArray[np.float64]:
         """``(m, m)``, in row k the bounds on the examination of the positions k.., decreasing."""
@@ -424,12 +398,6 @@ class ClickModel(Users, abstract=True):
         return np.empty(self.n_positions + 1)
 
 
-@cache
-def _arguments(kind: type[ClickModel]) -> frozenset[str]:
-    """Those of the constructor."""
-    return frozenset(inspect.signature(kind).parameters)
-
-
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
     """A click model, or the one that its ``to_dict()`` describes; errors name the argument.
 
@@ -447,6 +415,21 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
         raise ValueError(f"{name}: {error}") from None
 
 
+def click_models_of(models: Any, least: int) -> list[ClickModel]:
+    """The entries of an argument ``models``, each as `click_model_of`, all of one size.
+
+    Raises:
+        ValueError: also where there are fewer than ``least``.
+    """
+    if not is_sequence(models) or len(models) < least:
+        raise ValueError(f"models is {short(models)}; expected {least} or more click models")
+    made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
+    for number, model in enumerate(made):
+        if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
+            raise ValueError(f"models[{number}] is {model}; expected the sizes of {made[0]}")
+    return made
+
+
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each position the place in decreasing order of what it gets when the k-th best goes to
     the k-th largest weight: best where the reward is supermodular in the pairs.
@@ -454,12 +437,6 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     places = np.empty(len(weights), np.int64)
     places[np.argsort(-weights, kind="stable")] = np.arange(len(weights))
     return places
-
-
-@kernel
-def below_any(parameters, ranking, depth):  # type: ignore[no-untyped-def]
-    """Whoever they are, users get below these items at most with certainty."""
-    return 1.0
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ class Parameters(NamedTuple):
 def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
     looking, satisfied = 1, -1
     for k in range(len(ranking)):
-        # Three outcomes of an examined position: clicked and left (α v), clicked and went on (the rest of α), skipped.
+        # Outcomes: clicked and left (α v), clicked and went on (the rest of α), skipped.
         attraction = parameters.attraction[ranking[k]]
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
@@ -117,6 +116,7 @@ class DependentClickModel(ClickModel):
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected
+    below_kernel = below
 
     def __init__(self, attraction: ArrayLike, termination: ArrayLike) -> None:
         self.parameters = Parameters(
@@ -135,11 +135,9 @@ class DependentClickModel(ClickModel):
         return np.broadcast_to(self.termination, rankings.shape)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        # Clicks: an attractive item where v is high ends sessions early, so no sorting rule is
+        # right. Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is
+        # supermodular in the pairs.
         if reward == CLICKS:
-            return None  # an attractive item where v is high ends sessions early: no sorting rule is right
-        # Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is supermodular in the pairs.
-        weights = self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff)
-        return match(weights)
-
-    def _below_kernel(self) -> Callable[..., float]:
-        return below
+            return None
+        return match(self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff))

@@ -28,8 +28,8 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave up, clicked and went on;
-            # then skipped and gave up, skipped and went on.
+            # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave up,
+            # clicked and went on; then skipped and gave up, skipped and went on.
             if uniforms[k] < attraction:
                 happy = attraction * parameters.satisfaction[ranking[k]]
                 if uniforms[k] < happy:
@@ -55,10 +55,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    looking, unclicked = (
-        1.0,
-        1.0,
-    )  # probabilities of examining position k, and of doing so with no click above it
+    looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -109,7 +106,7 @@ class DynamicBayesianModel(ClickModel):
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
         satisfaction: ``(L,)`` probabilities s(i) that a clicked item satisfies.
         perseverance: probability g that an unsatisfied user goes on, after a click or not; 1 gives
-        SDBN.
+            SDBN.
         n_positions: K, at most L.
 
     Raises:
@@ -181,21 +178,16 @@ class DynamicBayesianModel(ClickModel):
             for k in range(last, self.n_positions):
                 weights[k, last] = weight
                 unclicked = 1.0 - attraction * weight
-                weight = (
-                    self.perseverance * (1.0 - attraction) * weight / unclicked
-                    if unclicked > 0
-                    else 0.0
-                )
+                further = self.perseverance * (1.0 - attraction) * weight
+                weight = further / unclicked if unclicked > 0 else 0.0
         return weights
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        return (
-            np.arange(cutoff) if reward == ANY_CLICK else None
-        )  # by exchanging neighbours, whatever the perseverance
+        # Any click: by exchanging neighbours, whatever the perseverance.
+        return np.arange(cutoff) if reward == ANY_CLICK else None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        if reward == SATISFACTION:  # likewise
+        # Satisfaction: likewise. Clicks: a satisfying item ends sessions, so sorting is wrong.
+        if reward == SATISFACTION:
             return np.argsort(-self.attraction * self.satisfaction, kind="stable")[:cutoff]
-        return super()._optimal(
-            reward, cutoff
-        )  # clicks: a satisfying item ends sessions, sorting by attraction is wrong
+        return super()._optimal(reward, cutoff)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import is_sequence, numbers, short
+from ..core.checks import numbers
 from ..core.kernels import kernel
-from .click_model import ClickModel, click_model_of, match
+from .click_model import ClickModel, click_models_of, match
 from .position_based import PositionBasedModel
 from .users import CLICKS, REWARDS
 
@@ -119,17 +119,7 @@ class MixtureModel(ClickModel):
     def __init__(
         self, models: Sequence[ClickModel | Mapping[str, Any]], weights: ArrayLike
     ) -> None:
-        if not is_sequence(models) or len(models) < 2:
-            raise ValueError(f"models is {short(models)}; expected two click models or more")
-        self.models = [
-            click_model_of(f"models[{number}]", model) for number, model in enumerate(models)
-        ]
-        first = self.models[0]
-        for number, model in enumerate(self.models):
-            if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
-                raise ValueError(
-                    f"models[{number}] is {model}; expected the sizes of models[0], {first}"
-                )
+        self.models = click_models_of(models, 2)
         shares = numbers("weights", weights, (len(self.models),))
         if shares.min() <= 0 or abs(shares.sum() - 1) > 1e-9:
             raise ValueError(
@@ -140,7 +130,7 @@ class MixtureModel(ClickModel):
             array.setflags(write=False)
         parameters = tuple(model.parameters for model in self.models)
         self.parameters = Parameters(shares, thresholds, parameters)
-        self.n_positions = first.n_positions
+        self.n_positions = self.models[0].n_positions
         self.rewards = tuple(
             reward for reward in REWARDS if all(reward in model.rewards for model in self.models)
         )
@@ -166,10 +156,6 @@ class MixtureModel(ClickModel):
     def expected_kernel(self) -> Callable[..., float]:  # type: ignore[override]
         return expected_over(tuple(model.expected_kernel for model in self.models))
 
-    @classmethod
-    def name(cls) -> str:
-        return cls.__name__
-
     def position_weights(self) -> NDArray[np.float64] | None:
         """The examination probabilities, if they are those of every kind; else None."""
         return _shared([model.position_weights() for model in self.models])
@@ -179,12 +165,8 @@ class MixtureModel(ClickModel):
         return _shared([model.browsing_weights() for model in self.models])
 
     def to_dict(self) -> dict[str, Any]:
-        models = [model.to_dict() for model in self.models]
-        return {
-            "model": self.name(),
-            "models": models,
-            "weights": self.parameters.weights.tolist(),
-        }
+        models, weights = [model.to_dict() for model in self.models], self.parameters.weights
+        return {"model": self.name(), "models": models, "weights": weights.tolist()}
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         models = [model.relabelled(order) for model in self.models]
@@ -212,9 +194,8 @@ class MixtureModel(ClickModel):
 
     def _mean(self, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """The mean over the kinds."""
-        return np.sum(
-            [w * value for w, value in zip(self.parameters.weights, values, strict=True)], 0
-        )
+        pairs = zip(self.parameters.weights, values, strict=True)
+        return np.sum([weight * value for weight, value in pairs], axis=0)
 
 
 def _shared(values: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:

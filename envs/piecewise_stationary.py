@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, integers, short
-from .click_model import ClickModel, click_model_of
+from ..core.checks import check_count, integers
+from .click_model import ClickModel, click_models_of
 from .users import REWARDS
 
 
@@ -49,35 +49,20 @@ class PiecewiseStationaryModel(ClickModel):
         (array([0]), array([1]))
     """
 
+    shapes: ClassVar = {}
+
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
-        if (
-            isinstance(models, str)
-            or not isinstance(models, Iterable)
-            or (isinstance(models, np.ndarray) and not models.ndim)
-        ):
-            raise ValueError(f"models is {short(models)}; expected a sequence of click models")
-        self._epochs = [
-            click_model_of(f"models[{number}]", model) for number, model in enumerate(models)
-        ]
-        if not self._epochs:
-            raise ValueError("models is empty; expected at least one click model")
+        self._epochs = click_models_of(models, 1)
         steps = integers("starts", starts, (len(self._epochs),))
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
-            raise ValueError(
-                f"starts is {steps.tolist()}; expected increasing steps, the first of them 0"
-            )
-        first = self._epochs[0]
-        for number, model in enumerate(self._epochs):
-            if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
-                raise ValueError(
-                    f"models[{number}] is {model}; expected n_items and n_positions of models[0], {first}"
-                )
+            expected = "expected increasing steps, the first of them 0"
+            raise ValueError(f"starts is {steps.tolist()}; {expected}")
         self._starts = [int(step) for step in steps]
         self.rewards = tuple(
             kind for kind in REWARDS if all(kind in model.rewards for model in self._epochs)
         )
-        self.parameters = first.parameters
-        self.n_positions = first.n_positions
+        self.parameters = self._epochs[0].parameters
+        self.n_positions = self._epochs[0].n_positions
 
     @property
     def n_items(self) -> int:
@@ -96,15 +81,10 @@ class PiecewiseStationaryModel(ClickModel):
     def starts(self) -> Sequence[int]:
         return self._starts
 
-    @classmethod
-    def name(cls) -> str:
-        return cls.__name__
-
     @property
     def kind(self) -> str:
-        return f"{self.name()} of " + " and ".join(
-            dict.fromkeys(model.kind for model in self._epochs)
-        )
+        kinds = dict.fromkeys(model.kind for model in self._epochs)
+        return f"{self.name()} of {' and '.join(kinds)}"
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""
@@ -138,16 +118,12 @@ class PiecewiseStationaryModel(ClickModel):
         return self.at(step).optimal_ranking(reward, cutoff)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.name(),
-            "models": [model.to_dict() for model in self._epochs],
-            "starts": list(self._starts),
-        }
+        models = [model.to_dict() for model in self._epochs]
+        return {"model": self.name(), "models": models, "starts": list(self._starts)}
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         return type(self)([model.relabelled(order) for model in self._epochs], self._starts)
 
     def with_positions(self, n_positions: int) -> Self:
-        return type(self)(
-            [model.with_positions(n_positions) for model in self._epochs], self._starts
-        )
+        models = [model.with_positions(n_positions) for model in self._epochs]
+        return type(self)(models, self._starts)

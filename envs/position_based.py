@@ -21,7 +21,7 @@ class Parameters(NamedTuple):
 @kernel
 def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
-        # Examined with χ_k, and clicked with α of what was examined, independently of the other positions.
+        # Examined with χ_k, and clicked with α of what was examined, whatever the other positions.
         examined[k] = uniforms[k] < parameters.examination[k]
         clicks[k] = uniforms[k] < parameters.examination[k] * parameters.attraction[ranking[k]]
     return -1
@@ -107,7 +107,7 @@ class PositionBasedModel(ClickModel):
         return self.parameters.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, for its mixed derivative is positive.
+        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too: its mixed derivative is positive.
         return match(self.examination[:cutoff])
 
     def position_weights(self) -> NDArray[np.float64]:

@@ -24,11 +24,9 @@ class Parameters(NamedTuple):
 
 @kernel
 def click_probability(parameters, k, item):  # type: ignore[no-untyped-def]
-    attraction = parameters.attraction[item]
-    clicked = parameters.trust_relevant[k] * attraction + parameters.trust_irrelevant[k] * (
-        1.0 - attraction
-    )
-    return parameters.examination[k] * clicked
+    relevant = parameters.trust_relevant[k] * parameters.attraction[item]
+    irrelevant = parameters.trust_irrelevant[k] * (1.0 - parameters.attraction[item])
+    return parameters.examination[k] * (relevant + irrelevant)
 
 
 @kernel
@@ -109,12 +107,7 @@ class TrustBiasModel(ClickModel):
     title = "trust-bias model"
     default_instance = "yandex-9982"
     optimum = 1569.6448359608364
-    shapes: ClassVar = {
-        "attraction": "L",
-        "examination": "K",
-        "trust_relevant": "K",
-        "trust_irrelevant": "K",
-    }
+    shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "K")
     contextual_reward = "clicks"
     rewards = ("clicks", "any_click")
     sample_kernel = sample
@@ -129,29 +122,16 @@ class TrustBiasModel(ClickModel):
         trust_irrelevant: ArrayLike | None = None,
     ) -> None:
         examination = probabilities("examination", examination, (None,))
-        shape = examination.shape
         relevant, irrelevant = standard_trust(len(examination))
-        self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)),
-            examination,
-            probabilities(
-                "trust_relevant", relevant if trust_relevant is None else trust_relevant, shape
-            ),
-            probabilities(
-                "trust_irrelevant",
-                irrelevant if trust_irrelevant is None else trust_irrelevant,
-                shape,
-            ),
-        )
-        bad = np.flatnonzero(self.parameters.trust_irrelevant > self.parameters.trust_relevant)
-        if len(bad):
-            high, low = (
-                self.parameters.trust_irrelevant[bad[0]],
-                self.parameters.trust_relevant[bad[0]],
-            )
-            raise ValueError(
-                f"trust_irrelevant[{bad[0]}] is {high}; expected at most trust_relevant[{bad[0]}] = {low}"
-            )
+        relevant = relevant if trust_relevant is None else trust_relevant
+        irrelevant = irrelevant if trust_irrelevant is None else trust_irrelevant
+        relevant = probabilities("trust_relevant", relevant, examination.shape)
+        irrelevant = probabilities("trust_irrelevant", irrelevant, examination.shape)
+        for k in np.flatnonzero(irrelevant > relevant):
+            least = f"trust_relevant[{k}] = {relevant[k]}"
+            raise ValueError(f"trust_irrelevant[{k}] is {irrelevant[k]}; expected at most {least}")
+        attraction = probabilities("attraction", attraction, (None,))
+        self.parameters = Parameters(attraction, examination, relevant, irrelevant)
         self.n_positions = check_positions(len(examination), self.n_items)
 
     @property
@@ -166,29 +146,22 @@ class TrustBiasModel(ClickModel):
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward != CLICKS:
             return None
-        _, χ, relevant, irrelevant = self.parameters
-        return match(
-            (χ * (relevant - irrelevant))[:cutoff]
-        )  # what does not depend on the list is Σ χ ε⁻
+        _, χ, relevant, irrelevant = self.parameters  # Σ χ ε⁻ does not depend on the list
+        return match((χ * (relevant - irrelevant))[:cutoff])
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == CLICKS:
             return super()._optimal(reward, cutoff)
         α, χ, relevant, irrelevant = self.parameters
-        from scipy.optimize import (
-            linear_sum_assignment,
-        )  # only here, for it takes longer to import than all the rest
+        from scipy.optimize import linear_sum_assignment  # takes longer to import than all the rest
 
-        # A more attractive item is nowhere worse, so the first by attraction are a best choice. Their order is no matter of
-        # sorting: a product over the pairs of item and position is an assignment problem in logarithms.
+        # A more attractive item is nowhere worse, so the first by attraction are a best choice.
+        # Their order is no matter of sorting: a product over the pairs of item and position is an
+        # assignment problem in logarithms. A certain click outweighs all others.
         items = np.argsort(-α, kind="stable")[:cutoff]
-        click = χ[:cutoff] * (
-            np.outer(α[items], relevant[:cutoff]) + np.outer(1.0 - α[items], irrelevant[:cutoff])
-        )
-        cost = np.log(
-            np.maximum(1.0 - click, np.finfo(float).tiny)
-        )  # a certain click outweighs all others
-        chosen, places = linear_sum_assignment(cost)
+        click = np.outer(α[items], relevant) + np.outer(1.0 - α[items], irrelevant)
+        unclicked = 1.0 - (χ * click)[:, :cutoff]
+        chosen, places = linear_sum_assignment(np.log(np.maximum(unclicked, np.finfo(float).tiny)))
         ranking = np.empty(cutoff, np.int64)
         ranking[places] = items[chosen]
         return ranking
@@ -199,8 +172,8 @@ class TrustBiasModel(ClickModel):
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         raise ValueError(
-            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one list at a time; where "
-            "candidates change from session to session, choose reward='clicks'"
+            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one "
+            "list at a time; where candidates change from session to session, choose reward='clicks'"
         )
 
 

@@ -15,9 +15,7 @@ from .users import CLICKS
 
 class Parameters(NamedTuple):
     attraction: NDArray[np.float64]  # α, (L,)
-    examination: NDArray[
-        np.float64
-    ]  # γ, (K, K): position, then 0 for no click yet or 1 + the last clicked position
+    examination: NDArray[np.float64]  # γ, (K, K): position, and last click counted from 1; 0: none
 
 
 @kernel
@@ -34,7 +32,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 @kernel
 def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
-    # Forward recursion: scratch[j] is the probability that the last click above position k was at j (0: none).
+    # Forward recursion: scratch[j] is the probability that the last click above k was at j.
     scratch[0] = 1.0
     for k in range(len(ranking)):
         attraction = parameters.attraction[ranking[k]]
@@ -130,9 +128,8 @@ class UserBrowsingModel(ClickModel):
         return self.parameters.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        if reward == CLICKS:
-            return None  # a click changes what is examined below it: no sorting rule is right
-        return match(self.examination[:cutoff, 0])
+        # Clicks: a click changes what is examined below it, so no sorting rule is right.
+        return None if reward == CLICKS else match(self.examination[:cutoff, 0])
 
     def browsing_weights(self) -> NDArray[np.float64]:
         """The examination probabilities."""

@@ -134,14 +134,9 @@ class Users(ABC):
         name = parameters.pop("model")
         found = users_named(name)
         try:
-            return found.described(**parameters)
+            return found(**parameters)
         except TypeError as error:
             raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
-
-    @classmethod
-    def described(cls, **parameters: Any) -> Any:
-        """The users with what `to_dict` tells of them, beside ``model``."""
-        return cls(**parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """The kernels' code of a reward kind and the number of counted positions, both

@@ -8,8 +8,7 @@ Letters beside those of the package: d features, M users, N items of the pool fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +20,6 @@ from ...core.checks import (
     numbers,
     probabilities,
     short,
-    unknown,
 )
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
@@ -44,8 +42,8 @@ class ContextualModel(Users, abstract=True):
         only their number L matters.
         mean: the click model of a session whose candidates all are as the mean candidate. `at`
         gives that of any session.
-        interactions: ``(Q, 2)`` the pairs of features whose products are further features
-            (`LabelledModel.with_interactions`).
+        interactions: ``(Q, 2)`` the pairs of features whose products are further features (see
+            `LabelledModel`).
 
     Args:
         base: the click model of the users, or its ``to_dict()``.
@@ -72,9 +70,7 @@ class ContextualModel(Users, abstract=True):
     ) -> None:
         self.base = click_model_of("base", base)
         if "attraction" not in self.base.shapes:
-            raise ValueError(
-                f"base is a {self.base.kind}, whose items have no attraction; expected a click model with it"
-            )
+            raise ValueError(f"base is a {self.base.kind}; expected items with an attraction")
         self.items = numbers("items", items, (None, None))
         self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None
@@ -82,17 +78,14 @@ class ContextualModel(Users, abstract=True):
         self.rewards = self.base.rewards
         squares = (self.items**2).sum(axis=1)
         if candidates is None:
-            if len(self.items) < self.base.n_items:
-                raise ValueError(
-                    f"items has {len(self.items)} rows; expected at least n_items = {self.base.n_items}"
-                )
+            if len(self.items) < self.n_items:
+                expected = f"expected at least n_items = {self.n_items}"
+                raise ValueError(f"items has {len(self.items)} rows; {expected}")
             norm = (self._users_part**2).sum(axis=1).max() + squares.max()
         else:
             self.candidates = self._checked_candidates(candidates)
-            norm = max(
-                (features**2).sum() + squares[numbers].max()
-                for features, numbers in zip(self._users_part, self.candidates, strict=True)
-            )
+            pairs = zip(self._users_part, self.candidates, strict=True)
+            norm = max((user**2).sum() + squares[entries].max() for user, entries in pairs)
         if norm > (1 + ROUNDING) ** 2:
             raise ValueError(
                 f"the features of some user and item have the norm {norm**0.5:g}; expected at most 1"
@@ -107,23 +100,21 @@ class ContextualModel(Users, abstract=True):
 
     def _checked_candidates(self, candidates: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
         if not is_sequence(candidates):
-            raise ValueError(
-                f"candidates is {short(candidates)}; expected the numbers of items for each user"
-            )
-        if not len(candidates) or (self.users is not None and len(self.users) != len(candidates)):
-            wanted = (
-                "one or more"
-                if self.users is None
-                else f"{len(self.users)}, one for each row of users"
-            )
+            expected = "expected the numbers of items for each user"
+            raise ValueError(f"candidates is {short(candidates)}; {expected}")
+        wanted = len(candidates) or 1 if self.users is None else len(self.users)
+        if len(candidates) != wanted:
             raise ValueError(f"candidates has {len(candidates)} entries; expected {wanted}")
-        checked = [
-            _numbers(user, entries, len(self.items)) for user, entries in enumerate(candidates)
-        ]
-        fewest = min(range(len(checked)), key=lambda user: len(checked[user]))
-        if len(checked[fewest]) < self.base.n_items:
-            has = f"candidates[{fewest}] has {len(checked[fewest])} items"
-            raise ValueError(f"{has}; expected at least n_items = {self.base.n_items}")
+        checked = []
+        for user, values in enumerate(candidates):
+            name = f"candidates[{user}]"
+            entries = integers(name, values, (None,), 0, len(self.items)).copy()
+            if len(np.unique(entries)) < len(entries):
+                raise ValueError(f"{name} has an item twice")
+            if len(entries) < self.n_items:
+                expected = f"expected at least n_items = {self.n_items}"
+                raise ValueError(f"{name} has {len(entries)} items; {expected}")
+            checked.append(entries)
         return checked
 
     @property
@@ -134,11 +125,7 @@ class ContextualModel(Users, abstract=True):
     @property
     def n_features(self) -> int:
         """d, the number of features of a candidate."""
-        return (
-            self.items.shape[1]
-            + (0 if self.users is None else self.users.shape[1])
-            + len(self.interactions)
-        )
+        return self._users_part.shape[1] + self.items.shape[1] + len(self.interactions)
 
     @property
     def kind(self) -> str:
@@ -153,21 +140,14 @@ class ContextualModel(Users, abstract=True):
         own.
         """
         if reference is not None:
-            raise ValueError(
-                "reference is a list of the same items in every session; here each session has candidates of its own"
-            )
+            raise ValueError("reference is one list; here the candidates change in every session")
         return RoundTask(self.base, self.pool, self.kind, reward, cutoff)
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""
         names = self.base.item_parameters()[1:]
-        for name in others:
-            if name not in names:
-                raise TypeError(
-                    unknown("parameter", name, names)
-                    if names
-                    else f"{name} is no parameter of a {self.kind}"
-                )
+        for name in others.keys() - names:
+            raise TypeError(f"{name} is no parameter of a {self.kind}")
         for name in names:
             if name not in others:
                 raise ValueError(f"{name} is missing: a {self.base.kind} has one for each item")
@@ -175,14 +155,13 @@ class ContextualModel(Users, abstract=True):
 
     def _describe(self) -> dict[str, Any]:
         """The part of `to_dict` that the models share."""
+        users, candidates = self.users, self.candidates
         return {
             "model": self.name(),
             "base": self.base.to_dict(),
             "items": self.items.tolist(),
-            "users": None if self.users is None else self.users.tolist(),
-            "candidates": None
-            if self.candidates is None
-            else [numbers.tolist() for numbers in self.candidates],
+            "users": None if users is None else users.tolist(),
+            "candidates": candidates and [entries.tolist() for entries in candidates],
         }
 
     def _set_pool(
@@ -195,35 +174,28 @@ class ContextualModel(Users, abstract=True):
     ) -> None:
         """Keep what belongs to items; the mean session is one of the mean user."""
         candidates = self.candidates or []
-        sizes = np.array([len(numbers) for numbers in candidates], np.int64)
+        sizes = np.array([len(entries) for entries in candidates], np.int64)
         n_others = len(self.base.item_parameters()) - 1
+        starts = np.concatenate([[0], np.cumsum(sizes)])
         self.pool = Pool(
             self._users_part,
             self.items,
             user_attraction,
             item_attraction,
-            item_others=np.array(item_others, np.float64).reshape(n_others, len(item_attraction)),
-            starts=np.concatenate([[0], np.cumsum(sizes)]),
+            item_others=np.array(item_others, float).reshape(n_others, len(item_attraction)),
+            starts=starts,
             entries=np.concatenate([np.zeros(0, np.int64), *candidates]),
             entry_attraction=entry_attraction,
-            entry_others=np.array(entry_others, np.float64).reshape(
-                n_others, len(entry_attraction)
-            ),
+            entry_others=np.array(entry_others, float).reshape(n_others, len(entry_attraction)),
             pairs=self.interactions,
         )
-
-        def mean(of_items: NDArray[np.float64], of_entries: NDArray[np.float64]) -> float:
-            if candidates:
-                return (np.add.reduceat(of_entries, self.pool.starts[:-1]) / sizes).mean()
-            return of_items.mean()
-
-        means = [mean(user_attraction.mean() + item_attraction, entry_attraction)]
-        if not candidates:
+        if candidates:
+            rows = [entry_attraction, *entry_others]
+            means = [(np.add.reduceat(row, starts[:-1]) / sizes).mean() for row in rows]
+        else:
             means = [user_attraction.mean() + item_attraction.mean()]
-        means += [
-            mean(*both) for both in zip(self.pool.item_others, self.pool.entry_others, strict=True)
-        ]
-        self.mean = self._with_items([np.full(self.base.n_items, value) for value in means])
+            means += [row.mean() for row in item_others]
+        self.mean = self._with_items([np.full(self.n_items, value) for value in means])
 
     def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
         """The base model before items with the given parameters, attraction first."""
@@ -277,37 +249,26 @@ class LinearModel(ContextualModel):
             for name in self._of_items(others)
         }
         self.theta = numbers("theta", theta, (None,))
-        n_user_features = self._users_part.shape[1]
         if len(self.theta) != self.n_features:
-            raise ValueError(
-                f"theta has {len(self.theta)} entries; expected one for each of the {n_user_features} features of users and "
-                f"the {self.items.shape[1]} of items"
-            )
+            expected = f"expected {self.n_features}, one for each feature of users and items"
+            raise ValueError(f"theta has {len(self.theta)} entries; {expected}")
+        n_user_features = self._users_part.shape[1]
         of_users = self._users_part @ self.theta[:n_user_features]
         of_items = self.items @ self.theta[n_user_features:]
-        entries = np.concatenate(
-            [
-                np.zeros(0),
-                *(
-                    of_users[user] + of_items[numbers]
-                    for user, numbers in enumerate(self.candidates or [])
-                ),
-            ]
-        )
-        ends = (np.min, np.max)
-        least, most = (
-            float(end(entries)) if self.candidates else float(end(of_users) + end(of_items))
-            for end in ends
-        )
+        candidates = self.candidates or []
+        items = np.concatenate([np.zeros(0, np.int64), *candidates])
+        users = np.repeat(np.arange(len(candidates)), [len(entries) for entries in candidates])
+        attraction = of_users[users] + of_items[items]
+        if self.candidates:
+            least, most = attraction.min(), attraction.max()
+        else:
+            least, most = of_users.min() + of_items.min(), of_users.max() + of_items.max()
         if least < -ROUNDING or most > 1 + ROUNDING:
-            raise ValueError(
-                f"attractions theta @ x range from {least:g} to {most:g}; expected probabilities in [0, 1]"
-            )
-        named = np.concatenate([np.zeros(0, np.int64), *(self.candidates or [])])
-        values = list(self.others.values())
-        self._set_pool(
-            of_users, of_items, values, entries.clip(0.0, 1.0), [of_all[named] for of_all in values]
-        )
+            ends = f"from {least:g} to {most:g}"
+            raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
+        others = list(self.others.values())
+        entry_others = [values[items] for values in others]
+        self._set_pool(of_users, of_items, others, attraction.clip(0.0, 1.0), entry_others)
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
         """The click model of a session whose candidates have the given ``(L, d)`` features, and
@@ -335,6 +296,11 @@ class LabelledModel(ContextualModel):
         base, items, users, candidates: as in `ContextualModel`; the candidates of every user must
         be named.
         attraction: for each user the attraction probabilities of its candidates.
+        interactions: ``(Q, 2)`` pairs (a, b) of places in ``[U(i), V(j)]``, whose products are
+            further features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for
+            the q-th pair. The first feature x_0 must be a positive constant c, so that x is c times
+            ``[1, u, v, u_a v_b, ...]``. Clicks and attractions stay as they are. Products are
+            computed in every session.
         **others: the same of what else of the base model belongs to items.
 
     Raises:
@@ -360,6 +326,7 @@ class LabelledModel(ContextualModel):
         attraction: Sequence[ArrayLike],
         items: ArrayLike,
         users: ArrayLike | None = None,
+        interactions: ArrayLike | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
         if candidates is None:
@@ -367,9 +334,10 @@ class LabelledModel(ContextualModel):
         super().__init__(base, items, users, candidates)
         self._of_items(others)
         self.labels = {
-            name: self._checked_labels(name, given)
-            for name, given in {"attraction": attraction, **others}.items()
+            name: self._checked_labels(name, labels)
+            for name, labels in {"attraction": attraction, **others}.items()
         }
+        self.interactions = self._checked_interactions(interactions)
         nothing = np.zeros(1)
         first, *rest = (np.concatenate(self.labels[name]) for name in self.base.item_parameters())
         self._set_pool(nothing, nothing, [nothing for _ in rest], first, rest)
@@ -381,15 +349,14 @@ class LabelledModel(ContextualModel):
 
     def _checked_labels(self, name: str, labels: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
         if not is_sequence(labels):
-            raise ValueError(
-                f"{name} is {short(labels)}; expected probabilities for each entry of candidates"
-            )
+            expected = "expected probabilities for each entry of candidates"
+            raise ValueError(f"{name} is {short(labels)}; {expected}")
         if len(labels) != len(self.candidates):
-            raise ValueError(
-                f"{name} has {len(labels)} entries; expected {len(self.candidates)}, as candidates"
-            )
+            expected = f"expected {len(self.candidates)}, as candidates"
+            raise ValueError(f"{name} has {len(labels)} entries; {expected}")
+        sizes = [len(entries) for entries in self.candidates]
         return [
-            probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),))
+            probabilities(f"{name}[{user}]", values, (sizes[user],))
             for user, values in enumerate(labels)
         ]
 
@@ -407,76 +374,33 @@ class LabelledModel(ContextualModel):
             [self.labels[name][user][places] for name in self.base.item_parameters()]
         )
 
-    def with_interactions(self, interactions: ArrayLike) -> Self:
-        """The same users and items, with products of features as further features of each
-        candidate.
-
-        Agents then see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for the q-th pair (a,
-        b). The first feature x_0 must be a constant c, so that x is c times ``[1, u, v, u_a v_b,
-        ...]``. Clicks and attractions stay as they are. Products are computed in every session; no
-        table of users × candidates × features is made.
-
-        Args:
-            interactions: ``(Q, 2)`` pairs of places in ``[U(i), V(j)]``.
-
-        Raises:
-            ValueError: a place that no feature has, a first feature that is not a positive
-                constant, or ``‖x‖₂ > 1`` for some candidate.
-
-        Example:
-            >>> from clickgym.envs import PositionBasedModel
-            >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[0.5, 0.2], [0.5, 0.4]]
-            >>> model = LabelledModel(base, candidates=[[0, 1]], attraction=[[0.9, 0.1]], items=items)
-            >>> model.with_interactions([[1, 1]]).n_features
-            3
-        """
+    def _checked_interactions(self, interactions: ArrayLike | None) -> NDArray[np.int64]:
+        if interactions is None or not len(np.atleast_1d(interactions)):
+            return ContextualModel.interactions
         n_features = self.items.shape[1] + self._users_part.shape[1]
-        pairs = integers("interactions", interactions, (None, 2), 0, n_features, empty=True).copy()
+        pairs = integers("interactions", interactions, (None, 2), 0, n_features).copy()
         first = (self._users_part if self._users_part.shape[1] else self.items)[:, 0]
-        if len(pairs) and (first[0] <= 0 or np.ptp(first) > 0):
+        if first[0] <= 0 or np.ptp(first) > 0:
             ends = f"from {first.min():g} to {first.max():g}"
-            raise ValueError(
-                f"the first feature goes {ends}; interactions need the same positive number for all"
-            )
-        norm = (
-            largest_norm(self._users_part, self.items, pairs, self.candidates)
-            if len(pairs)
-            else 0.0
-        )
+            expected = "interactions need the same positive number for all"
+            raise ValueError(f"the first feature goes {ends}; {expected}")
+        norm = largest_norm(self._users_part, self.items, pairs, self.candidates)
         if norm > 1 + ROUNDING:
-            raise ValueError(
-                f"the features of some user and item, products included, have the norm {norm:g}; expected at most 1"
-            )
-        made = copy(self)
-        made.interactions, made.pool = pairs, self.pool._replace(pairs=pairs)
-        return made
-
-    @classmethod
-    def described(cls, interactions: ArrayLike | None = None, **parameters: Any) -> Self:
-        made = cls(**parameters)
-        return made if interactions is None else made.with_interactions(interactions)
-
-    def _interactions(self) -> dict[str, Any]:
-        # Only where there are some: descriptions without them, and their digests, stay as they were.
-        return {"interactions": self.interactions.tolist()} if len(self.interactions) else {}
+            of = "the features of some user and item, products included,"
+            raise ValueError(f"{of} have the norm {norm:g}; expected at most 1")
+        return pairs
 
     def to_dict(self) -> dict[str, Any]:
-        labels = {
-            name: [values.tolist() for values in lists] for name, lists in self.labels.items()
-        }
-        return self._describe() | labels | self._interactions()
+        labels = {name: [row.tolist() for row in rows] for name, rows in self.labels.items()}
+        return self._describe() | labels | {"interactions": self.interactions.tolist() or None}
 
     def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
-        made = LabelledModel(
-            base, self.candidates, items=self.items, users=self.users, **self.labels
+        return LabelledModel(
+            base,
+            self.candidates,
+            items=self.items,
+            users=self.users,
+            interactions=self.interactions,
+            **self.labels,
         )
-        return made.with_interactions(self.interactions)
-
-
-def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """The candidates of a user: distinct numbers of items."""
-    entries = integers(f"candidates[{user}]", values, (None,), 0, n_items)
-    if len(np.unique(entries)) < len(entries):
-        raise ValueError(f"candidates[{user}] has an item twice")
-    return entries.copy()

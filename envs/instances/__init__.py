@@ -2,7 +2,7 @@
 beside this file.
 """
 
-from . import families  # noqa: F401  (registers the families of instances)
+from . import families, stateful, worlds  # noqa: F401  (they register themselves)
 from .instance import DEFAULT_INSTANCE, AnyInstance, Instance, list_instances, load_instance
 
 __all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

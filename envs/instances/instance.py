@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache, partial
 from os import PathLike
 from pathlib import Path
@@ -91,11 +91,13 @@ class Instance:
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
-        _check_models(self.models)
-        if not isinstance(self.estimation, Mapping):
+        users = list(self.models.values()) if isinstance(self.models, Mapping) else []
+        if not users or not all(isinstance(model, Users) for model in users):
             raise ValueError(
-                f"estimation must be a JSON object, a mapping, got {short(self.estimation)}"
+                f"models is {short(self.models)}; expected click models by their kinds"
             )
+        if not isinstance(self.estimation, Mapping):
+            raise ValueError(f"estimation is {short(self.estimation)}; expected a JSON object")
         object.__setattr__(self, "models", dict(self.models))
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
@@ -122,7 +124,7 @@ class Instance:
 
         Args:
             model_class: a click model class, its short name, or a kind such as
-            ``"PiecewiseStationaryModel of CM"``.
+                ``"PiecewiseStationaryModel of CM"``.
             n_positions: K; None takes the instance's.
 
         Raises:
@@ -131,12 +133,10 @@ class Instance:
         check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
-            raise ValueError(
-                f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}"
-            )
-        return self.models[name].with_positions(
-            self.n_positions if n_positions is None else n_positions
-        )
+            has = f"it has {', '.join(self.models)}"
+            raise ValueError(f"the instance {self.name!r} has no {name}; {has}")
+        length = self.n_positions if n_positions is None else n_positions
+        return self.models[name].with_positions(length)
 
     def shuffled(self, seed: int) -> Instance:
         """The same instance with other item ids, in random order, so that an id says nothing about
@@ -162,6 +162,7 @@ class Instance:
         """Write the instance to a JSON file, which `load_instance` reads back; no half-written file
         is left.
         """
+        initial = self.initial_ranking
         entries = {
             "format": FORMAT,
             "version": VERSION,
@@ -169,18 +170,22 @@ class Instance:
             "description": self.description,
             "origin": self.origin,
             "n_positions": self.n_positions,
-            "initial_ranking": None
-            if self.initial_ranking is None
-            else self.initial_ranking.tolist(),
+            "initial_ranking": None if initial is None else initial.tolist(),
             "estimation": dict(self.estimation),
         }
-        lines = [
-            f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
-            for key, value in entries.items()
-        ]
+        lines = [f' "{key}": {json.dumps(entries[key], ensure_ascii=False)}' for key in entries]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
         write_whole(check_path("path", path), text)
+
+
+def instance_of(
+    models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None
+) -> Instance:
+    """An instance of users of different kinds, over all positions of the first; it has no name."""
+    kinds = {model.kind: model for model in models}
+    sizes = models[0].n_positions
+    return Instance("", kinds, sizes, origin=origin, initial_ranking=initial_ranking)
 
 
 AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
@@ -203,15 +208,6 @@ def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Insta
         return make
 
     return register
-
-
-def _check_models(models: Any) -> None:
-    if not isinstance(models, Mapping) or not all(
-        isinstance(model, Users) for model in models.values()
-    ):
-        raise ValueError(f"models is {short(models)}; expected click models by their kinds")
-    if not models:
-        raise ValueError("models is empty; expected at least one click model")
 
 
 def load_instance(name: AnyInstance) -> Instance:
@@ -261,18 +257,13 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
     values = _arguments(name, make, arguments)
     order = values.pop("shuffle", None)
     try:
-        ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
-        of_file = any(str(value).endswith(".json") for value in values.values())
-        kept = ours and not of_file  # what a file or a family of the user says may change
-        made = (
-            _made(make, tuple(values.items()), tuple(Users._named.values()))
-            if kept
-            else make(**values)
-        )
-        description, estimation = (
-            made.description or " ".join((make.__doc__ or "").split()),
-            dict(made.estimation),
-        )
+        is_ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
+        is_file = any(str(value).endswith(".json") for value in values.values())
+        # What a file or a family of the user says may change.
+        makes = _made if is_ours and not is_file else _made.__wrapped__
+        made = makes(make, tuple(values.items()), tuple(Users._named.values()))
+        description = made.description or " ".join((make.__doc__ or "").split())
+        estimation = dict(made.estimation)
         made = replace(made, name=name, description=description, estimation=estimation)
         return made if order is None else made.shuffled(order)
     except ValueError as error:
@@ -281,9 +272,8 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
 
 def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict[str, Any]:
     """The values of arguments; ``name`` is what was asked for."""
-    defaults = {
-        key: parameter.default for key, parameter in inspect.signature(make).parameters.items()
-    } | {"shuffle": 0}
+    signature = inspect.signature(make).parameters
+    defaults = {key: parameter.default for key, parameter in signature.items()} | {"shuffle": 0}
     values: dict[str, Any] = {}
     for argument in arguments.split(",") if arguments else []:
         key, _, text = argument.partition("=")
@@ -301,14 +291,9 @@ def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict
     return values
 
 
-@lru_cache(
-    maxsize=8
-)  # most environments of a program are of a few instances, and their models cannot be changed
-def _made(
-    make: Callable[..., Instance],
-    values: tuple[tuple[str, Any], ...],
-    models: tuple[type[Users], ...],
-) -> Instance:
+# Most environments of a program are of a few instances, and their models cannot be changed.
+@lru_cache(maxsize=8)
+def _made(make: Callable[..., Instance], values: tuple[Any, ...], models: object) -> Instance:
     """``models``: those that there are, for most families make an instance of each."""
     return make(**dict(values))
 
@@ -354,37 +339,22 @@ def _read(path: Path) -> Instance:
 def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
     """The instance that a JSON object describes; ``where`` it stands, for messages."""
     try:
-        return _from_model(name, content) if "model" in content else _from_entries(content)
+        if "model" in content:
+            model = Users.from_dict(content)
+            origin = "a user's click model"
+            return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
+        names = [entry.name for entry in fields(Instance)]
+        entries = {key: value for key, value in content.items() if key not in ("format", "version")}
+        for key, expected in (("format", FORMAT), ("version", VERSION)):
+            if content.get(key) != expected:
+                raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")
+        for key in entries.keys() - names:
+            raise ValueError(unknown("field", key, names))
+        for key in {"name", "n_positions", "models"} - entries.keys():
+            raise ValueError(f"the field {key!r} is missing")
+        return Instance(**entries | {"models": _models(content["models"])})
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _from_model(name: str, description: Mapping[str, Any]) -> Instance:
-    model = Users.from_dict(description)
-    return Instance(name, {model.kind: model}, model.n_positions, origin="a user's click model")
-
-
-def _from_entries(content: Mapping[str, Any]) -> Instance:
-    for key, expected in (("format", FORMAT), ("version", VERSION)):
-        if content.get(key) != expected:
-            raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")
-    fields = [
-        "name",
-        "description",
-        "origin",
-        "n_positions",
-        "initial_ranking",
-        "estimation",
-        "models",
-    ]
-    for key in content:
-        if key not in ["format", "version", *fields]:
-            raise ValueError(unknown("field", key, fields))
-    for key in ("name", "n_positions", "models"):
-        if key not in content:
-            raise ValueError(f"the field {key!r} is missing")
-    others = {key: content[key] for key in fields if key != "models" and key in content}
-    return Instance(models=_models(content["models"]), **others)
 
 
 def _models(descriptions: Any) -> dict[str, Users]:
@@ -396,8 +366,7 @@ def _models(descriptions: Any) -> dict[str, Users]:
         try:
             model = Users.from_dict(description)
         except ValueError as error:
-            kind = description.get("model") if isinstance(description, dict) else description
-            raise ValueError(f"models[{number}] ({kind}): {error}") from None
+            raise ValueError(f"models[{number}]: {error}") from None
         if model.kind in models:
             raise ValueError(f"models[{number}]: a second {model.kind}; expected one of each kind")
         models[model.kind] = model

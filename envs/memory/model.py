@@ -10,6 +10,7 @@ i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,8 @@ Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13
 """Of values, relative to the largest reward of a life."""
+MAX_LISTS = 1_000_000
+"""Among how many lists `CascadeMDP.myopic` searches."""
 
 
 class CascadeMDP(Users):
@@ -152,19 +155,13 @@ class CascadeMDP(Users):
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
 
     def to_dict(self) -> dict[str, Any]:
-        lists = {
-            name: getattr(self, name).tolist()
-            for name in ("attraction", "transition", "first", "click_rewards")
-        }
-        numbers = {
-            name: getattr(self, name) for name in ("mean_sessions", "n_sessions", "n_positions")
-        }
-        return {"model": self.name(), **lists, **numbers}
+        arrays = ("attraction", "transition", "first", "click_rewards")
+        numbers = ("mean_sessions", "n_sessions", "n_positions")
+        lists = {name: getattr(self, name).tolist() for name in arrays}
+        return {"model": self.name(), **lists, **{name: getattr(self, name) for name in numbers}}
 
     def with_positions(self, n_positions: int) -> CascadeMDP:
-        arguments = self.to_dict() | {"n_positions": n_positions}
-        del arguments["model"]
-        return CascadeMDP(**arguments)
+        return self.from_dict(self.to_dict() | {"n_positions": n_positions})
 
     def relabelled(self, order: Lists) -> CascadeMDP:
         order = check_order("order", order, self.n_items)
@@ -183,16 +180,14 @@ class CascadeMDP(Users):
                 state.
         """
         if self.check_reward(reward, cutoff)[1] < self.n_positions:
-            raise ValueError(
-                f"cutoff is {cutoff}; all {self.n_positions} positions count where a click changes the user"
-            )
+            expected = f"expected {self.n_positions}, for a click changes the user"
+            raise ValueError(f"cutoff is {cutoff}; {expected}")
         if reference is not None:
-            raise ValueError("reference is one list; here the best list is another in each state")
+            raise ValueError("reference is one list; here each state has its own best list")
         fixed = self.n_sessions is not None
         values = np.atleast_2d(self.value)
-        later = (
-            np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
-        )  # of the session after
+        # Of the session after.
+        later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
         worth = np.array([self.worth(value) for value in later])
         return LifeTask(
             self,
@@ -239,9 +234,7 @@ class CascadeMDP(Users):
         """
         if value is None:
             if self.n_sessions is not None:
-                raise ValueError(
-                    "value is None; where the number of sessions is fixed, give that of the states that come next"
-                )
+                raise ValueError("value is None; expected that of the states that come next")
             value = self.value
         state = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         ranking = check_ranking(ranking, self.n_items, self.n_positions)
@@ -257,15 +250,11 @@ class CascadeMDP(Users):
         Returns:
             ``(S,)`` V of the first state; over ``n_sessions`` where these are fixed.
         """
-        rows = as_array("lists", lists)
-        if rows.shape != (self.n_states, self.n_positions):
-            wanted = (self.n_states, self.n_positions)
-            raise ValueError(
-                f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}"
-            )
-        policy = np.array(
-            [named_ranking("lists", row, self.n_items, self.n_positions) for row in rows]
-        )
+        rows, shape = as_array("lists", lists), (self.n_states, self.n_positions)
+        if rows.shape != shape:
+            raise ValueError(f"lists have shape {rows.shape}; expected {shape}")
+        sizes = self.n_items, self.n_positions
+        policy = np.array([named_ranking("lists", row, *sizes) for row in rows])
         clicked = np.zeros((self.n_states, self.n_items + 1))
         for state, ranking in enumerate(policy):
             q = self.attraction[state, ranking]
@@ -293,63 +282,37 @@ class CascadeMDP(Users):
             Two policies, ``(S, K)`` each, the best and the worst by `policy_value` in every state.
 
         Raises:
-            ValueError: there are more than 10⁵ lists that earn most now in some state; or the
-                number of sessions is fixed, so that the best of them is not stationary.
+            ValueError: there are more than 10⁶ lists; or the number of sessions is fixed, so that
+                the best policy is not stationary.
         """
         if self.n_sessions is not None:
-            raise ValueError(
-                "n_sessions is fixed; expected users who leave at random, of whom the best such policy is stationary"
-            )
+            raise ValueError("n_sessions is fixed; expected users who leave at random")
         choices = [self._best_now(state) for state in range(self.n_states)]
         return self._among(choices, max), self._among(choices, min)
 
     def _best_now(self, state: int) -> Lists:
         """All lists that earn most in this session, up to rounding."""
-        q, r = self.attraction[state], self.click_rewards[state]
-        now = np.append(r, 0.0)
-        best = _list_value(q, now, best_scan(q * r, 1.0 - q, self.n_positions))
-        found: list[list[int]] = []
-
-        # Of what is still to be placed no list earns more than the best scan of the items left.
-        def extend(head: list[int], earned: float, reached: float) -> None:
-            if len(found) > 100_000:
-                raise ValueError(f"more than 100,000 lists earn most now in state {state}")
-            if len(head) == self.n_positions:
-                found.append(head)
-                return
-            rest = [item for item in range(self.n_items) if item not in head]
-            for item in rest:
-                others = np.array([other for other in rest if other != item], np.int64)
-                gain, further = earned + reached * q[item] * r[item], reached * (1.0 - q[item])
-                bound = gain
-                if len(head) + 1 < self.n_positions:
-                    tail = others[
-                        best_scan(
-                            q[others] * r[others], 1.0 - q[others], self.n_positions - len(head) - 1
-                        )
-                    ]
-                    bound += further * _list_value(q, now, tail)
-                if bound >= best - 1e-12:
-                    extend([*head, item], gain, further)
-
-        extend([], 0.0, 1.0)
-        return np.array(found)
+        if math.perm(self.n_items, self.n_positions) > MAX_LISTS:
+            raise ValueError(f"there are more than {MAX_LISTS:,} lists; expected fewer")
+        lists = np.array(list(itertools.permutations(range(self.n_items), self.n_positions)))
+        q, r = self.attraction[state][lists], self.click_rewards[state][lists]
+        reached = np.cumprod(np.hstack([np.ones((len(lists), 1)), 1.0 - q[:, :-1]]), axis=1)
+        earned = (reached * q * r).sum(axis=1)
+        return lists[earned >= earned.max() - 1e-12]
 
     def _among(self, choices: list[Lists], better: Callable[..., Any]) -> Lists:
         """The best (`max`) or the worst (`min`) policy of some lists in each state, by policy
         iteration.
         """
-        lists = np.array([those[0] for those in choices])
+        lists = np.array([best_now[0] for best_now in choices])
         while True:
             worth, changed = self.worth(self.policy_value(lists)), False
-            for state, those in enumerate(choices):
-                values = [
-                    _list_value(self.attraction[state], worth[state], ranking) for ranking in those
-                ]
-                place = values.index(better(values))
-                now = _list_value(self.attraction[state], worth[state], lists[state])
-                if abs(values[place] - now) > 1e-10 * max(abs(now), 1.0):
-                    lists[state], changed = those[place], True
+            for state, best_now in enumerate(choices):
+                law = self.attraction[state], worth[state]
+                values = [_list_value(*law, ranking) for ranking in best_now]
+                place, present = values.index(better(values)), _list_value(*law, lists[state])
+                if abs(values[place] - present) > 1e-10 * max(abs(present), 1.0):
+                    lists[state], changed = best_now[place], True
             if not changed:
                 return lists
 
@@ -364,9 +327,7 @@ class CascadeMDP(Users):
         _, best = self._improve(np.zeros(self.n_states))
         largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
         value = np.full(self.n_states, -math.inf)
-        while (
-            True
-        ):  # policy iteration: each policy is better than the last, and there are finitely many
+        while True:  # policy iteration: each policy is better, and there are finitely many
             better = self.policy_value(best)
             if (better <= value + TOLERANCE * largest).all():
                 return self._improve(value)[0], best
@@ -381,9 +342,8 @@ class CascadeMDP(Users):
         lists = np.empty((self.n_states, self.n_positions), np.int64)
         for state, (q, w) in enumerate(zip(self.attraction, worth, strict=True)):
             lists[state] = best_scan(q * w[:-1], 1.0 - q, self.n_positions, w[-1])
-        return np.array(
-            [_list_value(*row) for row in zip(self.attraction, worth, lists, strict=True)]
-        ), lists
+        rows = zip(self.attraction, worth, lists, strict=True)
+        return np.array([_list_value(*row) for row in rows]), lists
 
 
 def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
@@ -393,17 +353,11 @@ def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
     return float((reached[:-1] * q) @ worth[ranking] + reached[-1] * worth[-1])
 
 
-def _laws(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
+def _laws(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """Probabilities that add up to 1 along the last axis."""
-    laws = probabilities(name, given, shape)
+    laws = probabilities(name, values, shape)
     sums = laws.sum(axis=-1, keepdims=True)
-    if (np.abs(sums - 1.0) > 1e-9).any():
-        place = (
-            tuple(map(int, np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[0]))
-            if laws.ndim > 1
-            else ()
-        )
-        raise ValueError(
-            f"{name}{list(place) if place else ''} adds up to {float(sums[(*place, 0)]):.6g}; expected 1"
-        )
+    for place in np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[:1].tolist():
+        total = float(sums[(*place, 0)])
+        raise ValueError(f"{name}{place or ''} adds up to {total:.6g}; expected 1")
     return laws / sums

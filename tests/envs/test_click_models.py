@@ -408,14 +408,6 @@ WRONG = {
         "termination[0] is nan; expected a probability",
     ),
     "infinite": (lambda: CascadeModel([np.inf], 1), "attraction[0] is inf; expected a probability"),
-    "text": (
-        lambda: CascadeModel(["much"], 1),
-        "attraction[0] is 'much'; attraction must be an array of numbers",
-    ),
-    "ragged": (
-        lambda: UserBrowsingModel([0.5], [[1], [1, 1]]),
-        "examination must be an array of numbers",
-    ),
     "matrix": (lambda: CascadeModel([[0.5]], 1), "attraction has shape (1, 1); expected (n,)"),
     "scalar": (lambda: CascadeModel(0.5, 1), "attraction has shape (); expected (n,)"),
     "empty": (lambda: CascadeModel([], 1), "attraction has shape (0,); expected (n,)"),

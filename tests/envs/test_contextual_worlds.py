@@ -87,9 +87,7 @@ def world(
         ),
     ],
 )
-def test_attractions_and_features_have_the_law_of_the_family(
-    family, d, arguments, options, features
-):
+def test_attractions_and_features_by_definition(family, d, arguments, options, features):
     """Told apart: other orders of draws, a scale for each pair, products without the main effects,
     b for each user.
     """
@@ -103,7 +101,7 @@ def test_attractions_and_features_have_the_law_of_the_family(
 @pytest.mark.parametrize("family", ["personal", "network"])
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
 @pytest.mark.parametrize("popularity", [0.0, 0.25])
-def test_click_rates_depend_neither_on_seed_nor_on_family(family, rate, popularity):
+def test_click_rates(family, rate, popularity):
     for seed in range(3):
         model = model_of(
             f"{family}:rate={rate},popularity={popularity},seed={seed},features=outer,{SMALL}"
@@ -130,7 +128,7 @@ def test_one_number_scales_all_pairs(features):
     assert norms.min() < 0.95 < norms.max()
 
 
-def test_examination_and_satisfaction_are_those_of_the_linear_family():
+def test_examination_and_satisfaction():
     sizes = "n_pool=60,n_users=4,seed=2"
     ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
     assert [kind.split()[-1] for kind in ours.models] == [
@@ -193,7 +191,7 @@ another implementation.
 
 
 @pytest.mark.parametrize("name", FLOORS)
-def test_linear_functions_lose_what_was_measured_elsewhere(name):
+def test_loss_of_the_best_linear_functions(name):
     """The seeds are the same, the sessions are not: 5,000 of them leave a standard error below 0.01
     of the share.
     """
@@ -215,19 +213,19 @@ def test_linear_functions_lose_what_was_measured_elsewhere(name):
     np.testing.assert_allclose(np.mean(losses, axis=0), FLOORS[name], rtol=0, atol=0.03)
 
 
-def test_products_need_the_main_effects_beside_them():
+def test_products_without_main_effects():
     model = model_of(f"personal:popularity=0.25,features=outer,{SMALL}")
     gamma, x = np.array(model.attractions), all_features(model)
     assert lost(gamma, x) < 0.01
     assert lost(gamma, x[:, -25:]) > 0.1
 
 
-def test_other_numbers_of_items_change_nothing_else():
+def test_relabelled_items():
     model = model_of("network:n_pool=30,n_users=3,features=outer")
     order = np.random.default_rng(0).permutation(30)
     gamma = [of_user[order] for of_user in model.attractions]
-    again = LabelledModel(model.base, [range(30)] * 3, gamma, model.items[order], model.users)
-    again = again.with_interactions(model.interactions)
+    users = {"users": model.users, "interactions": model.interactions}
+    again = LabelledModel(model.base, [range(30)] * 3, gamma, model.items[order], **users)
     shown = np.arange(20)
     assert again.at(2, shown).attraction.tolist() == model.at(2, order[shown]).attraction.tolist()
     np.testing.assert_array_equal(
@@ -242,7 +240,7 @@ def test_other_numbers_of_items_change_nothing_else():
     "name",
     ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"],
 )
-def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates(name):
+def test_features_and_attractions_of_a_session(name):
     env = gym.make("ContextualPBMRank-v0", instance=name).unwrapped
     observation, _ = env.reset(seed=0)
     for _ in range(20):
@@ -257,7 +255,7 @@ def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates
         observation, *_ = env.step(np.arange(5))
 
 
-def test_regret_is_against_the_best_list_of_the_user():
+def test_regret_against_the_best_list_of_the_user():
     env = gym.make("ContextualPBMRank-v0", instance="personal:features=products").unwrapped
     env.reset(seed=0)
     for _ in range(20):
@@ -265,15 +263,6 @@ def test_regret_is_against_the_best_list_of_the_user():
         best = env.model.at(int(now.user[0]), now.items).optimal_ranking()
         *_, info = env.step(best)
         assert info["regret"] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_streams_see_products_too():
-    envs = gym.make_vec("ContextualPBMRank-v0", num_envs=3, instance="personal:features=outer")
-    observations, _ = envs.reset(seed=0)
-    model = envs.unwrapped.model
-    for features in observations["features"]:
-        np.testing.assert_array_equal(features, with_products(features[:, :11], model.interactions))
-        assert (features[:, :6] == features[0, :6]).all()
 
 
 @pytest.mark.parametrize("env_id", CONTEXTUAL)
@@ -291,7 +280,7 @@ def test_engines_agree_in_every_click_model(env_id, name):
 @pytest.mark.parametrize(
     "name", ["personal:features=outer,popularity=0.2", "network:features=products", "network"]
 )
-def test_a_file_holds_the_same_world(name, tmp_path):
+def test_instance_file(name, tmp_path):
     instance = load_instance(f"{name}{',' if ':' in name else ':'}n_pool=25,n_users=3")
     instance.save(tmp_path / "world.json")
     again = load_instance(tmp_path / "world.json")
@@ -303,11 +292,7 @@ def test_a_file_holds_the_same_world(name, tmp_path):
         assert (shorter.n_positions, shorter.n_features) == (2, model.n_features)
 
 
-def test_a_description_without_products_is_as_it_was():
-    assert "interactions" not in model_of("personal:n_pool=20,n_users=2").to_dict()
-
-
-def test_pairs_have_the_order_of_the_outer_product():
+def test_order_of_products():
     u, v = np.array([2.0, 3.0]), np.array([5.0, 7.0, 11.0])
     x = with_products(
         np.array([[1.0, *u, *v]]), interaction_pairs("outer", range(1, 3), range(3, 6))
@@ -322,60 +307,36 @@ ITEMS = [[0.5, 0.2], [0.5, 0.4]]
 @pytest.mark.parametrize(
     ("items", "pairs", "message"),
     [
-        (ITEMS, [[1, 2]], r"interactions\[0, 1\] is 2; expected"),
-        (ITEMS, [1, 1], r"interactions has shape \(2,\); expected"),
-        (ITEMS, [[0.5, 1]], "interactions"),
-        (
-            [[0.5, 0.2], [0.4, 0.4]],
-            [[1, 1]],
-            "the first feature goes from 0.4 to 0.5; interactions need the same positive",
-        ),
-        (
-            [[0.0, 0.2], [0.0, 0.4]],
-            [[1, 1]],
-            "the first feature goes from 0 to 0; interactions need the same positive",
-        ),
-        (
-            [[0.1, 0.2], [0.1, 0.9]],
-            [[1, 1]],
-            "products included, have the norm 8.*; expected at most 1",
-        ),
+        (ITEMS, [[1, 2]], "interactions"),
+        (ITEMS, [1, 1], "interactions"),
+        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature goes from 0.4 to 0.5"),
+        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature goes from 0 to 0"),
+        ([[0.1, 0.2], [0.1, 0.9]], [[1, 1]], "norm 8"),
     ],
 )
-def test_wrong_interactions_are_named(items, pairs, message):
-    model = LabelledModel(BASE, candidates=[[0, 1]], attraction=[[0.9, 0.1]], items=items)
+def test_wrong_interactions(items, pairs, message):
     with pytest.raises(ValueError, match=message):
-        model.with_interactions(pairs)
+        LabelledModel(BASE, [[0, 1]], [[0.9, 0.1]], items, interactions=pairs)
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        ("personal:form=cubic", "unknown form 'cubic'"),
-        ("personal:features=all", "unknown features 'all'"),
-        (
-            "personal:d_v=4,features=products",
-            "as many features of users as of items, not 5 and 4; try outer",
-        ),
-        ("personal:d_v=4,form=inner", "form is inner, d_u is 5 and d_v is 4"),
-        ("personal:d_u=0", "d_u is 0; expected a positive integer"),
-        ("personal:rate=0", r"rate is 0.0; expected a number in \(0, 1\)"),
-        ("personal:rate=1", r"rate is 1.0; expected a number in \(0, 1\)"),
-        ("personal:popularity=1.5", r"popularity is 1.5; expected a probability in \[0, 1\]"),
-        ("personal:n_pool=5", "n_items is 20; expected an integer from 1 to n_pool = 5"),
-        ("personal:n_users=0", "n_users is 0; expected a positive integer"),
-        ("personal:n_positions=21", "n_positions"),
-        ("personal:seed=-1", "seed is -1"),
-        (
-            "personal:n_users=1,n_pool=1,n_items=1,n_positions=1",
-            "all scores are the same; expected more users, more items",
-        ),
-        ("network:gain=0", "gain is 0.0; expected a finite number > 0"),
-        ("network:form=inner", "unknown argument 'form'"),
-        ("personal:features=cubic", "unknown features 'cubic'"),
+        "personal:form=cubic",
+        "personal:features=all",
+        "personal:d_v=4,features=products",
+        "personal:d_v=4,form=inner",
+        "personal:d_u=0",
+        "personal:rate=0",
+        "personal:popularity=1.5",
+        "personal:n_pool=5",
+        "personal:n_positions=21",
+        "personal:n_users=1,n_pool=1,n_items=1,n_positions=1",
+        "network:gain=0",
+        "linear:n_pool=5",
+        "linear:n_features=0",
     ],
 )
-def test_wrong_arguments_of_the_families_are_named_in_one_line(name, message):
-    with pytest.raises(ValueError, match=message) as caught:
+def test_wrong_arguments_of_families(name):
+    with pytest.raises(ValueError, match=name):
         load_instance(name)
-    assert "\n" not in str(caught.value)

@@ -51,7 +51,7 @@ def all_lists(users):
 
 
 @pytest.mark.parametrize("seed", range(0, 200, 20))
-def test_the_optimum_is_that_over_all_lists(seed):
+def test_optimum_is_that_of_enumeration(seed):
     """Two hundred random models, of three sizes."""
     for i in range(20):
         size = [(2, 3, 2), (3, 4, 2), (1, 4, 3)][i % 3]
@@ -67,7 +67,7 @@ def test_the_optimum_is_that_over_all_lists(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_policy_over_a_fixed_number_of_sessions_is_worth_what_its_lists_earn_session_by_session(
+def test_policy_value_over_a_fixed_number_of_sessions(
     seed,
 ):
     users = some_users(seed, 3, 4, 2, n_sessions=4)
@@ -79,7 +79,7 @@ def test_a_policy_over_a_fixed_number_of_sessions_is_worth_what_its_lists_earn_s
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_with_a_fixed_number_of_sessions_it_is_backward_induction(seed):
+def test_optimum_over_a_fixed_number_of_sessions(seed):
     users = some_users(seed, 3, 4, 2, n_sessions=5)
     later = np.zeros(3)
     for left in range(5):
@@ -93,7 +93,7 @@ def test_with_a_fixed_number_of_sessions_it_is_backward_induction(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4)])
-def test_the_value_of_a_policy_is_what_it_earns(seed):
+def test_policy_value_is_the_mean_reward(seed):
     """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""
     users = some_users(seed, 3, 4, 2, mean_sessions=5.0)
     rng = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def test_the_value_of_a_policy_is_what_it_earns(seed):
     assert 2 * stats.norm.sf(abs(z)) > 1e-4
 
 
-def test_the_losses_of_a_life_add_up_to_its_regret():
+def test_losses_of_a_user_add_up_to_regret():
     """The expected sum of V*(s) - Q*(s, list) over a life is V*(s_1) - V^π(s_1): by the same linear
     equations.
     """
@@ -134,7 +134,7 @@ def test_the_losses_of_a_life_add_up_to_its_regret():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_myopic_policies_are_the_best_and_the_worst_of_those_that_earn_most_now(seed):
+def test_myopic_policies(seed):
     users = some_users(seed, 2, 4, 2, **({"click_rewards": None} if seed % 2 else {}))
     now = np.zeros(2)
     choices = []
@@ -169,7 +169,7 @@ def test_exactly_k_items_are_shown():
     assert users.value[0] < shorter.value[0] - 1
 
 
-def test_families_are_what_they_say():
+def test_families():
     """The share of what a life earns at best that looking at one session alone loses, at best and
     at worst.
     """
@@ -219,7 +219,7 @@ def test_a_user_who_has_left_must_be_followed_by_reset():
         env.unwrapped.step([0, 1, 2, 3])
 
 
-def test_lives_of_a_fixed_number_of_sessions_tell_what_is_left():
+def test_sessions_left():
     env = ClickEnv(some_users(0, 2, 4, 2, n_sessions=3))
     observation, info = env.reset(seed=0)
     left, optima = [observation["sessions_left"]], [info["optimal_reward"]]
@@ -352,30 +352,25 @@ def test_both_engines_play_the_same_sessions(agent):
         np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))
 
 
-def test_bad_users_are_named():
-    good = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
-    for bad, message in (
-        ({"transition": [[[1.0], [0.5], [1.0]]]}, r"transition\[0, 1\] adds up to 0.5; expected 1"),
-        (
-            {"transition": [[[1.0], [0.99], [1.0]]]},
-            r"transition\[0, 1\] adds up to 0.99; expected 1",
-        ),
-        (
-            {"transition": [[[1.0], [1.0], [0.999999]]]},
-            r"transition\[0, 2\] adds up to 0.999999; expected 1",
-        ),
-        ({"first": [0.99]}, r"first adds up to 0.99; expected 1"),
-        ({"transition": [[[1.0]] * 2]}, "transition has shape"),
-        ({"mean_sessions": 0.5}, "mean_sessions is 0.5"),
-        ({"n_sessions": 0}, "n_sessions is 0"),
-        ({"click_rewards": [[1, -1]]}, r"click_rewards\[0, 1\] is -1"),
-        ({"n_positions": 3}, "n_positions"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            CascadeMDP(**(good | bad))
-    with pytest.raises(ValueError, match="cutoff is 1; all 4 positions count"):
-        gym.make("CascadeMDPRank-v0", cutoff=1)
-    with pytest.raises(ValueError, match="reference is one list"):
-        gym.make("CascadeMDPRank-v0", reference=[0, 1, 2, 3])
-    with pytest.raises(ValueError, match="CascadeVI ranks by the user's state"):
-        clickgym.make_agent("CascadeVI", gym.make("CMRank-v0"))
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"transition": [[[1.0], [0.99], [1.0]]]},
+        {"transition": [[[1.0]] * 2]},
+        {"first": [0.99]},
+        {"mean_sessions": 0.5},
+        {"n_sessions": 0},
+        {"click_rewards": [[1, -1]]},
+        {"n_positions": 3},
+    ],
+)
+def test_wrong_users(wrong):
+    right = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        CascadeMDP(**(right | wrong))
+
+
+@pytest.mark.parametrize("wrong", [{"cutoff": 1}, {"reference": [0, 1, 2, 3]}])
+def test_arguments_that_a_memory_excludes(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        gym.make("CascadeMDPRank-v0", **wrong)

@@ -227,8 +227,8 @@ PARAMETERS = {
 }
 CM = CascadeModel([0.5, 0.2], 1)
 REFUSED = {
-    "one": ([CM], [1.0], "expected two click models or more"),
-    "no sequence": (CM, [1.0], "models is CascadeModel(n_items=2, n_positions=1); expected two"),
+    "one": ([CM], [1.0], "expected 2 or more click models"),
+    "no sequence": (CM, [1.0], "models is CascadeModel(n_items=2, n_positions=1); expected 2"),
     "no model": ([CM, 1], [0.5, 0.5], "models[1]: a click model is described by a JSON object"),
     "sizes": ([CM, CascadeModel([0.5], 1)], [0.5, 0.5], "models[1] is CascadeModel(n_items=1"),
     "sum": ([CM, CM], [0.5, 0.6], "weights is [0.5, 0.6]; expected positive numbers that add up"),

@@ -60,40 +60,30 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
 
 
 @pytest.mark.parametrize(
-    ("models", "starts", "message"),
+    ("models", "starts", "name"),
     [
-        ([], [], "models is empty"),
-        (7, [0], "models is 7; expected a sequence of click models"),
-        ("first", [0], "models is 'first'; expected a sequence of click models"),
-        ([FIRST, SECOND], [0], r"starts has shape \(1,\); expected \(2,\)"),
-        ([FIRST], [0, 1], r"starts has shape \(2,\); expected \(1,\)"),
-        ([FIRST, SECOND], [[0, 1]], r"starts has shape \(1, 2\); expected \(2,\)"),
-        ([FIRST, SECOND], [0.0, 1.0], r"starts\[0\] is 0.0; expected an integer"),
-        ([FIRST, SECOND], [0, True], r"starts\[1\] is True; .* array of integers"),
-        ([FIRST, SECOND], [0, "1"], r"starts\[1\] is '1'; .* array of integers"),
-        ([FIRST, SECOND], [1, 2], "the first of them 0"),
-        ([FIRST, SECOND], [0, 0], "increasing"),
-        ([FIRST, SECOND, THIRD], [0, 5, 3], "increasing"),
-        ([FIRST, SECOND, THIRD], np.array([0, 5, 3], np.uint64), "increasing"),
-        ([FIRST, SECOND], [0, -1], r"starts\[1\] is -1; expected an integer from 0"),
-        ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\] is .*n_items=2"),
-        ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\] is .*n_positions=1"),
-        ([FIRST, CHANGING], [0, 1], r"models\[1\]: it is a Piecewise\w+; expected a click model"),
-        ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], "did you mean 'CM'"),
-        ([FIRST, "second"], [0, 1], "JSON object"),
-        (
-            [FIRST, {"model": "CM", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}],
-            [0, 1],
-            "attraction.1. is 2",
-        ),
+        ([], [], "models"),
+        (7, [0], "models"),
+        ("first", [0], "models"),
+        ([FIRST, SECOND], [0], "starts"),
+        ([FIRST], [0, 1], "starts"),
+        ([FIRST, SECOND], [0.0, 1.0], "starts"),
+        ([FIRST, SECOND], [1, 2], "starts"),
+        ([FIRST, SECOND], [0, 0], "starts"),
+        ([FIRST, SECOND, THIRD], np.array([0, 5, 3], np.uint64), "starts"),
+        ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\]"),
+        ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\]"),
+        ([FIRST, CHANGING], [0, 1], r"models\[1\]"),
+        ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], r"models\[1\]"),
+        ([FIRST, "second"], [0, 1], r"models\[1\]"),
     ],
 )
-def test_a_bad_model_is_refused(models, starts, message):
-    with pytest.raises(ValueError, match=message):
+def test_wrong_models_and_starts(models, starts, name):
+    with pytest.raises(ValueError, match=name):
         PiecewiseStationaryModel(models, starts)
 
 
-def test_what_the_model_answers_is_that_of_the_epoch():
+def test_answers_of_an_epoch():
     """The first step of an epoch is the epoch's own."""
     for step, epoch in [
         (0, FIRST),
@@ -124,7 +114,7 @@ def test_what_the_model_answers_is_that_of_the_epoch():
         CHANGING.at(-1)
 
 
-def test_the_model_describes_itself():
+def test_description():
     again = ClickModel.from_dict(json.loads(json.dumps(CHANGING.to_dict())))
     assert again == CHANGING
     assert CHANGING.kind == "PiecewiseStationaryModel of CM"
@@ -140,7 +130,7 @@ def test_the_model_describes_itself():
 # -------------------------------------------------------------------------------------------------------- environments
 
 
-def test_regret_is_against_the_optimum_of_the_present_epoch():
+def test_regret_of_the_present_epoch():
     env = ClickEnv(CHANGING)
     _, info = env.reset(seed=0)
     assert info["optimal_ranking"].tolist() == [0, 2]
@@ -159,14 +149,14 @@ def test_regret_is_against_the_optimum_of_the_present_epoch():
         assert not truncated
 
 
-def test_clicks_change_at_the_first_step_of_an_epoch():
+def test_first_step_of_an_epoch():
     sure = [CascadeModel([1.0, 0.0], 1), CascadeModel([0.0, 1.0], 1), CascadeModel([1.0, 0.0], 1)]
     env = ClickEnv(PiecewiseStationaryModel(sure, starts=[0, 4, 5]))
     env.reset(seed=0)
     assert [int(env.step([0])[0][0]) for _ in range(8)] == [1, 1, 1, 1, 0, 1, 1, 1]
 
 
-def test_a_reset_starts_the_clock_anew_only_with_a_seed():
+def test_reset_and_the_session_counter():
     env = ClickEnv(CHANGING)
     env.reset(seed=0)
     for _ in range(9):
@@ -189,7 +179,7 @@ def test_a_reset_starts_the_clock_anew_only_with_a_seed():
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_registered_environments_pass_the_checker(env_id):
+def test_gymnasium_accepts_it(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(
@@ -203,7 +193,7 @@ def test_registered_environments_pass_the_checker(env_id):
     assert (model.n_items, model.n_positions, len(model.epochs)) == (10, 3, 10)
 
 
-def test_environments_take_models_and_starts():
+def test_models_and_starts_as_arguments():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
     assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
     with pytest.raises(
@@ -229,7 +219,7 @@ AGENTS = {
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_engines_agree_across_changes_at_odd_places(name):
+def test_engines_agree_across_changes(name):
     model = changing(0, 1, 2, 17, 100, 101, 257)
     results, agents, envs = [], [], []
     for engine in ("compiled", "python"):
@@ -248,7 +238,7 @@ def test_engines_agree_across_changes_at_odd_places(name):
     assert envs[0][2] == pytest.approx(envs[1][2])
 
 
-def test_checkpoints_and_chunks_change_nothing():
+def test_checkpoints_and_chunks():
     """Totals at common checkpoints, whether the compiled loop is cut at every session or only where
     users change.
     """
@@ -263,7 +253,7 @@ def test_checkpoints_and_chunks_change_nothing():
     assert len(set(columns)) == 1
 
 
-def test_a_run_that_ends_at_a_change_and_one_that_goes_past_the_last():
+def test_runs_to_a_change_and_past_the_last():
     model = PiecewiseStationaryModel([FIRST, SECOND], starts=[0, 50])
     oracle = Oracle(3, 2, ranking=[0, 2])
     for engine in ("compiled", "python"):
@@ -272,12 +262,6 @@ def test_a_run_that_ends_at_a_change_and_one_that_goes_past_the_last():
         result = clickgym.run(oracle, ClickEnv(model), 60, seed=0, engine=engine)
         lost = SECOND.expected_reward([1, 2]) - SECOND.expected_reward([0, 2])
         assert result.regret[-1] == pytest.approx(10 * lost, rel=1e-12)
-
-
-def test_a_second_run_starts_the_clock_anew():
-    env = ClickEnv(PiecewiseStationaryModel([FIRST, SECOND], starts=[0, 50]))
-    for _ in range(2):
-        assert clickgym.run(Oracle(3, 2, ranking=[0, 2]), env, 50, seed=0).regret[-1] == 0
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -308,7 +292,7 @@ def test_vector_environment_changes_at_the_same_steps(mode):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_vector_and_scalar_streams_have_the_same_law(kind):
+def test_law_of_vector_and_scalar_streams(kind):
     """Null: click vectors of a list after the change have the same joint law in both; chi-square,
     4000 sessions each.
     """
@@ -334,7 +318,7 @@ def test_vector_and_scalar_streams_have_the_same_law(kind):
     )
 
 
-def test_agents_are_made_for_what_is_known_at_the_start():
+def test_agents_know_the_first_epoch():
     env = gym.make("NonStationaryPBMRank-v0")
     agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
     np.testing.assert_array_equal(
@@ -397,7 +381,7 @@ def test_li2019_switching(kind):
         assert epoch.to_dict() | {"attraction": None} == first | {"attraction": None}
 
 
-def test_li2019_switching_raises_all_others_alike():
+def test_li2019_switching_raises_items_alike():
     """Null: each item outside the K best is raised equally often; 10 seeds of 50 raised epochs, 7
     items.
     """
@@ -412,21 +396,7 @@ def test_li2019_switching_raises_all_others_alike():
     assert spread < 37  # chi-square with 6 degrees of freedom: 2e-6
 
 
-def test_li2019_switching_of_another_query():
-    instance = load_instance(
-        "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
-    )
-    assert (
-        instance.name
-        == "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
-    )
-    np.testing.assert_array_equal(
-        instance.initial_ranking, load_instance("yandex-98435").initial_ranking
-    )
-    assert list(instance.model("PiecewiseStationaryModel of CM").starts) == [0, 7, 14]
-
-
-def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
+def test_abrupt():
     table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
     np.testing.assert_array_equal(
         table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction
@@ -437,7 +407,7 @@ def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
         assert 0 <= row.min() < 0.05 < 0.95 < row.max() <= 1
 
 
-def test_random_walk_is_reflected_at_0_and_1():
+def test_random_walk():
     table = attractions(
         "random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7"
     )
@@ -456,14 +426,14 @@ def test_random_walk_is_reflected_at_0_and_1():
     assert 0 <= far.min() <= far.max() <= 1
 
 
-def test_two_changes_exchange_the_halves():
+def test_two_changes():
     better, worse = [0.75, 0.75], [0.5, 0.5]
     epochs = attractions("li2019-two-changes:n_positions=2,attraction=0.75,gap=0.25,length=9")
     np.testing.assert_array_equal(epochs, [better + worse, worse + better, better + worse])
 
 
 @pytest.mark.parametrize("family", ["abrupt", "random-walk", "li2019-switching"])
-def test_families_come_from_their_seed(family):
+def test_seeds_of_families(family):
     small = f"{family}:n_epochs=6,length=3,n_positions=3,seed="
     first = attractions(f"{small}1")
     _made.cache_clear()
@@ -476,27 +446,22 @@ def test_families_come_from_their_seed(family):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        ("abrupt:n_epochs=0", "n_epochs"),
-        ("abrupt:length=0", "length"),
-        ("abrupt:n_positions=11", "n_positions"),
-        ("abrupt:epochs=3", "did you mean 'n_epochs'"),
-        ("li2019-switching:n_positions=8", r"n_positions \+ 3"),
-        ("li2019-switching:n_positions=0", "n_positions"),
-        ("li2019-switching:query=yandex-1", "unknown instance"),
-        ("li2019-switching:query=abrupt", "."),
-        ("li2019-two-changes:n_positions=0", "n_positions"),
-        ("li2019-two-changes:gap=0.6", "gap is 0.6; expected at most attraction = 0.5"),
-        ("li2019-two-changes:attraction=1.2", "attraction is 1.2"),
+        "abrupt:n_epochs=0",
+        "abrupt:length=0",
+        "abrupt:n_positions=11",
+        "li2019-switching:n_positions=8",
+        "li2019-switching:query=abrupt",
+        "li2019-two-changes:gap=0.6",
     ],
 )
-def test_a_bad_family_is_refused(name, message):
-    with pytest.raises(ValueError, match=message):
+def test_wrong_families(name):
+    with pytest.raises(ValueError, match=name):
         load_instance(name)
 
 
-def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
+def test_instance_file(tmp_path):
     instance = Instance(
         "mine",
         {model.kind: model for model in (CHANGING, FIRST)},

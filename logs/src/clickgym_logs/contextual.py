@@ -318,8 +318,7 @@ def _users(
     if linear:
         attractions = fitted
     models = [
-        LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs)
-        for base in bases
+        LabelledModel(base, attraction=attractions, interactions=pairs, **shared) for base in bases
     ]
     return models, explained, words
 

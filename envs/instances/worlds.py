@@ -1,0 +1,241 @@
+"""Families of instances with other candidates in every session: attraction linear in features, or
+personal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.checks import (
+    check_at_least,
+    check_between,
+    check_choice,
+    check_count,
+    check_positions,
+    check_seed,
+    check_within,
+    probability,
+)
+from ..click_model import ClickModel
+from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
+from ..contextual.model import LabelledModel, LinearModel
+from .families import child_rng, click_models
+from .instance import DEFAULT_INSTANCE, Instance, family, instance_of, load_instance
+
+SHARPNESS = 2.0
+"""a in the attraction σ(a z + b) of a standardised score z."""
+
+HIDDEN = 32
+"""Hidden units of the network of the family."""
+
+FEATURES = ("plain", *INTERACTIONS)
+"""What agents see of a user u and an item v: c [u, v], or c [1, u, v] and products of their
+features.
+"""
+
+Floats: TypeAlias = NDArray[np.float64]
+Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
+
+
+@family("linear")
+def _linear(
+    n_items: int = 20,
+    n_positions: int = 5,
+    n_features: int = 10,
+    n_pool: int = 1_000,
+    n_users: int = 100,
+    query: str = DEFAULT_INSTANCE,
+    seed: int = 0,
+) -> Instance:
+    """20 candidates in each session, attraction linear in features, examination of a real query
+    (contextual models)
+    """
+    for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
+        check_count(name, value)
+    check_positions(n_positions, check_count("n_items", n_items))
+    check_seed(seed)
+    # Users and items are mixtures of topics, most of them of one or two, and few topics attract
+    # much: θ* are the cubes of equally spaced numbers, in random order. With entries that add up to
+    # 1, θ*ᵀx is a mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
+    rng = np.random.default_rng(seed)
+    n_user_features = n_features // 2
+    sizes = (n_user_features, n_features - n_user_features)
+    parts = [rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes]
+    theta = np.concatenate(parts)
+    items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
+    users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
+    share = 0.0 if users is None else 0.25
+    scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
+    bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
+    models = [LinearModel(base, theta, **scaled, **others) for base, others in bases]
+    return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
+
+
+def _with_candidates(
+    query: str, n_items: int, n_positions: int, n_pool: int, seed: int
+) -> tuple[list[tuple[ClickModel, dict[str, NDArray[np.float64]]]], str]:
+    """The click models of an instance that have attractions, each with what else belongs to the
+    items of the pool, drawn uniformly; and the origin of the instance.
+    """
+    source, bases = load_instance(query), []
+    for model in click_models(source):
+        if "attraction" in model.shapes:
+            attraction, *others = model.item_parameters()
+            nothing = dict.fromkeys([attraction, *others], np.zeros(n_items))
+            base = model.with_positions(n_positions).with_items(**nothing)
+            keys = {name: crc32(name.encode()) for name in others}
+            drawn = {name: child_rng(seed, key).random(n_pool) for name, key in keys.items()}
+            bases.append((base, drawn))
+    return bases, source.origin
+
+
+@family("personal")
+def _personal(
+    n_items: int = 20,
+    n_positions: int = 5,
+    d_u: int = 5,
+    d_v: int = 5,
+    n_pool: int = 500,
+    n_users: int = 200,
+    form: str = "bilinear",
+    popularity: float = 0.0,
+    rate: float = 0.2,
+    features: str = "plain",
+    query: str = DEFAULT_INSTANCE,
+    seed: int = 0,
+) -> Instance:
+    """Each user prefers other items: the score is bilinear in the features of user and item
+    (contextual models)
+    """
+    if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
+        raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected the same number")
+
+    def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
+        weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
+        return _products(_products(users, weights.T), items)
+
+    sizes = n_items, n_positions, d_u, d_v, n_pool, n_users
+    return _world(score, sizes, popularity, rate, features, query, seed)
+
+
+@family("network")
+def _network(
+    n_items: int = 20,
+    n_positions: int = 5,
+    d_u: int = 3,
+    d_v: int = 3,
+    n_pool: int = 500,
+    n_users: int = 200,
+    gain: float = 2.0,
+    popularity: float = 0.0,
+    rate: float = 0.2,
+    features: str = "plain",
+    query: str = DEFAULT_INSTANCE,
+    seed: int = 0,
+) -> Instance:
+    """Each user prefers other items: the score is a network of sines, beyond products of features
+    (contextual models)
+    """
+    check_at_least("gain", gain, 0, strictly=True)
+
+    def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
+        inputs = rng.standard_normal((HIDDEN, d_u + d_v))
+        shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
+        total = np.zeros((len(users), len(items)))
+        # The inputs are √2 [u, v] and are divided by √2; unit by unit, so that no table of users,
+        # items and units is held.
+        of_users, of_items = _products(inputs[:, :d_u], users), _products(inputs[:, d_u:], items)
+        for unit in range(HIDDEN):
+            angle = gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit]
+            total += weights[unit] * np.sin(angle)
+        return total
+
+    sizes = n_items, n_positions, d_u, d_v, n_pool, n_users
+    return _world(score, sizes, popularity, rate, features, query, seed)
+
+
+def _world(
+    score: Score,
+    sizes: tuple[int, ...],
+    popularity: float,
+    rate: float,
+    features: str,
+    query: str,
+    seed: int,
+) -> Instance:
+    """Users and items drawn at random, with the attraction ``σ(a z + b)`` of standardised scores z,
+    a = `SHARPNESS`.
+
+    ⚠ b is no constant: it is solved by bisection so that the mean attraction over all pairs is
+    ``rate``, whatever the seed. ⚠ One b for all users: with one for each, users would differ in
+    nothing but their order. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is standardised
+    once more, for p and the items' means of z are not quite independent. p/4 is a further feature
+    of items, behind v; it takes no part in products.
+    """
+    n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
+    for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
+        check_count(name, value)
+    check_positions(n_positions, check_within("n_items", n_items, 1, n_pool, "n_pool = "))
+    probability("popularity", popularity)
+    check_between("rate", rate, 0.0, 1.0)
+    check_choice("features", features, FEATURES)
+    check_seed(seed)
+    bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
+    pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
+    rng = np.random.default_rng(seed)
+    drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
+    users, items = (rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in drawn)
+    z = _standardised(score(rng, users, items))
+    if popularity:
+        popular = _standardised(rng.standard_normal(n_pool))
+        z = _standardised(np.sqrt(1.0 - popularity) * z + np.sqrt(popularity) * popular)
+        items = np.hstack([items, popular[:, None] / 4.0])
+    attraction = _attraction(z, rate)
+    if len(pairs):
+        users = np.hstack([np.ones((n_users, 1)), users])
+    scale = 1.0 / largest_norm(users, items, pairs)
+    table = {
+        "items": scale * items,
+        "users": scale * users,
+        "candidates": [np.arange(n_pool)] * n_users,
+        "interactions": pairs,
+    }
+    models = []
+    for base, others in bases:
+        of_items = {name: [values] * n_users for name, values in others.items()}
+        models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items))
+    drawn = "users, items and their scores drawn at random"
+    return instance_of(models, f"{drawn}; examination: {origin}")
+
+
+def _products(first: Floats, second: Floats) -> Floats:
+    """``first @ second.T``, summed in one order on every machine, so that a seed gives the same
+    instance.
+    """
+    total = np.zeros((len(first), len(second)))
+    for column in range(first.shape[1]):
+        total += first[:, column, None] * second[:, column]
+    return total
+
+
+def _standardised(scores: Floats) -> Floats:
+    spread = scores.std()
+    if spread < 1e-9:
+        raise ValueError("all scores are the same; expected more users, items or features")
+    return (scores - scores.mean()) / spread
+
+
+def _attraction(z: Floats, rate: float) -> Floats:
+    """``σ(a z + b)`` with the mean ``rate``: b by bisection, to 1e-12."""
+    from scipy.special import expit, logit  # takes longer to import than all the rest
+
+    low, high = logit(rate) - SHARPNESS * z.max(), logit(rate) - SHARPNESS * z.min()
+    while high - low > 1e-12:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if expit(SHARPNESS * z + middle).mean() < rate else (low, middle)
+    return expit(SHARPNESS * z + (low + high) / 2.0)
