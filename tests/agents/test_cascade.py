@@ -1,12 +1,12 @@
-"""The cascade agents: what counts as examined, candidates, late clicks and replaced items."""
+"""The cascade agents: what counts as examined."""
 
 from __future__ import annotations
+
+import inspect
 
 import pytest
 
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
-
-by_index = pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
 
 
 @pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeTS])
@@ -27,9 +27,14 @@ def test_what_counts_as_examined(agent_class, feedback, clicks, examined, counte
     assert agent.state.clicks[ranking].tolist() == counted
 
 
-@by_index
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
 def test_lists_of_others_raise_the_clock(agent_class):
     agent = agent_class(5, 3, seed=8)
     for _ in range(20):
         agent.update(None, [0, 1, 2], [0, 1, 1])
     assert agent.state.t[0] == 20
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, CascadeTS])
+def test_last_click_is_the_default(agent_class):
+    assert inspect.signature(agent_class).parameters["feedback"].default == "last_click"

@@ -8,46 +8,16 @@ import numpy as np
 import pytest
 from reference_agents import (
     MODELS,
-    DiscountedReference,
-    WindowReference,
-    doubled,
-    each_model,
-    follow,
-    reference_of,
 )
 from reference_agents.reference import examined_positions
 from scipy.stats import chisquare
-from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeUCB1
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
-# ------------------------------------------------------------------------------------------------------------ CascadeDUCB
-
-
-@each_model
-@pytest.mark.parametrize("feedback", ["last_click", "first_click"])
-@pytest.mark.parametrize(
-    ("agent_class", "given"), [(CascadeDUCB, {"gamma": 0.98}), (CascadeSWUCB, {"tau": 40})]
-)
-def test_they_follow_the_plain_recursion_and_the_window(agent_class, given, feedback, model):
-    agent = agent_class(5, 3, feedback=feedback, seed=1, **given)
-    follow(agent, reference_of(agent), model, 500)
-
-
-@pytest.mark.parametrize(
-    ("gamma", "n_sessions"), [(0.5, 1500), (0.9999, 1500), (1e-4, 300), *slow((0.9, 4600))]
-)
-def test_ducb_rescales_without_a_trace(gamma, n_sessions):
-    """Counts are stored over γ^t, which is renewed below 1e-100: after 2186 sessions at γ = 0.9,
-    333 at 0.5, 26 at 1e-4.
-    """
-    agent = CascadeDUCB(5, 3, gamma=gamma, epsilon=0.3, seed=2)
-    follow(agent, reference_of(agent), MODELS["CM"], n_sessions)
-    assert 1e-100 <= agent.state.scale[0] <= 1
-    assert gamma**n_sessions < 1e-100 or gamma == 0.9999
+# -------------------------------------------------------------------------------------- CascadeDUCB
 
 
 def test_ducb_with_gamma_1_forgets_nothing():
@@ -66,18 +36,6 @@ def test_ducb_with_gamma_1_forgets_nothing():
         agent.update(None, ranking, clicks)
         examined[ranking[: len(examined_positions(clicks, "last_click"))]] += 1
     np.testing.assert_array_equal(agent.state.examined, examined)
-
-
-def test_ducb_doubling_keeps_its_statistics():
-    """γ = 1 - 1/(4·2^{k/2}) for 2^k ≤ t < 2^{k+1}; it is 1 - 1/(4 sqrt 2) at t = 1, too."""
-    agent = CascadeDUCB(5, 3, seed=4)
-    follow(
-        agent,
-        DiscountedReference(5, 3, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "last_click"),
-        MODELS["CM"],
-        2100,
-    )
-    assert agent.state.gamma[0] == 1 - 0.25 / math.sqrt(2048)
 
 
 def test_ducb_defaults():
@@ -100,28 +58,7 @@ def test_ducb_survives_complete_forgetting():
         agent.update(None, ranking, rng.integers(0, 2, 2))
 
 
-# ----------------------------------------------------------------------------------------------------------- CascadeSWUCB
-
-
-@pytest.mark.parametrize("tau", [1, 2, 3, 7, 1000])
-def test_swucb_at_other_windows(tau):
-    """τ = 1 counts the last session alone; τ = 1000 exceeds the run."""
-    agent = CascadeSWUCB(5, 3, tau=tau, epsilon=0.8, seed=2)
-    follow(agent, reference_of(agent), MODELS["CM"], 250)
-
-
-def test_swucb_doubling_keeps_the_entries_of_a_growing_window():
-    """τ = ⌈2 sqrt(2^k ln 2^k)⌉ for 2^k ≤ t < 2^{k+1}."""
-    schedule = {n: math.ceil(2 * math.sqrt(n * math.log(n))) for n in (2**k for k in range(1, 12))}
-    assert list(schedule.values())[:4] == [3, 5, 9, 14]
-    agent = CascadeSWUCB(5, 3, seed=5)
-    follow(
-        agent,
-        WindowReference(5, 3, lambda t: schedule[doubled(t)], 0.5, "last_click"),
-        MODELS["CM"],
-        1100,
-    )
-    assert agent.state.tau[0] == schedule[1024]
+# ------------------------------------------------------------------------------------- CascadeSWUCB
 
 
 def test_swucb_rounds_tau_up():
@@ -151,7 +88,7 @@ def test_swucb_forgets_at_most_one_session_per_session():
         assert agent.state.oldest[0] - before <= 1
 
 
-# --------------------------------------------------------------------------------------------------------- what both share
+# ---------------------------------------------------------------------------------- what both share
 
 
 @pytest.mark.parametrize("agent_class", [CascadeDUCB, CascadeSWUCB])

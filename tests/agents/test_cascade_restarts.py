@@ -131,7 +131,7 @@ def test_the_last_restarts_are_kept_in_a_ring():
     assert np.all(np.diff(steps) > 0)
 
 
-# ----------------------------------------------------------------------------------------------------------------- memory
+# ------------------------------------------------------------------------------------------- memory
 
 
 def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
@@ -186,7 +186,7 @@ def test_hulls_stay_small():
     assert 10 < agent.state.n_vertices.max() < 60
 
 
-# ------------------------------------------------------------------------------------------------------- forced exploration
+# ------------------------------------------------------------------------------- forced exploration
 
 
 def test_items_take_their_turns_on_top_in_an_order_drawn_once():
@@ -237,7 +237,7 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     follow(agent, reference, lambda session: CascadeModel(values[session // 400], 3), 750)
 
 
-# ------------------------------------------------------------------------------------------------------------------ users
+# -------------------------------------------------------------------------------------------- users
 
 
 def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():

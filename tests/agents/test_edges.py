@@ -74,7 +74,7 @@ def test_the_edges_are_met():
     assert any((values == 1).sum() == 1 and len(values) > 1 for values in certain)
 
 
-# -------------------------------------------------------------------------------------------------- that faults are found
+# ---------------------------------------------------------------------------- that faults are found
 
 
 def test_a_list_out_of_order_is_found():
@@ -106,7 +106,7 @@ def test_what_is_not_finite_is_found(field, value):
         check_finite(agent.state)
 
 
-# --------------------------------------------------------------------------------------------------- what was found and mended
+# ------------------------------------------------------------------------ what was found and mended
 
 
 def test_the_ends_of_the_range_of_floats_are_accepted():

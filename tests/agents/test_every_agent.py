@@ -227,7 +227,7 @@ def test_a_warning_names_the_line_that_made_the_agent():
     assert warned[0].filename == __file__
 
 
-# ----------------------------------------------------------------------------- learning and the best
+# ---------------------------------------------------------------------------- learning and the best
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -279,7 +279,7 @@ def test_best_of_special_agents():
             made(name).best()
 
 
-# -------------------------------------------------------------------------------------- randomness
+# --------------------------------------------------------------------------------------- randomness
 
 
 @pytest.mark.parametrize("name", RANDOMISED)
@@ -339,7 +339,7 @@ def test_relabelled_items(name, kind, labels):
             assert p > alpha, f"{first} and {second} differ after {length} sessions: p = {p:.1e}"
 
 
-# ------------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------------------- wrong input
 
 
 WRONG = [

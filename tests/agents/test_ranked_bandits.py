@@ -11,17 +11,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, each_model, follow, reference_of
 from scipy.special import softmax
 from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeKLUCB, CompiledAgent
-from clickgym.agents.kernels import exploration, kl_upper, log_likelihood, rank_by_index
-from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, rank_by_choices
-from clickgym.core.kernels import kernel
-from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
+from clickgym.agents.kernels import log_likelihood
+from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB
+from clickgym.envs import CascadeModel, ClickEnv
 
 FALSE_ALARM = 1e-5
 SHELL = {"RankedExp3": RankedExp3, "RankedKLUCB": RankedKLUCB}
@@ -33,7 +31,7 @@ def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAg
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- the shell
+# ---------------------------------------------------------------------------------------- the shell
 
 
 def all_want(agent: RankedKLUCB, item: int) -> None:
@@ -55,23 +53,6 @@ def test_a_replacement_is_uniform_over_the_items_not_shown_above():
     assert chisquare([draws[shown] for shown in support]).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", SHELL)
-@each_model
-def test_bandits_follow_their_definitions(name, model):
-    """What they choose by their own counts, what is shown in place of an item that stands above,
-    and who is paid.
-    """
-    agent = make(name, 5, 3, seed=3)
-    follow(agent, reference_of(agent), model, 800)
-
-
-@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
-def test_exp3_weights_follow_the_plain_recursion(gamma):
-    agent = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7)
-    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
-    follow(agent, reference_of(agent), model, 1500)
-
-
 def test_items_never_chosen_come_first_in_random_order():
     """K = 1. Null: the first choice is uniform; then every item is chosen once before any is chosen
     twice.
@@ -88,48 +69,10 @@ def test_items_never_chosen_come_first_in_random_order():
     assert chisquare([first[item] for item in range(4)]).pvalue > FALSE_ALARM
 
 
-# -------------------------------------------------------------------------------------------------- KL-UCB, bit for bit
+# ------------------------------------------------------------------------------ KL-UCB, bit for bit
 
 
-@kernel
-def choose_plainly(state, k, rng):
-    bound = exploration(state.t[0] + 1, 3.0)
-    for item in range(state.indices.shape[1]):
-        n = state.examined[k, item]
-        state.indices[k, item] = kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf
-    rank_by_index(state.indices[k], state.order[k], rng, 1)
-    return state.order[k, 0]
-
-
-class PlainRankedKLUCB(RankedKLUCB):
-    """RankedKL-UCB that solves for every index at every step."""
-
-    rank_kernel = rank_by_choices(choose_plainly)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(CascadeModel([0.5] * 4 + [0.1], n_positions=2), id="ties"),
-        pytest.param(CascadeModel([1.0, 0.9, 0.9], n_positions=3), id="certain"),
-        pytest.param(MODELS["PBM"], id="PBM", marks=pytest.mark.slow),  # another loop to compile
-    ],
-)
-def test_ranked_klucb_is_the_plain_definition_bit_for_bit(model: ClickModel):
-    horizon, checkpoints = 40_000, range(100, 40_001, 100)
-    shape = model.n_items, model.n_positions
-    fast, plain = RankedKLUCB(*shape, seed=5), PlainRankedKLUCB(*shape, seed=5)
-    results = [
-        clickgym.run(agent, ClickEnv(model), horizon, seed=6, checkpoints=checkpoints)
-        for agent in (fast, plain)
-    ]
-    np.testing.assert_array_equal(results[0].regret, results[1].regret)
-    for name in ("clicks", "examined", "choice", "t"):
-        np.testing.assert_array_equal(getattr(fast.state, name), getattr(plain.state, name))
-    assert fast.rng.bit_generator.state == plain.rng.bit_generator.state
-
-
-# ------------------------------------------------------------------------------------------------------------------ Exp3
+# --------------------------------------------------------------------------------------------- Exp3
 
 
 def probabilities(log_weight: np.ndarray, gamma: float) -> np.ndarray:

@@ -12,8 +12,6 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from reference_agents.plain import draw_posteriors
 from scipy.special import softmax
@@ -23,7 +21,6 @@ from test_position_based_agents import hat, log_posterior, posterior_cdf
 
 import clickgym
 from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
-from clickgym.agents.kernels import rank_by_draw, rank_by_index
 from clickgym.agents.position_based_ts import build_hat
 from clickgym.envs import ClickEnv, PositionBasedModel
 
@@ -254,33 +251,6 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
 
 
 # ---------------------------------------------------------------------------------------------- the K largest of many draws
-
-
-@given(
-    st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30),
-    st.integers(0, 99),
-    st.data(),
-)
-def test_the_largest_draws_are_ranked_as_by_index(values, seed, data):
-    """Whatever ties, and whatever was in the order before: the same items from the same generator,
-    left in the same state.
-    """
-    index, count = np.array(values), data.draw(st.integers(1, len(values)))
-    generators = [np.random.default_rng(seed) for _ in range(2)]
-    orders = [np.arange(len(values)), data.draw(st.permutations(range(len(values))).map(np.array))]
-    rank_by_index(index, orders[0], generators[0], count)
-    rank_by_draw(index, orders[1], generators[1], count)
-    np.testing.assert_array_equal(orders[0][:count], orders[1][:count])
-    assert generators[0].random() == generators[1].random()
-
-
-def test_the_largest_of_a_thousand_draws():
-    rng, order = np.random.default_rng(11), np.arange(1000)
-    for count in (1, 2, 10, 999, 1000):
-        for _ in range(20):
-            draws = rng.random(1000)
-            rank_by_draw(draws, order, rng, count)
-            np.testing.assert_array_equal(order[:count], np.argsort(-draws)[:count])
 
 
 # ------------------------------------------------------------------------------------------------- CascadeTS and BC-MPTS

@@ -1,0 +1,209 @@
+"""Baselines, BatchRank and TopRank by hand: lists, counts, stages, splits and blocks.
+
+Random choices are tested by chi-square against the exact law. Null of each: the law stated in the
+test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+from click_stories import assert_uniform
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_agents import (
+    BatchRankReference,
+    TopRankReference,
+    lower_bound,
+    upper_bound,
+)
+from scipy.stats import chisquare
+
+from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, Fixed, Oracle, Random, TopRank
+from clickgym.agents.kernels import topological_layers
+from clickgym.agents.top_rank import C
+
+FALSE_ALARM = 1e-5
+
+
+def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
+    """One session in which an item is clicked exactly where ``clicked`` is 1; returns the list."""
+    ranking = agent.rank(None)
+    agent.update(None, ranking, [clicked[item] for item in ranking])
+    return ranking
+
+
+def test_fixed_and_oracle_show_what_they_are_told():
+    for agent_class in (Fixed, Oracle):
+        agent = agent_class(5, 2, ranking=[3, 1, 0, 4, 2])  # a longer list, as of all items, is cut
+        for _ in range(5):
+            assert show(agent, [1, 0, 1, 0, 1]).tolist() == [3, 1]
+
+
+def test_random_lists_are_uniform():
+    """Null: each list is uniform on all 12, given those before it; 8000 successive lists, and pairs
+    of successive ones.
+    """
+    agent = Random(4, 2, seed=4)
+    lists = [tuple(show(agent, [1, 0, 0, 0]).tolist()) for _ in range(8000)]
+    support = list(itertools.permutations(range(4), 2))
+    assert_uniform(lists, support)
+    numbers = {r: i for i, r in enumerate(support)}
+    pairs = [(numbers[a], numbers[b]) for a, b in zip(lists[::2], lists[1::2], strict=True)]
+    assert_uniform(pairs, itertools.product(range(12), repeat=2))
+
+
+def test_greedy_explores_with_probability_epsilon():
+    """Null: a list is the greedy one w.p. 1 - ε + ε/12, and any of the 11 others w.p. ε/12, ε =
+    0.3; 6000 lists.
+    """
+    agent = EpsilonGreedy(4, 2, epsilon=0.3, seed=3)
+    agent.state.displays[:] = 10
+    agent.state.rate[:] = [0.1, 0.9, 0.4, 0.2]
+    lists = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
+    support = list(itertools.permutations(range(4), 2))
+    expected = [6000 * (0.3 / 12 + (0.7 if r == (1, 2) else 0)) for r in support]
+    assert chisquare([lists[r] for r in support], expected).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("horizon", "lengths"),
+    [(100, (74, 295, 1179)), (10, (37, 148, 590)), (10**7, (258, 1032, 4127))],
+)
+def test_batchrank_stage_lengths(horizon, lengths):
+    """n_ℓ = ⌈16·4^ℓ·ln T⌉, the logarithm natural. With |B| = len(b) and no split the next stage
+    begins: here two items on two positions that are never clicked.
+    """
+    agent = BatchRank(2, 2, horizon=horizon, seed=0)
+    for stage, length in enumerate(lengths[:2]):
+        for _ in range(length - 1):
+            show(agent, [0, 0])
+        assert agent.state.stage[0] == stage
+        assert agent.state.observed.tolist() == [length - 1] * 2
+        show(agent, [0, 0])
+        assert agent.state.stage[0] == stage + 1
+        assert agent.state.observed.tolist() == [0, 0], "a stage begins with fresh counts"
+    assert BatchRankReference(2, 2, horizon).length(2) == lengths[2]
+
+
+def test_batchrank_confidence():
+    """δ_T = ln T + 3 ln ln T, and bounds at δ_T / n_ℓ on both sides of c/n_ℓ."""
+    agent = BatchRank(2, 2, horizon=10, seed=0)
+    delta = math.log(10) + 3 * math.log(math.log(10))
+    assert agent.state.delta == pytest.approx(delta, rel=1e-14)
+    for session in range(37):
+        show(agent, [session < 15, session < 12])
+    assert agent.state.stage[0] == 1
+    for item, clicks in ((0, 15), (1, 12)):
+        assert agent.state.upper[item] == pytest.approx(
+            upper_bound(clicks / 37, delta / 37), rel=1e-9
+        )
+        assert agent.state.lower[item] == pytest.approx(
+            lower_bound(clicks / 37, delta / 37), rel=1e-9
+        )
+
+
+def test_batchrank_mixes_fillers_uniformly():
+    """Null: given the first list, the second is uniform on the 4 lists of the item left out and a
+    filler, in any order.
+    """
+    draws = []
+    for seed in range(4000):
+        agent = BatchRank(3, 2, horizon=100, seed=seed)
+        first = agent.rank(None)
+        agent.update(None, first, [0, 0])
+        names = {int(first[0]): 0, int(first[1]): 1}
+        draws.append(tuple(names.get(int(item), 2) for item in agent.rank(None)))
+    assert_uniform(draws, [(2, 0), (2, 1), (0, 2), (1, 2)])
+
+
+def test_batchrank_takes_the_largest_split():
+    """Clicks 37, 18, 0 of 37 admit s = 1 and s = 2: the two upper positions stay together, and both
+    halves start afresh.
+    """
+    agent = BatchRank(3, 3, horizon=10, seed=0)
+    for session in range(37):
+        show(agent, [int(session < 18), 0, 1])
+    state = agent.state
+    assert min(state.lower[2], state.lower[0]) > max(state.upper[1], 0.0)
+    assert state.lower[2] > state.upper[0], "the trace does not admit both splits"
+    assert state.n_batches[0] == 2
+    assert state.first[:3].tolist() == [0, 2, 3]
+    assert set(state.items[:2].tolist()) == {0, 2}
+    assert state.items[2] == 1
+    assert state.stage[:2].tolist() == [0, 0]
+    assert state.observed[[0, 2]].tolist() == [0, 0]
+    assert state.clicks[[0, 2]].tolist() == [0, 0]
+
+
+def test_toprank_constant():
+    """4 sqrt(2/π) / erf(√2) = 3.3437; the 3.43 in circulation is a slip."""
+    assert round(C, 4) == 3.3437
+
+
+@pytest.mark.parametrize(("delta", "needed"), [(0.072, 10), (0.1, 10), (0.07, 11), (0.9, 5)])
+def test_toprank_threshold(delta, needed):
+    """K = 1, L = 2, only item 1 ever clicked: N = S = clicks, although the two are never shown
+    together.
+
+    At δ = 0.072, 2 log(c sqrt(10) / δ) is 9.98 for c = 3.3437 and 10.03 for c = 3.43.
+    """
+    agent = TopRank(2, 1, horizon=100, delta=delta, seed=0)
+    clicks = 0
+    for _ in range(200):  # either item is shown half of the time until the relation is found
+        if clicks < needed:
+            assert not agent.state.beats.any(), f"found after {clicks} clicks"
+        clicks += int(show(agent, [0, 1])[0] == 1)
+    assert agent.state.beats.tolist() == [[False, False], [True, False]]
+    assert agent.state.n_blocks[0] == 2
+    assert all(show(agent, [0, 0])[0] == 1 for _ in range(20))
+
+
+def test_toprank_default_delta():
+    assert TopRank(3, 2, horizon=50).state.log_c_delta == pytest.approx(math.log(C * 50), rel=1e-14)
+    assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(
+        math.log(C / 0.3), rel=1e-14
+    )
+
+
+def partition(state):
+    state.n_blocks[0] = topological_layers(state.beats, state.block, state.order, state.start)
+
+
+def blocks_of(relation: Iterable[tuple[int, int]], n_items: int) -> list[set[int]]:
+    agent = TopRank(n_items, 2, horizon=100)
+    for i, j in relation:
+        agent.state.beats[i, j] = True
+    partition(agent.state)
+    start = agent.state.start[: agent.state.n_blocks[0] + 1]
+    blocks = [set(agent.state.order[a:b].tolist()) for a, b in itertools.pairwise(start)]
+    assert all(agent.state.block[item] == b for b, block in enumerate(blocks) for item in block)
+    return blocks
+
+
+@given(
+    st.sets(
+        st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1]),
+        max_size=20,
+    )
+)
+def test_toprank_blocks_of_any_relation(relation):
+    reference = TopRankReference(6, 6, 0.1)
+    reference.better = relation
+    assert blocks_of(relation, 6) == reference.blocks()
+
+
+def test_toprank_orders_blocks_uniformly():
+    """Null: item 2 first, then two of the other three in uniformly random order (the block reaches
+    below the list).
+    """
+    agent = TopRank(4, 3, horizon=100, seed=5)
+    agent.state.beats[2, [0, 1, 3]] = True
+    partition(agent.state)
+    draws = [tuple(agent.rank(None).tolist()) for _ in range(4000)]
+    assert_uniform(draws, [(2, *pair) for pair in itertools.permutations([0, 1, 3], 2)])

@@ -1,0 +1,180 @@
+"""Kernels that agents share: random choices and rankings, and bounds by KL divergence.
+
+Random choices are tested by chi-square against the exact law. Null of each: the law stated in the
+test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from click_stories import assert_uniform
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference_agents import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
+
+from clickgym.agents.kernels import (
+    exploration,
+    kl,
+    kl_lower,
+    kl_upper,
+    rank_by_draw,
+    rank_by_index,
+    shuffle_front,
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "count"), [(0, 4, 4), (0, 4, 2), (1, 4, 2), (1, 4, 3), (2, 3, 1), (0, 4, 0)]
+)
+def test_shuffle_front(start, stop, count):
+    """Null: all ordered choices of ``count`` from the range are equally likely; 3000 draws."""
+    rng = np.random.default_rng(1)
+    draws = []
+    for _ in range(3000):
+        items = np.arange(5)
+        shuffle_front(rng, items, start, stop, count)
+        assert sorted(items[start:stop]) == list(range(start, stop))
+        np.testing.assert_array_equal(
+            np.delete(items, range(start, stop)), np.delete(np.arange(5), range(start, stop))
+        )
+        draws.append(tuple(items[start : start + count].tolist()))
+    assert_uniform(draws, itertools.permutations(range(start, stop), count))
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [([1, 2, 1, 1], 2), ([1, 1, 1, 1], 4), ([0, 3, 3, 0], 3), ([1, 1, 2, 2], 1)],
+)
+def test_rank_by_index_ties(values, count):
+    """Null: all lists in decreasing order of index are equally likely; 6000 draws."""
+    rng, index = np.random.default_rng(2), np.array(values, float)
+    order = np.arange(4)
+    draws = []
+    for _ in range(6000):
+        rank_by_index(index, order, rng, count)
+        draws.append(tuple(order[:count].tolist()))
+    best = sorted(values, reverse=True)[:count]
+    lists = [
+        r for r in itertools.permutations(range(4), count) if [values[item] for item in r] == best
+    ]
+    assert_uniform(draws, lists)
+
+
+@given(
+    st.lists(
+        st.sampled_from([0.0, 0.25, 0.5, 1.0, math.inf]) | st.floats(0, 1), min_size=1, max_size=12
+    ),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2**32),
+    st.data(),
+)
+def test_rank_by_index_whatever_the_order(values, shuffler, seed, data):
+    """Whatever permutation it finds, it leaves the K largest indices in front, and the same ones
+    for the same generator.
+    """
+    n, index = len(values), np.array(values)
+    count = data.draw(st.integers(0, n))
+    results = []
+    for start in (list(range(n)), shuffler.sample(range(n), n)):
+        rng, order = np.random.default_rng(seed), np.array(start)
+        rank_by_index(index, order, rng, count)
+        assert sorted(order) == list(range(n))
+        assert list(index[order[:count]]) == sorted(values, reverse=True)[:count]
+        results.append((order[:count].tolist(), rng.random()))
+    assert results[0] == results[1]
+
+
+def test_rank_by_index_without_ties():
+    rng = np.random.default_rng(3)
+    rank_by_index(np.array([0.3, 0.1, 0.2]), np.arange(3), rng, 3)
+    assert rng.random() == np.random.default_rng(3).random()
+
+
+@given(
+    st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30),
+    st.integers(0, 99),
+    st.data(),
+)
+def test_rank_by_draw(values, seed, data):
+    """Whatever ties, and whatever was in the order before: the same items from the same generator,
+    left in the same state.
+    """
+    index, count = np.array(values), data.draw(st.integers(1, len(values)))
+    generators = [np.random.default_rng(seed) for _ in range(2)]
+    orders = [np.arange(len(values)), data.draw(st.permutations(range(len(values))).map(np.array))]
+    rank_by_index(index, orders[0], generators[0], count)
+    rank_by_draw(index, orders[1], generators[1], count)
+    np.testing.assert_array_equal(orders[0][:count], orders[1][:count])
+    assert generators[0].random() == generators[1].random()
+
+
+def test_rank_by_draw_of_a_thousand():
+    rng, order = np.random.default_rng(11), np.arange(1000)
+    for count in (1, 2, 10, 999, 1000):
+        for _ in range(20):
+            draws = rng.random(1000)
+            rank_by_draw(draws, order, rng, count)
+            np.testing.assert_array_equal(order[:count], np.argsort(-draws)[:count])
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+@example(0.0, 0.0)
+@example(1.0, 1.0)
+@example(1.0, 0.0)
+@example(0.0, 1.0)
+def test_kl(p, q):
+    assert kl(p, q) == pytest.approx(max(bernoulli_kl(p, q), 0.0), rel=1e-12, abs=1e-15)
+
+
+@given(st.floats(0, 1), st.floats(0, 30))
+def test_kl_bounds(p, bound):
+    upper, lower = kl_upper(p, bound), kl_lower(p, bound)
+    assert 0 <= lower <= p + 1e-15
+    assert p <= upper <= 1
+    assert upper == pytest.approx(
+        upper_bound(p, bound), abs=1e-7
+    )  # the reference rounds where KL is flat
+    assert lower == pytest.approx(lower_bound(p, bound), abs=1e-7)
+    if (
+        bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6
+    ):  # elsewhere KL is too flat or too steep to ask
+        assert kl(p, upper) == pytest.approx(bound, rel=1e-6)
+        assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6])
+@pytest.mark.parametrize("bound", [1e-9, 1e-6, 1e-3, 0.1, 1.0, 10.0])
+def test_kl_upper_to_rounding(p, bound):
+    """Against bisection in 60 digits. The root moves by q(1-q)/(q-p) times an error of KL, which is
+    a few ulps of 1.
+    """
+    exact = exact_upper_bound(p, bound)
+    condition = float(exact) * (1 - float(exact)) / max(float(exact) - p, 1e-300)
+    assert abs(kl_upper(p, bound) - float(exact)) <= 4e-16 * (1 + condition)
+
+
+@pytest.mark.parametrize(
+    ("p", "bound", "upper", "lower"),
+    [
+        (0.4, 0.0, 0.4, 0.4),
+        (0.4, -1.0, 0.4, 0.4),
+        (1.0, 0.5, 1.0, math.exp(-0.5)),
+        (0.0, 0.5, 1 - math.exp(-0.5), 0.0),
+    ],
+)
+def test_kl_bounds_at_the_edges(p, bound, upper, lower):
+    assert kl_upper(p, bound) == pytest.approx(upper, abs=1e-15)
+    assert kl_lower(p, bound) == pytest.approx(lower, abs=1e-15)
+
+
+def test_exploration():
+    """log t + 3 log log t, natural logarithms: 0 (not NaN) at t = 1, 0 (not -0.41) at t = 2."""
+    assert exploration(1, 3.0) == 0.0
+    assert exploration(2, 3.0) == 0.0
+    assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
+    assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
+    assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]

@@ -1,0 +1,323 @@
+"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB: lists bit for bit those of the plain definition, in
+which all indices are solved in every session, and ties of equal counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, KLUCBPlain, follow
+from reference_agents.indices import DCMReference
+from scipy.stats import binomtest
+from slow import slow
+
+from clickgym.agents import DCMKLUCB, CascadeKLUCB, RankedKLUCB
+from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
+from clickgym.agents.ranked_bandits import rank_by_choices
+from clickgym.core.kernels import entry, kernel
+from clickgym.envs import CascadeModel, DependentClickModel, PositionBasedModel
+
+
+@kernel
+def choose_plainly(state, k, rng):
+    bound = exploration(state.t[0] + 1, 3.0)
+    for item in range(state.indices.shape[1]):
+        n = state.examined[k, item]
+        state.indices[k, item] = kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf
+    rank_by_index(state.indices[k], state.order[k], rng, 1)
+    return state.order[k, 0]
+
+
+class RankedKLUCBPlain(RankedKLUCB):
+    """RankedKL-UCB by its definition."""
+
+    rank_kernel = rank_by_choices(choose_plainly)
+
+
+def make_play(rank_a, rank_b, update, sample):
+    """A kernel that plays two agents on the same clicks for n sessions; returns how many passed
+    before their lists differed. They learn from a random one of the last ``len(old)`` lists.
+    """
+
+    @kernel
+    def play(
+        parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b
+    ):
+        n_old = len(old)
+        for t in range(n):
+            rank_a(a, rng_a, list_a)
+            rank_b(b, rng_b, list_b)
+            for k in range(len(list_a)):
+                if list_a[k] != list_b[k]:
+                    return t
+                old[t % n_old, k] = list_a[k]
+            if t >= n_old - 1:
+                learned = old[int(rng.random() * n_old)] if n_old > 1 else list_a
+                for k in range(len(list_a)):
+                    uniforms[k] = rng.random()
+                sample(parameters, learned, uniforms, clicks, examined)
+                update(a, learned, clicks)
+                update(b, learned, clicks)
+        return n
+
+    return play
+
+
+def sessions_in_agreement(agents, model, n, seed, n_old=1):
+    """How many sessions pass before the lists of two agents differ; their generators must end in
+    the same state.
+    """
+    a, b = agents
+    play = entry(make_play(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel))
+    k, rng = model.n_positions, np.random.default_rng(seed + 1000)
+    old, (clicks, examined) = np.zeros((n_old, k), np.int64), np.zeros((2, k), np.int8)
+    arrays = old, np.empty(k), clicks, examined
+    pair = a.state, a.rng, a.ranking, b.state, b.rng, b.ranking
+    played = play(model.parameters, rng, n, *arrays, *pair)
+    assert played < n or a.rng.bit_generator.state == b.rng.bit_generator.state
+    return played
+
+
+LOG_T = "CascadeKLUCB:c=0"
+NAMES = ["CascadeKLUCB", LOG_T, "RankedKLUCB"]
+
+
+def pair_of(name, model, seed, **others):
+    """The agent, and its plain definition."""
+    others |= {"c": 0.0} if name == LOG_T else {}
+    kinds = (RankedKLUCB, RankedKLUCBPlain) if name == "RankedKLUCB" else (CascadeKLUCB, KLUCBPlain)
+    return [kind(model.n_items, model.n_positions, seed=seed, **others) for kind in kinds]
+
+
+# ------------------------------------------------------------------------------------ small models
+
+SMALL = {
+    "usual": CascadeModel([0.31, 0.02, 0.55, 0.12, 0.4, 0.08, 0.25, 0.05, 0.17, 0.01], 5),
+    "PBM": PositionBasedModel([0.4, 0.3, 0.5, 0.2, 0.35, 0.1, 0.6], [1.0, 0.75, 0.56, 0.42]),
+    "first click": PositionBasedModel([0.4, 0.3, 0.5, 0.2, 0.35, 0.1, 0.6], [1.0, 0.75, 0.56]),
+    "DCM": DependentClickModel([0.4, 0.3, 0.5, 0.2, 0.35], [0.7, 0.2, 0.9]),
+    "ties": CascadeModel([0.3, 0.5, 0.3, 0.5, 0.3, 0.5], n_positions=3),
+    "K = L": CascadeModel([0.3, 0.5, 0.1, 0.2], n_positions=4),
+    "K = 1": CascadeModel([0.3, 0.5, 0.1, 0.2], n_positions=1),
+    "L = 1": CascadeModel([0.3], n_positions=1),
+    "tiny": CascadeModel([1e-4, 2e-5, 3e-4, 1e-6, 0.0], n_positions=2),
+    "near one": PositionBasedModel([1 - 1e-4, 1 - 2e-5, 1 - 1e-6, 0.999], [1.0, 1.0]),
+    "0 and 1": PositionBasedModel([1.0, 0.0, 1.0, 0.5, 0.0], [1.0, 1.0, 1.0]),
+    "all 0": CascadeModel([0.0, 0.0, 0.0], n_positions=2),
+    "all 1": PositionBasedModel([1.0, 1.0, 1.0], [1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "seeds"),
+    [
+        *((name, 100_000, [1]) for name in SMALL if name != "DCM"),  # one loop less to compile
+        *slow(("DCM", 100_000, [1]), *((name, 3_000_000, [2, 3]) for name in SMALL)),
+    ],
+)
+def test_lists_in_small_models(name, n, seeds):
+    feedback = "first_click" if name == "first click" else "last_click"
+    for seed in seeds:
+        agents = pair_of("CascadeKLUCB", SMALL[name], seed, feedback=feedback)
+        assert sessions_in_agreement(agents, SMALL[name], n, seed) == n
+
+
+def test_lists_in_random_small_models():
+    """300 short runs with random sizes and coarse attractions, where ties and early sessions are
+    most of the run.
+    """
+    rng = np.random.default_rng(7)
+    for seed in range(300):
+        n_items = int(rng.integers(1, 7))
+        n_positions = int(rng.integers(1, n_items + 1))
+        model = CascadeModel(rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items), n_positions)
+        feedback = ["first_click", "last_click"][seed % 2]
+        agents = pair_of("CascadeKLUCB", model, seed, feedback=feedback)
+        assert sessions_in_agreement(agents, model, 1000, seed) == 1000, (model.to_dict(), seed)
+
+
+@pytest.mark.parametrize("name", ["ties", "all 1", *slow("PBM")])
+def test_lists_of_ranked_bandits(name):
+    for seed in (5, 6):
+        agents = pair_of("RankedKLUCB", SMALL[name], seed)
+        assert sessions_in_agreement(agents, SMALL[name], 40_000, seed) == 40_000
+
+
+# -------------------------------------------------------------------------------------- many items
+
+MANY = {
+    "usual": lambda rng, n: rng.beta(0.5, 3.0, n),
+    "ties": lambda rng, n: rng.choice([0.05, 0.3, 0.5], n),
+    "one good": lambda rng, n: np.where(np.arange(n) == n // 2, 0.9, 0.02),
+    "0 and 1": lambda rng, n: rng.choice([0.0, 1.0, 1.0, 0.5], n),
+    "near one": lambda rng, n: 1.0 - rng.choice([1e-2, 1e-4, 1e-6], n),
+    "all 0": lambda rng, n: np.zeros(n),
+    "all 1": lambda rng, n: np.ones(n),
+}
+"""Attractions; here ties of equal counts go on for hundreds of sessions."""
+
+
+def model_of(attraction, n_positions, kind="PBM"):
+    if kind == "CM":
+        return CascadeModel(attraction, n_positions)
+    return PositionBasedModel(attraction, np.linspace(1.0, 0.3, n_positions))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", MANY)
+def test_lists_of_many_items(name, kind):
+    model = model_of(MANY[kind](np.random.default_rng(1), 150), 4)
+    assert sessions_in_agreement(pair_of(name, model, 2), model, 2500, 2) == 2500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_of_many_items_over_long_runs(name):
+    """All kinds of models, of 35 to 600 items, 1 to 20 positions, up to 30,000 sessions: 2·10⁵ in
+    all.
+    """
+    rng, left = np.random.default_rng(3), 200_000
+    while left > 0:
+        n_items, kind = int(rng.integers(35, 600)), str(rng.choice(list(MANY)))
+        n_positions, length = (
+            int(rng.choice([1, 1, 2, 5, 20])),
+            int(rng.choice([500, 3000, 30_000])),
+        )
+        model = model_of(MANY[kind](rng, n_items), n_positions, str(rng.choice(["CM", "PBM"])))
+        played = sessions_in_agreement(pair_of(name, model, left), model, length, left)
+        assert played == length, (kind, n_items, n_positions, left)
+        left -= length
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_lists_where_clicks_are_on_old_lists(kind):
+    """Ten items, and 60; lists up to 1, 7 and 300 sessions old, some of them learned twice, some
+    never.
+    """
+    for n_items, n_old in ((10, 2), (10, 7), (60, 300)):
+        model = model_of(MANY[kind](np.random.default_rng(n_items + n_old), n_items), 4)
+        agents = pair_of("CascadeKLUCB", model, n_items)
+        assert sessions_in_agreement(agents, model, 3000, n_items, n_old) == 3000
+
+
+def put(agent, clicks, examined, t):
+    """Give every bandit of an agent these counts ``(L,)`` and this time."""
+    state = agent.state
+    state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t - 1
+    counts = np.array([clicks, examined - clicks, examined], float)
+    logs = counts * np.log(np.maximum(counts, 1))
+    state.peak[:] = logs[0] + logs[1] - logs[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_where_indices_rise_fast(name):
+    """150 random states of few different counts at an early time, 60 sessions each: the last
+    indices are far from the next, and those of settled items are overtaken.
+    """
+    rng = np.random.default_rng(7)
+    for seed in range(150):
+        n, n_positions = int(rng.integers(60, 160)), int(rng.integers(1, 4))
+        level = int(rng.choice([3, 20, 100, 1000]))
+        examined = rng.choice(level + rng.integers(0, 3 + level // 4, int(rng.integers(1, 5))), n)
+        shares = [0, level // 3, level // 3 + 1, level // 2][: int(rng.integers(1, 5))]
+        clicks = rng.choice(shares, n)
+        settled = rng.permutation(n)[: int(rng.integers(0, 30))]
+        examined[settled], clicks[settled] = 10**6, rng.integers(400_000, 800_000, len(settled))
+        model = PositionBasedModel(rng.choice([0.0, 0.1, 0.5], n), np.ones(n_positions))
+        agents, t = pair_of(name, model, seed), int(rng.choice([1, 3, 10, 50]))
+        for agent in agents:
+            put(agent, clicks, examined, t)
+        assert sessions_in_agreement(agents, model, 60, seed) == 60, f"state {seed}"
+
+
+# -------------------------------------------------------------------------------------------- ties
+
+
+def test_items_of_equal_counts_by_different_histories_tie():
+    """Once item 1 is clicked, items 0 and 1 have equal counts. Newton's method ends at two floats
+    for most pairs of counts.
+
+    They are seen below a better item 2. In front of a worse one the two tie. Null: a fair coin for
+    each of 400 lists.
+    """
+    rng, first, n_apart = np.random.default_rng(8), [], 0
+    for seed in range(400):
+        n = int(rng.integers(100, 10_000))
+        c = int(rng.integers(2, n // 2))
+        below = CascadeKLUCB(3, 1, seed=seed)
+        agents = CascadeKLUCB(3, 1, seed=seed), KLUCBPlain(3, 1, seed=seed)
+        for agent, clicks in ((below, n - 1), (agents[0], 0), (agents[1], 0)):
+            put(agent, np.array([c, c - 1, clicks]), np.array([n, n - 1, n]), 1000)
+            for _ in range(2):
+                agent.rank()
+                agent.update(None, [2], [int(agent is below)])
+            agent.update(None, [1], [1])
+        assert below.rank() == [2]
+        n_apart += below.state.indices[0] != below.state.indices[1]
+        lists = [agent.rank().tolist() for agent in agents]
+        assert lists[0] == lists[1]
+        assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
+        first += lists[0]
+    assert n_apart > 100
+    assert set(first) == {0, 1}
+    assert binomtest(sum(first), len(first)).pvalue > 1e-5
+
+
+def test_ties_within_rounding_of_one():
+    """Items all but always clicked: the indices of items 1 and 3 come to differ by less than an
+    ulp, 1 - 2.06e-11 both. The plain definition then breaks a tie, so the generators must stay
+    together.
+    """
+    agents = [kind(4, 2, seed=0) for kind in (CascadeKLUCB, KLUCBPlain)]
+    clicks = [613382, 613384, 613386, 613384]
+    for agent in agents:
+        agent.state.clicks[:] = clicks
+        agent.state.examined[:] = [613385, 613386, 613387, 613386]
+        agent.state.t[0] = 1226774
+        for item, (c, n) in enumerate(zip(clicks, agent.state.examined.tolist(), strict=True)):
+            peak = c * math.log(c) + (n - c) * math.log(n - c) - n * math.log(n)
+            agent.state.peak[item] = peak
+    for _ in range(12):
+        rankings = [agent.rank() for agent in agents]
+        for agent, ranking in zip(agents, rankings, strict=True):
+            agent.update(None, ranking, [1, 1])
+        np.testing.assert_array_equal(*rankings)
+        assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
+
+
+# ---------------------------------------------------------------------------------------- positions
+
+
+@pytest.mark.parametrize("order", [None, [2, 0, 1], [1, 2, 0]])
+@pytest.mark.parametrize("kind", ["DCM", "PBM"])
+def test_dcm_klucb_follows_its_definition(kind, order):
+    """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the
+    k-th position of the order.
+    """
+    agent = DCMKLUCB(5, 3, position_order=order, seed=7)
+    follow(agent, DCMReference(5, 3, order), MODELS[kind], 500)
+
+
+def test_dcm_klucb_puts_the_best_where_sessions_end():
+    model = DependentClickModel([0.9, 0.6, 0.3, 0.1], [0.2, 0.9, 0.5])
+    agent, rng = DCMKLUCB(4, 3, position_order=[1, 2, 0], seed=10), np.random.default_rng(0)
+    for _ in range(4000):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, model.sample(ranking, rng))
+    assert agent.rank(None).tolist() == [2, 0, 1] == model.optimal_ranking("satisfaction").tolist()
+
+
+def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
+    model = CascadeModel(MANY["usual"](np.random.default_rng(4), 100), 3)
+    plain = CascadeKLUCB(100, 3, seed=5)
+    ordered = DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)
+    rng = np.random.default_rng(6)
+    for _ in range(1000):
+        first, second = plain.rank(None), ordered.rank(None)
+        np.testing.assert_array_equal(first, second[[2, 0, 1]])
+        clicks = model.sample(first, rng)
+        clicks[:] = clicks.any()  # observed to the last position by both
+        plain.update(None, first, clicks)
+        ordered.update(None, second, clicks)

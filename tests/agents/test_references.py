@@ -1,0 +1,196 @@
+"""Agents against their references, session by session: the paper's pseudo-code in plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference_agents import (
+    MODELS,
+    BatchRankReference,
+    BubbleRankReference,
+    DiscountedReference,
+    TopRankReference,
+    WindowReference,
+    doubled,
+    each_model,
+    follow,
+    reference_of,
+)
+from slow import slow
+
+from clickgym.agents import (
+    PBMUCB,
+    BatchRank,
+    BubbleRank,
+    CascadeDUCB,
+    CascadeKLUCB,
+    CascadeSWUCB,
+    CascadeTS,
+    CascadeUCB1,
+    EpsilonGreedy,
+    RankedExp3,
+    RankedKLUCB,
+    TopRank,
+)
+from clickgym.envs import CascadeModel, PositionBasedModel
+
+BY_FEEDBACK = [
+    (CascadeUCB1, {}),
+    (CascadeKLUCB, {}),
+    (CascadeTS, {}),
+    (CascadeDUCB, {"gamma": 0.98}),
+    (CascadeSWUCB, {"tau": 40}),
+]
+IN_EVERY_MODEL = [
+    *(
+        (kind, given | {"feedback": rule})
+        for kind, given in BY_FEEDBACK
+        for rule in ("last_click", "first_click")
+    ),
+    (EpsilonGreedy, {"epsilon": 0.0}),
+    (RankedExp3, {"horizon": 500}),
+    (RankedKLUCB, {}),
+    (BatchRank, {"horizon": 7}),
+    (TopRank, {"horizon": 100, "delta": 0.5}),
+    (BubbleRank, {"initial": [2, 0, 4, 3, 1], "delta": 0.3}),
+]
+
+
+@each_model
+@pytest.mark.parametrize(("kind", "arguments"), IN_EVERY_MODEL)
+def test_five_items_on_three_positions(kind, arguments, model):
+    """800 sessions in every click model."""
+    agent = kind(5, 3, seed=1, **arguments)
+    follow(agent, reference_of(agent), model, 800)
+
+
+IN_THE_CM = [
+    *(
+        (CascadeDUCB, {"gamma": gamma, "epsilon": 0.3}, n)
+        for gamma, n in ((0.5, 1500), (0.9999, 1500), (1e-4, 300))
+    ),
+    *((CascadeSWUCB, {"tau": tau, "epsilon": 0.8}, 250) for tau in (1, 2, 3, 7, 1000)),
+    *slow((CascadeDUCB, {"gamma": 0.9, "epsilon": 0.3}, 4600)),
+]
+
+
+@pytest.mark.parametrize(("kind", "arguments", "sessions"), IN_THE_CM)
+def test_other_discounts_and_windows(kind, arguments, sessions):
+    """τ = 1 counts the last session alone, τ = 1000 exceeds the run. Counts of CascadeDUCB are
+    stored over γ^t, which is renewed below 1e-100: after 2186 sessions at γ = 0.9, 333 at 0.5, 26
+    at 1e-4.
+    """
+    agent = kind(5, 3, seed=2, **arguments)
+    follow(agent, reference_of(agent), MODELS["CM"], sessions)
+    if kind is CascadeDUCB:
+        assert 1e-100 <= agent.state.scale[0] <= 1
+        assert agent.state.gamma[0] ** sessions < 1e-100 or agent.state.gamma[0] == 0.9999
+
+
+def test_doubling_of_discount_and_window():
+    """For 2^k ≤ t < 2^{k+1}: γ = 1 - 1/(4·2^{k/2}), also at t = 1, and τ = ⌈2 sqrt(2^k ln 2^k)⌉."""
+    agent = CascadeDUCB(5, 3, seed=4)
+    gamma = lambda t: 1 - 0.25 / math.sqrt(doubled(t))  # noqa: E731
+    follow(agent, DiscountedReference(5, 3, gamma, 0.5, "last_click"), MODELS["CM"], 2100)
+    assert agent.state.gamma[0] == 1 - 0.25 / math.sqrt(2048)
+
+    schedule = {n: math.ceil(2 * math.sqrt(n * math.log(n))) for n in (2**k for k in range(1, 12))}
+    assert list(schedule.values())[:4] == [3, 5, 9, 14]
+    agent = CascadeSWUCB(5, 3, seed=5)
+    reference = WindowReference(5, 3, lambda t: schedule[doubled(t)], 0.5, "last_click")
+    follow(agent, reference, MODELS["CM"], 1100)
+    assert agent.state.tau[0] == schedule[1024]
+
+
+def test_pbmucb():
+    for kappa in ([0.9, 0.4, 0.6], [0.2, 1.0, 0.5], [1.0, 0.5, 0.1]):
+        for epsilon in (0.0, 0.7):
+            model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], kappa)
+            agent = PBMUCB(5, 3, examination=kappa, epsilon=epsilon, seed=1)
+            follow(agent, reference_of(agent), model, 1500)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
+def test_exp3_weights(gamma):
+    agent = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7)
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
+    follow(agent, reference_of(agent), model, 1500)
+
+
+@pytest.mark.parametrize(
+    ("model", "horizon"),
+    [
+        (MODELS["CM"], 10),
+        (MODELS["PBM"], 10),
+        (MODELS["DCM"], 7),
+        (CascadeModel([0.9, 0.1, 0.5, 0.02, 0.7, 0.3, 0.03], n_positions=3), 10),  # eliminations
+        (
+            PositionBasedModel([0.1, 0.95, 0.5, 0.3, 0.8, 0.02], [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]),
+            5,
+        ),  # K = L
+        (PositionBasedModel([0.1, 0.95, 0.5], [0.9]), 8),  # K = 1
+        (PositionBasedModel([0.5, 0.5, 0.5, 0.5], [1.0, 1.0]), 10),  # nothing to tell apart
+        (
+            PositionBasedModel([1.0, 0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0]),
+            10,
+        ),  # estimates of 0 and 1
+    ],
+    ids=["CM", "PBM", "DCM", "eliminations", "K=L", "K=1", "equal items", "certain clicks"],
+)
+def test_batchrank(model, horizon):
+    """Batches, stages, items, counts and clicks after each of 1800 sessions; the short horizon
+    makes the stages short.
+    """
+    agent = BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
+    reference = BatchRankReference(model.n_items, model.n_positions, horizon)
+    follow(agent, reference, model, 1800)
+    assert reference.b_max > 1 or reference.stage[1] > 0, "too few sessions to test anything"
+
+
+@pytest.mark.parametrize(
+    ("model", "delta"),
+    [
+        (MODELS["CM"], 0.5),
+        (MODELS["PBM"], 0.1),
+        (MODELS["DCM"], 0.5),
+        (MODELS["UBM"], 0.9),
+        (CascadeModel([0.9, 0.1, 0.5, 0.02, 0.7, 0.3, 0.03], n_positions=3), 0.5),
+        (PositionBasedModel([0.1, 0.95, 0.5, 0.3], [0.9]), 0.5),
+        (
+            PositionBasedModel([0.5, 0.5, 0.45, 0.5], [1.0, 0.9, 0.8, 0.7]),
+            0.99,
+        ),  # false findings, and so odd relations
+    ],
+    ids=["CM", "PBM", "DCM", "UBM", "L=7", "K=1", "near ties"],
+)
+def test_toprank(model, delta):
+    """Relation, blocks, S and N after each of 900 sessions."""
+    agent = TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
+    reference = TopRankReference(model.n_items, model.n_positions, delta)
+    follow(agent, reference, model, 900)
+    assert reference.better, "too few sessions to test anything"
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_positions"), [(4, 4), (6, 4), (2, 2), *slow((5, 5), (3, 2))]
+)
+def test_bubblerank_from_the_worst_list(n_items, n_positions):
+    initial = list(range(n_items))
+    agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
+    attraction, kappa = np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions)
+    reference = BubbleRankReference(initial, n_positions, 4 * math.log(3))
+    follow(agent, reference, PositionBasedModel(attraction, kappa), 1200, seed=5)
+    assert reference.n_exchanges >= n_items - 1
+
+
+def test_bubblerank_with_the_doubling_trick():
+    """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4
+    shrinks.
+    """
+    agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
+    reference = BubbleRankReference([0, 1, 2, 3], 3, 4 * math.log(2), doubling=True)
+    follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5)
+    assert reference.n_exchanges > 5
+    assert reference.estimate == 4096
