@@ -37,7 +37,7 @@ def assign(weight, items, chosen, potential, path):
         items: ``(L,)`` the items in the order in which they are tried.
         chosen: ``(K,)`` receives the items.
         potential: ``(3, L + 1)`` working memory: the price of each place in the order, its
-        distance, and the positions' worth.
+            distance, and the positions' worth.
         path: ``(3, L + 1)`` working memory: the position of each place in the order, the place
             before it, and whether it is reached.
     """

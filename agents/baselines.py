@@ -61,7 +61,7 @@ class Fixed(CompiledAgent):
         n_items: L.
         n_positions: K.
         ranking: the list; items after the first K are cut off. ``make_agent`` fills in the initial
-        list of the instance.
+            list of the instance.
         seed: unused; every agent takes one.
 
     Raises:

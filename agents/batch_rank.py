@@ -219,7 +219,7 @@ class BatchRank(CompiledAgent):
         n_items: L.
         n_positions: K.
         horizon: T ≥ 5, which sets the lengths of the stages and the level of confidence ``δ_T = log
-        T + 3 log log T``.
+            T + 3 log log T``.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -163,13 +163,13 @@ class BubbleRank(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K; if K < L, items from below the list are sometimes tried at the last
-        position.
+            position.
         initial: R_0, the production ranking of K or of all L items; pass it in service. Items that
             it leaves out follow in random order. None draws a random list, which is not safe.
             ``make_agent`` fills in the initial list of the instance if there is one.
         delta: δ in ``(0, 1)``, the confidence; None takes ``T^{-4}``.
         horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused
-        if delta is given.
+            if delta is given.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -225,7 +225,7 @@ class GLRCascadeKLUCB(CascadeAgent):
         n_positions: K.
         horizon: T, for the defaults of δ and p.
         n_segments: M, the expected number of stretches without changes; it only sets the default of
-        p.
+            p.
         delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
         exploration: p in ``[0, 1]``, the share of forced sessions; None takes
             ``min(1, sqrt(M L log T / T))``; 0 forces none.

@@ -198,12 +198,12 @@ class CascadeVI(StateAgent):
         n_items: L.
         n_positions: K.
         n_states: S, the number of states; ``make_agent`` fills it in, and also the next two
-        arguments.
+            arguments.
         mean_sessions: H, the mean number of sessions of a user; if the number is fixed, that
-        number.
+            number.
         click_rewards: ``(S, L)`` r, the reward of a click on each item in each state.
         bonus: at least 0, the weight of optimism in transitions; with 0, one observation is enough
-        to believe the counts.
+            to believe the counts.
         seed: seeds the agent's own generator.
 
     Attributes:

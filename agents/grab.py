@@ -259,7 +259,7 @@ class GRAB(LeaderAgent):
         horizon: T, whose log is the level of the indices; None takes ``log s + 3 log log s``
             instead, where s counts the sessions of this leader.
         gamma: γ ≥ 1, how often the leader itself is shown; None takes L - 1. The authors also ran
-        10 and L - K.
+            10 and L - K.
         seed: seeds the agent's own generator.
 
     Raises:

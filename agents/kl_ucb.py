@@ -183,7 +183,7 @@ class CascadeKLUCB(CascadeAgent):
         n_positions: K.
         feedback: as in `CascadeUCB1`.
         c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which
-        the BatchRank paper compares.
+            the BatchRank paper compares.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -605,7 +605,7 @@ class PBMLinUCB(_RidgeAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-        fills them in.
+            fills them in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = Σ κ²``.
         ridge: λ ≥ 1e-6; None takes ``max(1, φ')``.
         seed: seeds the agent's own generator.
@@ -683,7 +683,7 @@ class LinearTS(_RidgeAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: scales the standard deviations of the posterior. The default is the largest standard
-        deviation of a click.
+            deviation of a click.
         ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 

@@ -134,7 +134,7 @@ class PBMUCB(ExaminationAgent):
         n_items: L.
         n_positions: K.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-        fills them in.
+            fills them in.
         epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
         seed: seeds the agent's own generator.
 
@@ -302,7 +302,7 @@ class PBMPIE(ExaminationAgent):
         n_items: L.
         n_positions: K.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-        fills them in.
+            fills them in.
         horizon: T.
         epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
         seed: seeds the agent's own generator.

@@ -260,7 +260,7 @@ class PBMTS(ExaminationAgent):
         n_items: L.
         n_positions: K.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-        fills them in.
+            fills them in.
         seed: seeds the agent's own generator.
 
     Raises:

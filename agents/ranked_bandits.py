@@ -164,7 +164,7 @@ class RankedExp3(CompiledAgent):
         n_positions: K.
         horizon: T, for the default of γ.
         gamma: γ in ``(0, 1]``, the share of uniform exploration; None takes ``min(1, sqrt(L log L /
-        ((e-1) T)))``.
+            ((e-1) T)))``.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -19,7 +19,7 @@ class Range:
 
     Args:
         low, high: two integers for a hyper-parameter that takes only integers; otherwise two
-        numbers, at least one a float.
+            numbers, at least one a float.
         log: whether to search on a logarithmic scale, as for learning rates; ``low`` must be above
             0.
 

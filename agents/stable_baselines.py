@@ -284,7 +284,7 @@ class Learner:
 
         Args:
             envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter``
-            measures regret.
+                measures regret.
             sessions: the number of sessions over all streams together.
             on_step: the function to call after each step of the streams; learning ends when it
                 returns False.

@@ -1,5 +1,4 @@
-"""Write what is made from docstrings and from results that ship: overview tables, findings of
-studies, and how to cite.
+"""Write what is made from docstrings and from results that ship: overview tables and findings.
 
 make pages
 """
@@ -14,7 +13,6 @@ from itertools import groupby
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from pages.citing import bibtex, citing_page
 
 from clickgym import list_agents
 from clickgym.core.files import write_whole
@@ -33,7 +31,6 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 def pages() -> dict[Path, str]:
     """The text of every file, by its path."""
     texts = {RESULTS / f"{name}.md": text for name, text in study_pages()}
-    texts |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     tables = {
         "environments": _environments(),
         "agents": _agents(),

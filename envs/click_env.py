@@ -80,7 +80,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
             2020), else ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
         instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None
-        takes the model's default.
+            takes the model's default.
         form: only if ``model`` is a name: ``""``, ``"NonStationary"`` or ``"Contextual"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
@@ -171,7 +171,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         Raises:
             ValueError, TypeError: on a bad list, naming the position and the fault.
             SessionError: the click model failed; its message names the environment, the step and
-            the cause.
+                the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
         ranking = _checked_list(action, self.action_space, "LehmerAction")

@@ -27,7 +27,7 @@ def order_of_items(
 
     Args:
         items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is
-        ``0..L-1``.
+            ``0..L-1``.
         n_items: L.
         streams: ``()``, or ``(B,)`` for a vector environment.
 

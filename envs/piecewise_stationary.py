@@ -32,7 +32,7 @@ class PiecewiseStationaryModel(ClickModel):
 
     Args:
         models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of
-        items and positions.
+            items and positions.
         starts: the first step of each epoch, counted from 0: increasing, the first of them 0.
 
     Raises:

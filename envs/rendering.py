@@ -44,7 +44,7 @@ class ResultPage:
         regret: expected regret of all sessions so far.
         reward: the reward of this session.
         ranking: (K,) the items shown; None before the first session, and what describes a session
-        is then ignored.
+            is then ignored.
         clicks: (K,) 1 where the user clicked, else 0.
         examined: (K,) 1 where the user looked, else 0.
         satisfied: whether the user left satisfied; None if the click model knows no satisfaction.

@@ -28,7 +28,7 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: 
         ratio: ``(L,)`` working memory.
         order: ``(L,)`` integers, working memory: the items as a list of all of them is best.
         values: ``(L + 1, K + 1)`` working memory: of m items from ``order[i:]`` the best list is
-        worth ``values[i, m]``.
+            worth ``values[i, m]``.
         ranking: ``(K,)`` set to the best list. Of equals the smaller item id comes first.
     """
     n_items, n_chosen = len(gain), len(ranking)

@@ -38,7 +38,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
     Args:
         ranking: (K,) integers, an array or anything NumPy makes one of; booleans and floats are
-        refused.
+            refused.
         n_items: L.
         n_positions: K.
 
@@ -179,7 +179,7 @@ class RankedList(MultiDiscrete):
 
         Args:
             mask: K arrays (L,) of 0 and 1, which items each position allows, or one array (L,) for
-            all positions.
+                all positions.
             probability: K arrays (L,), the probability of each item at each position, or one array
                 (L,) for all; each sums to 1. At most one of ``mask`` and ``probability`` may be
                 given.

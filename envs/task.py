@@ -65,7 +65,7 @@ class AnyTask(Protocol):
 
     Attributes:
         model: the stationary click model whose kernels play the sessions, or the users with a
-        memory whose kernel does.
+            memory whose kernel does.
         parameters: their first argument.
         code, cutoff: the kernels' reward and number of counted positions.
         pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from,

@@ -1,70 +1,43 @@
-"""Documentation page of an agent, made from its docstring and its class."""
+"""Page of an agent: how to run it, its docstring, its BibTeX entries, and its studies."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from clickgym.agents import ContextualAgent, StateAgent
-from clickgym.core.docstrings import sections
-from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED
 from clickgym_lab.results import read_results
 from clickgym_lab.studies import STUDIES
 
-from .citing import bibtex, cited
+from .references import papers
 
 RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
-ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")
-"""The sections of a docstring that have places of their own on the page."""
-
-
-def in_markdown(text: str, own: str = "") -> str:
-    """Text of a docstring, its names of agents with links to their pages, but for its own.
-
-    Example:
-        >>> in_markdown("``x`` of `TopRank`, see `rank`")
-        '`x` of [`TopRank`](TopRank.md), see `rank`'
-    """
-
-    def turn(found: re.Match[str]) -> str:
-        linked = found[1] in PUBLISHED and found[1] != own
-        return f"[`{found[1]}`]({found[1]}.md)" if linked else f"`{found[1]}`"
-
-    return re.sub(r"(?<!`)`(\w+)`(?!`)", turn, text).replace("``", "`")
 
 
 def page(name: str) -> str:
-    """The page of an agent, in Markdown.
-
-    Args:
-        name: of the agent.
-    """
-    agent, parts = PUBLISHED[name], sections(PUBLISHED[name].__doc__ or "")
-    papers = cited(agent)
-    pages = templates(Path(__file__).parent)
-    pages.filters["linked"] = partial(in_markdown, own=name)
-    text = pages.get_template("agent.md").render(
-        name=name,
-        agent=agent,
-        text=parts,
-        summary=parts[""].partition("\n\n")[0],
-        env=env_of(name),
-        algorithm=inspect.cleandoc(parts["Algorithm"].removeprefix("::")),
-        papers=papers,
-        bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers))
-        .replace("}}\n", "}\n}\n")
-        .rstrip(),
-        studies=[study for study in STUDIES if name in _agents_of(study)],
-    )
-    return f"{text}\n"
+    """The page of a published agent, in Markdown."""
+    agent: Any = PUBLISHED[name]
+    requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
+    bibtex = "\n\n".join(papers(agent)) or "% a baseline"
+    parts = [
+        f"# {name}",
+        f"Made for: {agent.click_models}. Requires, besides clicks: {requires}.",
+        f"```sh\nclickgym run {env_of(name)} --agents {name} --horizon 1e5 --out results/{name}\n```",
+        f"```{{eval-rst}}\n.. autoclass:: clickgym.agents.{name}\n```",
+        f"## BibTeX\n\n```bibtex\n{bibtex}\n```",
+    ]
+    studies = [study for study in STUDIES if name in agents_of(study)]
+    if studies:
+        links = ", ".join(f"[{study}](../studies/{study}.md)" for study in studies)
+        parts.append(f"## Studies\n\n{name} plays in {links}.")
+    return "\n\n".join(parts) + "\n"
 
 
 @cache
-def _agents_of(study: str) -> set[str]:
+def agents_of(study: str) -> set[str]:
     """The agents of a study whose results ship."""
     table, _ = read_results(RESULTS / f"{study}.parquet")
     return {label.partition(":")[0] for label in table["agent"].unique()}

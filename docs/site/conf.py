@@ -1,24 +1,14 @@
-"""How Sphinx builds the website; `build.py` beside it writes the pages that are made from the
-package.
-"""
+"""How Sphinx builds the website from what `build.py` collects."""
 
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from docstrings import readable, without
+from docstrings import readable
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
-from pages.agents import ON_PAGE
-from places import origins
-
-from clickgym.runner import PUBLISHED
-
-REPOSITORY = "https://github.com/clickgym/clickgym/"
-ORIGINS = origins()
 
 project = "clickgym"
 author = copyright = "the clickgym developers"
@@ -33,7 +23,7 @@ extensions = [
 ]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-nb_execution_mode = "cache"  # build.py names the folder
+nb_execution_mode = "force"
 nb_execution_timeout = 600
 nb_merge_streams = True
 nb_execution_raise_on_error = True
@@ -41,7 +31,14 @@ default_role = "py:obj"  # a name in single backticks, as docstrings here have t
 autodoc_typehints = "none"  # the Args say it in words
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True
-napoleon_custom_sections = ["Idea", "Algorithm", "Source", "Warns", "Click law", "User"]
+napoleon_custom_sections = [
+    "Idea",
+    "Algorithm",
+    "Source",
+    "Deviations from the paper",
+    "Click law",
+    "User",
+]
 # Languages of code that have no colours; names that several classes have.
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
@@ -61,24 +58,19 @@ html_title = f"clickgym {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {
-    "source_repository": REPOSITORY,
-    "source_branch": "main",
     "light_css_variables": {"color-brand-primary": "#0a58a6", "color-brand-content": "#0a58a6"},
     "dark_css_variables": {"color-brand-primary": "#7ab8f5", "color-brand-content": "#7ab8f5"},
 }
 
 
 def _turned(app, what, name, thing, options, lines):
-    lines[:] = readable(without(lines, ON_PAGE) if thing in PUBLISHED.values() else lines)
+    lines[:] = readable(lines)
 
 
 def _skipped(app, what, name, thing, skip, options):
     """The fields of a named tuple stand among its attributes, each with its meaning."""
-    return (
-        True
-        if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number")
-        else None
-    )
+    text = getattr(thing, "__doc__", None) or ""
+    return True if text.startswith("Alias for field number") else None
 
 
 def _formula(translator, node, display):
@@ -95,19 +87,7 @@ def _block(translator, node):
     _formula(translator, node, "block")
 
 
-def _origin(app, pagename, templatename, context, doctree):
-    """Let the buttons to view and to edit a page lead to its file in the repository; a page without
-    one has no buttons.
-    """
-    if pagename in ORIGINS:
-        context["theme_source_view_link"] = f"{REPOSITORY}blob/main/{ORIGINS[pagename]}?plain=1"
-        context["theme_source_edit_link"] = f"{REPOSITORY}edit/main/{ORIGINS[pagename]}"
-    else:
-        context["page_source_suffix"] = None
-
-
 def setup(app):
-    app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)
     app.add_html_math_renderer(

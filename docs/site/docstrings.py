@@ -8,31 +8,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-__all__ = ["readable", "without"]
-
-
-def without(lines: Sequence[str], headings: Sequence[str]) -> list[str]:
-    """A docstring without some of its sections, which have places of their own on a page.
-
-    Example:
-        >>> without(["One line.", "", "Idea:", "    It learns.", "", "Args:", "    n: how many."], ["Idea"])
-        ['One line.', '', 'Args:', '    n: how many.']
-    """
-    kept, left_out = [], False
-    for line in lines:
-        if line and not line.startswith(" "):
-            left_out = line.startswith(tuple(f"{heading}:" for heading in headings))
-        kept += [] if left_out else [line]
-    return kept
-
 
 def readable(lines: Sequence[str]) -> list[str]:
-    """A docstring whose tables are lists of rows, whose sources are items, and whose stars before a
-    name are stars.
+    """A docstring whose tables are lists of rows, whose sources are paragraphs, and whose stars
+    before a name are stars.
 
     Example:
-        >>> readable(["Source:", "    A. Author. *Title.*", "        Journal 2020.", "", "End, **given."])
-        ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.', '']
+        >>> readable(["Source:", "    A. Author, *Title*,", "        2020.", "", "End, **given."])
+        ['Source:', '    A. Author, *Title*,', '    2020.', '', 'End, \\\\*\\\\*given.', '']
     """
     return [_plain(line) for line in _sources(_tables(_laws(lines)))]
 
@@ -74,13 +57,9 @@ def _tables(lines: Iterable[str]) -> Iterator[str]:
         yield ""
 
 
-def _sources(lines: Iterable[str]) -> list[str]:
-    """Each source as an item, in one line."""
-
-    def listed(found: re.Match[str]) -> str:
-        entries = re.sub(r"\n {8}(?! )", " ", found[0])
-        return re.sub(r"^ {4}(?=\S)", "    - ", entries, flags=re.MULTILINE)
-
-    return re.sub(
-        r"^Source:\n(?:(?: {4}.*)?\n)*", listed, "\n".join([*lines, ""]), flags=re.MULTILINE
-    ).split("\n")[:-1]
+def _sources(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a source are one paragraph."""
+    is_source = False
+    for line in lines:
+        is_source = line.startswith("Source:") or (is_source and line.startswith("    "))
+        yield re.sub(r"^ {8,}", "    ", line) if is_source else line

@@ -246,7 +246,7 @@ class RoundTask:
 
     Args:
         base: the click model of the users, whose kernels read what belongs to the items of the
-        present round.
+            present round.
         pool: what candidates are drawn from.
         kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.

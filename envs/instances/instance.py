@@ -66,7 +66,7 @@ class Instance:
         description: a description in one line.
         origin: where the parameters come from.
         initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if
-        there is none.
+            there is none.
         estimation: how the parameters were estimated, and from how many sessions.
 
     Raises:

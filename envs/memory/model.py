@@ -77,11 +77,11 @@ class CascadeMDP(Users):
         transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L: after a click on
             item i. The last entry: after no click.
         first: ``(S,)`` probabilities of a new user's first state; None: all states are equally
-        likely.
+            likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
-        least 0; None: 1 each.
+            least 0; None: 1 each.
         mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
-        last with probability 1/H.
+            last with probability 1/H.
         n_sessions: the exact number of sessions of each user, instead of H.
         n_positions: K, the length of a list.
 

@@ -226,7 +226,7 @@ class EnumeratedVectorAction(_ListVectorAction):
 
     Args:
         env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS`
-        lists.
+            lists.
         items: ``(L,)`` as in `EnumeratedAction`, the same for all streams; or ``(B, L)``, an order
             for each.
 
@@ -399,7 +399,7 @@ class ItemByItemVector(VectorWrapper):
             ``SAME_STEP`` or ``NEXT_STEP``, whose streams end together if at all (unless
             ``across_lists``).
         items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for
-        each.
+            each.
         across_lists: an episode is then an episode of ``env`` instead of one list, as in
             `ItemByItem`. Needs ``SAME_STEP``.
 

@@ -31,7 +31,7 @@ class Meter:
 
     Attributes:
         totals: expected regret, realised reward, clicks and further metrics, summed over the
-        sessions so far.
+            sessions so far.
         step: how many sessions were counted.
         steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret
             that one session did not tell is unknown from the first on: nan.

@@ -35,7 +35,7 @@ class Finding:
     Attributes:
         name: source and number, as ``"Li 2019a A4"``.
         statement: what it says, in short; positions k < l count from 1, R* is a list sorted by
-        attraction.
+            attraction.
         holds: whether no list contradicts it by more than `TOLERANCE`.
         counterexample: where it is contradicted most: lists of item ids, positions counted from 1,
             and both numbers; empty if it holds.

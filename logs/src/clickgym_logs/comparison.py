@@ -44,7 +44,7 @@ class Comparison:
         log: the sessions.
         policies: the evaluated policies, by their specs.
         by_policy: the estimates of each policy, in the order of the estimators; refused estimates
-        are left out.
+            are left out.
         refused: the reason why there is no estimate, by policy and estimator; empty unless another
             estimate exists.
         contradictions: a sentence for each two estimates of a policy whose intervals do not
@@ -104,7 +104,7 @@ def compare(
         policies: one or several specs, as in `read_policy`.
         estimators: names of `ESTIMATORS`.
         logging: the policy that made the log, as a spec; None takes the probabilities that the log
-        recorded.
+            recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
 
     Raises:

@@ -84,7 +84,7 @@ class Ratings:
     Args:
         users: ``(E,)`` the user of each rating, as an index into ``user_labels``.
         items: ``(E,)`` the item, as an index into ``item_labels``; a user rates an item at most
-        once.
+            once.
         stars: ``(E,)`` numbers from 0, the more the better.
         user_labels, item_labels: what the indices stand for.
 
@@ -207,12 +207,12 @@ def contextual_instance(
         n_items: L, the number of candidates in each session.
         n_positions: K.
         linear: replace the attraction of the ratings by the linear function of the features that
-        fits it best.
+            fits it best.
         floor: attraction of the rating 0.
         dimension: of the singular value decomposition; there are twice as many features and a
-        constant.
+            constant.
         interactions: ``"none"``, or which products of features are further features, ``"products"``
-        or ``"outer"``.
+            or ``"outer"``.
         most_rated: keep only so many items, those with the most ratings; None keeps all.
         examination: the instance whose users' examination is taken: a name or a file.
         seed: of the decomposition.

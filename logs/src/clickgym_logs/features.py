@@ -22,7 +22,7 @@ class TruncatedSVD:
     Args:
         n_components: how many.
         n_iterations: of the power iteration, which sharpens the range where singular values decay
-        slowly.
+            slowly.
         seed: of the random projection.
 
     Attributes:

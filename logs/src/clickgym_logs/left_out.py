@@ -49,7 +49,7 @@ class Simulability:
             queries.
         n_queries, n_lists: that were left out.
         verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
-        contains one half.
+            contains one half.
         sentence: the same in words.
     """
 

@@ -49,7 +49,7 @@ class ClickLog:
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
             these labels, so a model fitted to one log can be scored on another.
         off_list_clicks: how many clicks the reader found on items that the session's list does not
-        contain.
+            contain.
         propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
             item at this position, and 1 below the end of a list; None if unknown.
         list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.

@@ -203,7 +203,7 @@ class PlackettLucePolicy(Policy):
 
     Args:
         scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest)
-        is never shown.
+            is never shown.
         n_positions: K.
         items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
 

@@ -53,7 +53,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
     Raises:
         ValueError: a column is missing or has wrong values, or a session has not each position
-        exactly once.
+            exactly once.
         OSError: there is no such file.
 
     Example:

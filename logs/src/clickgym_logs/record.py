@@ -27,7 +27,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     Args:
         agent: any `Agent`, in its present state; it learns while it ranks.
         env: an environment of this package, wrapped or not, or one of another origin, as in `run`.
-        It is reset first.
+            It is reset first.
         sessions: the number of sessions.
         seed: of ``env.reset``; the agent has its own.
 
@@ -40,7 +40,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or
-        observations no clicks.
+            observations no clicks.
         AgentError: the agent proposed a bad list, or failed; the message names the session and the
             fault.
 

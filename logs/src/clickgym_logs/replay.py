@@ -41,7 +41,7 @@ class Replay:
         n_sessions: of the log.
         rewards: clicks in each accepted session, in their order: the agent's learning curve.
         value, standard_error: mean clicks per session by rejection, over the accepted sessions; NaN
-        if there are none.
+            if there are none.
         weighted_value, weighted_standard_error: by weights, over all sessions.
         on_policy: clicks per session that were logged, at as many positions as the agent fills.
     """
@@ -71,7 +71,7 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
         log: its list propensities are all the same, for its lists must be in random order, as
             `record` makes them with `Random`.
         learn: whether the agent learns; False evaluates the agent as it is, for example after
-        training elsewhere.
+            training elsewhere.
         seed: of the order in which items are presented.
 
     Returns:

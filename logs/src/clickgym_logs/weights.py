@@ -30,7 +30,7 @@ class QuerySessions(NamedTuple):
         rows: ``(n,)`` its sessions, as rows of the log.
         target: the policy to evaluate.
         logging: the policy that made the log; None where the propensities that the log recorded
-        count.
+            count.
         earned: ``(n, cutoff)`` what each logged click counts.
     """
 

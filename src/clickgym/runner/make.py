@@ -51,7 +51,7 @@ class Place:
     Attributes:
         given: as it was passed.
         maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that
-        there is already.
+            there is already.
         arguments: of the maker.
     """
 

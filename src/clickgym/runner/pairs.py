@@ -58,7 +58,7 @@ def pair_of(
 
     Raises:
         ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
-        for other sizes.
+            for other sizes.
         UnsuitedError: the agent cannot play the environment.
     """
     check_choice("engine", engine, ENGINES)

@@ -143,7 +143,7 @@ def run(
             ``regret``, or ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
         seed: the seed of ``env.reset`` (an agent object has its own). None continues with the
-        environment's generator.
+            environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
         delay: when the agent learns of clicks: None, at the end of each session; or
@@ -162,9 +162,9 @@ def run(
 
     Raises:
         ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot
-        serve the pair.
+            serve the pair.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
-        fault.
+            fault.
         SessionError: the environment failed; the message names it, the step and the fault.
 
     Example:

@@ -104,7 +104,7 @@ def sweep(
         seed: the seed of the whole sweep.
         out: the results folder, created if missing. None leaves no files.
         instances: names, files or `Instance` objects; each is used in every environment. None takes
-        the default instances.
+            the default instances.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.

@@ -33,7 +33,7 @@ class Results:
 
     Attributes:
         frame: the rows as a polars frame: env, instance, agent, run, step, regret, reward, clicks,
-        further metrics.
+            further metrics.
         timings: one row per run, with engine and seconds, where they are known.
         config: the configuration; of a frame, what it says itself.
 

@@ -38,12 +38,12 @@ class Tuning:
 
     Attributes:
         agent: the best agent as a spec that you can type: ``"CascadeKLUCB:c=0.3"``; if it has none,
-        its name.
+            its name.
         hyperparameters: the values of the searched hyper-parameters of this agent.
         score: its regret divided by that of random lists, in runs that the search did not use.
         default_score: the same of the agent as it was given.
         trials: a row for each trial: trial, state (COMPLETE or PRUNED), score, and a column for
-        each hyper-parameter.
+            each hyper-parameter.
         study: Optuna's, whose functions draw and explain it.
     """
 
@@ -86,11 +86,11 @@ def tune(
         envs: as in `sweep`.
         trials: the number of trials.
         horizon: T, sessions per run. The best hyper-parameters depend on it, so take the one of
-        your later runs.
+            your later runs.
         runs: of each trial, in each environment and instance.
         instances: as in `sweep`. Compare agents later on other instances than these.
         search_space: a `Range` or the values of each hyper-parameter; None takes the
-        ``search_space`` of the agent's class.
+            ``search_space`` of the agent's class.
         seed: of the proposals and of all runs.
         out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
             call with the same arguments resumes; with more trials it continues the search. None
@@ -99,7 +99,7 @@ def tune(
 
     Raises:
         ValueError, TypeError: on bad arguments, on an agent with nothing to tune, and as in
-        `sweep`.
+            `sweep`.
         ImportError: Optuna is not installed.
 
     Example:

@@ -1021,7 +1021,7 @@ class MixTS(CompiledAgent):
             far as the credible hypotheses know; without a list it changes nothing. It costs regret
             at the beginning.
         tolerance: in ``(0, 1]``, the share of the expected clicks of ``initial`` that a list may
-        lose with ``safe``.
+            lose with ``safe``.
         detect: whether attractions may change.
         seed: seeds the agent's own generator.
 

@@ -233,7 +233,7 @@ def scanning_step(  # type: ignore[no-untyped-def]
 
     Args:
         block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it
-        goes by pair.
+            goes by pair.
         weights: how many sessions each of them stands for.
         tail: ``(K + 1,)`` working memory.
         attracted: of the items not examined, how many attract is added for each pair.

@@ -36,11 +36,11 @@ class CCMEstimator(EMEstimator):
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         continue_after_skip_: probability τ1 that the user goes on below an item that was not
-        clicked.
+            clicked.
         continue_after_click_: probability τ2 that the user goes on below a click on an item that
-        was not relevant.
+            was not relevant.
         continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant
-        item.
+            item.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web
@@ -137,7 +137,7 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
         weights: how many sessions each of them stands for.
         tail: ``(K,)`` working memory.
         examined: of the displays below the part surely examined, the expected number examined is
-        added for each pair.
+            added for each pair.
         relevant: last clicks that were relevant are added for each pair.
         sums: set to the log-likelihood of what follows the last clicks; then to the users who could
             go on with τ1, τ2 and τ3, and to those who did.

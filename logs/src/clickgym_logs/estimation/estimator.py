@@ -391,7 +391,7 @@ class EMEstimator(Estimator):
     Attributes:
         n_iter_: the EM steps computed, also those that counted for nothing.
         log_posterior_: the highest penalised log-likelihood so far, before each step and after the
-        last; it never falls.
+            last; it never falls.
         converged_: whether the last step, a plain one, gained so little; None without ``tol``.
 
     Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the

@@ -39,7 +39,7 @@ def write_report(
     Args:
         folder: the ``out`` of the sweep.
         console: where to print. The table averages over instances; ``summary.csv`` has a row for
-        each.
+            each.
         html: write ``report.html``, a page to read, too.
         agents, environments: what to report, in this order; None takes all.
         per_instance: a table and a panel for each instance, in place of means over them.
