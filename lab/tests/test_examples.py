@@ -46,11 +46,9 @@ def test_quickstart_prints_what_the_page_shows(tmp_path):
     assert out.splitlines() == shown[1].splitlines()
 
 
-def test_custom_agent(tmp_path):
-    out = example(
-        "custom_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path
-    )
-    assert "custom_agent:ThompsonSampling" in out
+def test_own_agent(tmp_path):
+    out = example("own_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path)
+    assert "own_agent:ThompsonSampling" in out
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
@@ -73,23 +71,14 @@ def test_the_custom_agent_of_the_page_works():
     assert len(code[1].splitlines()) <= 20
 
 
-def test_own_parameters(tmp_path):
-    out = example("own_parameters.py", "--horizon", "500", "--out", "out", cwd=tmp_path)
-    assert "best list [0 1 2]" in out
-    assert "Fixed" in out
-    assert clickgym.Results(tmp_path / "out" / "sweep").config["instances"] == ["shop"]
+def test_own_click_model(tmp_path):
+    out = example("own_click_model.py", "--horizon", "500", "--out", "out", cwd=tmp_path)
+    assert "from a file: best list [0 1 2]" in out
+    assert "TopRank" in out
 
 
-def test_zoghi_figure1(tmp_path):
-    out = example(
-        "zoghi_figure1.py", "--horizon", "2e3", "--runs", "2", "--out", "out", cwd=tmp_path
-    )
-    assert out.count("BatchRank") == 3
-    assert (tmp_path / "out" / "zoghi_figure1.png").exists()
-
-
-def test_from_log_to_decision_of_a_simulated_log(tmp_path):
-    out = example("from_log_to_decision.py", "--sessions", "8000", "--out", "out", cwd=tmp_path)
+def test_from_log(tmp_path):
+    out = example("from_log.py", "--sessions", "8000", "--out", "out", cwd=tmp_path)
     assert out.startswith("Show ")
     assert out.count(", truth ") == 3
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
@@ -157,10 +146,8 @@ def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_s
 
 
 @needs_rl
-def test_ppo_against_batchrank(tmp_path):
-    out = example(
-        "ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path
-    )
+def test_ppo(tmp_path):
+    out = example("ppo.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
     assert "BatchRank" in out
     assert (tmp_path / "ppo.png").exists()
 

@@ -1,7 +1,7 @@
 """From a click log to a decision, where the truth is known: the log is simulated, and `decide` has
 to find the better list.
 
-    python examples/from_log_to_decision.py --out results/decision
+    python examples/from_log.py --out results/decision
 
 For a log of your own there is a command: ``clickgym decide LOG --query QUERY --out DIR``. Here
 users of a user browsing model, from an instance that comes with clickgym, meet the production list

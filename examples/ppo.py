@@ -3,7 +3,7 @@
 Both rank for the same users, and both pay for their exploration: regret is counted from the first
     session on.
 
-    python examples/ppo_against_batchrank.py --horizon 1e5 --figure ppo.png
+    python examples/ppo.py --horizon 1e5 --figure ppo.png
 """
 
 from __future__ import annotations

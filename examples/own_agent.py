@@ -1,11 +1,11 @@
 """An agent of one's own in 15 lines of plain Python, beside BatchRank in one table and one figure.
 
-    python examples/custom_agent.py --out results/custom
+    python examples/own_agent.py --out results/own
 
 The same from the command line, in this folder:
 
-    clickgym run PBMRank-v0 --agents BatchRank custom_agent:ThompsonSampling --horizon 2e4 --runs 4
-    --out results/custom
+    clickgym run PBMRank-v0 --agents BatchRank own_agent:ThompsonSampling --horizon 2e4 --runs 4
+    --out results/own
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
     arguments = parser.parse_args()
     results = clickgym.sweep(
         ["PBMRank-v0", "CMRank-v0"],
-        ["BatchRank", "custom_agent:ThompsonSampling"],
+        ["BatchRank", "own_agent:ThompsonSampling"],
         arguments.horizon,
         arguments.runs,
         out=arguments.out,
