@@ -4,9 +4,8 @@ from ..core.faults import SessionError
 from ..core.kernels import KernelError, entry, kernel
 from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
-from .click_env import ClickEnv, ClickVectorEnv
+from .click_env import ClickEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
-from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
@@ -16,11 +15,11 @@ from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_others
-from .session import sessions
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
 from .users import REWARDS, Users
+from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
     EnumeratedAction,
     EnumeratedVectorAction,
@@ -50,8 +49,6 @@ __all__ = [
     "ClickEnv",
     "ClickModel",
     "ClickVectorEnv",
-    "ContextualClickEnv",
-    "ContextualClickVectorEnv",
     "ContextualModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
@@ -78,6 +75,5 @@ __all__ = [
     "list_instances",
     "load_instance",
     "register",
-    "sessions",
 ]
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

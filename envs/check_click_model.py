@@ -15,12 +15,13 @@ from ..core.checks import short
 from ..core.docstrings import entries, sections
 from ..core.faults import Fault, expect, run_checks
 from ..core.kernels import entry
-from .click_env import ClickEnv, ClickVectorEnv
+from .click_env import ClickEnv
 from .click_model import KERNELS, ClickModel
 from .contextual.model import LinearModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .problem import forms_of
 from .users import REWARDS, Users
+from .vector_env import ClickVectorEnv
 
 SESSIONS = 10_000
 SIGMAS = 5.5

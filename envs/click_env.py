@@ -1,67 +1,27 @@
-"""The environment of any users, one session at a time (`ClickEnv`) and many at once
-(`ClickVectorEnv`).
-"""
+"""The environment of simulated users, one session at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, check_count, check_seed, short, unknown
+from ..core.kernels import KernelError, entry
+from .base_env import BaseClickEnv, checked_list, checked_seed
+from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .problem import Asked, Problem
-from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
-from .session import first_bad_list
-from .spaces import BatchedRankedList, RankedList, check_ranking
-from .streams import Streams, name_of
+from .problem import Asked
+from .rendering import RENDER_MODES, ResultPage, render
+from .session import play_list, session
+from .spaces import RankedList
 from .users import Users
 
-FOREIGN_OPTIONS = {"minari_autoseed"}
-"""Options of ``reset`` that other people's wrappers read and hand on."""
+INT64 = np.dtype(np.int64)
 
 
-def _checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
-    """An action of ``step``; where an item is shown twice, the message names the wrapper by which
-    that cannot be.
-    """
-    try:
-        return check_ranking(action, lists.n_items, lists.n_positions)
-    except ValueError as error:
-        if " again, already at position " not in str(error):
-            raise
-        advice = f"a policy that chooses each position by itself needs the wrapper clickgym.envs.{wrapper}(env)"
-        raise ValueError(f"{error}; {advice}, see docs/wrappers.md") from None
-
-
-def _check_render_mode(render_mode: str | None, modes: Sequence[str]) -> None:
-    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in modes):
-        raise ValueError(unknown("render_mode", render_mode, modes))
-
-
-def _warn_of_no_mode(maker: str, modes: Sequence[str]) -> None:
-    gym.logger.warn(
-        f"render() needs a render_mode: {maker}(..., render_mode={modes[-1]!r}) (there is: {', '.join(modes)})"
-    )
-
-
-def _checked_seed(seed: Any, options: Any) -> int | None:
-    """The seed of ``reset``, whose arguments are checked."""
-    if options is not None and (
-        not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS
-    ):
-        raise ValueError(
-            f"options are {short(options)}; expected none, because reset has no options"
-        )
-    return None if seed is None else check_seed(seed)
-
-
-class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
+class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     """Gymnasium environment of simulated users: an action is a ranked list, and the observation is
     the clicks on it.
 
@@ -86,8 +46,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
         render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a
-            picture). With ``"human"`` every session is shown while it is played, in a notebook as a
-            picture, in a terminal as text.
+            picture).
         **parameters: the parameters of the named model; they cannot be combined with an instance.
 
     Raises:
@@ -103,7 +62,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         0.15
     """
 
-    metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     action_space: RankedList
 
@@ -120,11 +79,14 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        _check_render_mode(render_mode, self.metadata["render_modes"])
-        problem = Problem.of(Asked(model, form, instance, n_positions, parameters))
-        self.render_mode = render_mode
-        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference)
-        self.action_space = RankedList(self.model.n_items, self.model.n_positions)
+        asked = Asked(model, form, instance, n_positions, parameters)
+        self.observation_space = self._set_up(asked, reward, cutoff, reference, render_mode)
+        self.action_space = self._lists
+        self._needs_reset = True
+        self._shape = (self._lists.n_positions,)
+        self._uniforms = np.empty(self.model.n_uniforms)
+        self._seen = np.full(self._lists.n_items, -1)
+        self._n_lists = 0  # the marks in _seen: refused lists count, too
         self._forget()
 
     def reset(
@@ -144,14 +106,16 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
             ``(K,)`` zeros (with features of the first candidates, where they change: ``clicks`` and
             ``features`` ``(L, d)``), and an info with ``optimal_ranking`` and ``optimal_reward``.
         """
-        seed = _checked_seed(seed, options)
+        seed = checked_seed(seed, options)
         super().reset(seed=seed)
         self._restart(seed)
-        nothing = np.zeros((1, self.model.n_positions), np.int8)
-        return self._of_stream(self._batch.observe(nothing)), {
-            "optimal_ranking": self._batch.optimal_ranking[0].copy(),
-            "optimal_reward": float(self._batch.optimal_reward[0]),
+        self._needs_reset = False
+        task = self.task
+        info = {
+            "optimal_ranking": task.optimal_ranking.copy(),
+            "optimal_reward": task.optimal_reward,
         }
+        return task.observe(task.round, np.zeros(self._shape, np.int8)), info
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Show a list to the next user.
@@ -174,75 +138,71 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
                 the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
-        ranking = _checked_list(action, self.action_space, "LehmerAction")
-        if not self._begun or self._has_left:
-            when = (
-                "before the first step()"
-                if not self._begun
-                else "now that the user has left: the step before was the last"
-            )
+        if self._needs_reset:
+            when = "now that the user has left" if self._begun else "before the first step()"
             raise gym.error.ResetNeeded(f"call reset() {when}")
-        clicks, self._rewards, infos = self._play(ranking[None])
-        self._rankings, self._clicks = ranking[None].copy(), clicks.copy()
-        if self.render_mode == HUMAN:
-            self.render()
-        info = {name: values.item() for name, values in infos.items()}
-        return (
-            self._of_stream(self._batch.observe(clicks)),
-            self._rewards.item(),
-            self._has_left,
-            False,
-            info,
+        if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
+            ranking = action.copy()
+        else:
+            ranking = checked_list(action, self._lists, "LehmerAction")
+        task, rng = self.task, self._np_random
+        rng.random(out=self._uniforms)
+        self._n_lists += 1
+        try:
+            play = play_list(session(task.model), task.advance).direct
+            is_list, reward, expectation, optimum, satisfied = play(
+                task.parameters,
+                task.code,
+                task.cutoff,
+                task.pool,
+                task.round,
+                None if task.pool is None else rng,
+                self._scratch,
+                ranking,
+                self._seen,
+                self._n_lists,
+                self._uniforms,
+                self._clicks,
+                self._examined,
+            )
+        except KernelError:
+            raise
+        except Exception as error:
+            raise self._session_error(error, f"a {type(task.model).__name__}") from error
+        if not is_list:
+            self._refuse(ranking)
+        regret = optimum - expectation
+        self._ranking, self._reward, self._satisfied = ranking, reward, satisfied
+        self._regret += regret
+        self._steps += 1
+        if self._steps == self._next_change:
+            self._enter()
+        self._needs_reset = task.has_memory and bool(task.round.ended[0])
+        info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        observation = task.observe(task.round, self._clicks.copy())
+        return observation, reward, self._needs_reset, False, info
+
+    def _refuse(self, ranking: NDArray[np.int64]) -> None:
+        """Say what is wrong with a list that was not played, and take back the numbers drawn for
+        it.
+        """
+        self.np_random.bit_generator.advance(-self.model.n_uniforms)
+        checked_list(ranking, self._lists, "LehmerAction")
+
+    def _draw(self) -> None:
+        task = self.task
+        entry(task.advance)(
+            task.pool, task.round, task.parameters, self._generator, task.code, self._scratch
         )
 
-    @property
-    def _has_left(self) -> bool:
-        """Whether the user has left for good, so that the environment must be reset."""
-        return self._batch.ended is not None and bool(self._batch.ended[0])
-
-    def _of_stream(self, observations: Any) -> Any:
-        """The observation of the only stream."""
-        if isinstance(observations, dict):
-            return {name: entries[0] for name, entries in observations.items()}
-        return observations[0]
-
-    def render(self) -> str | NDArray[np.uint8] | None:
-        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for
-        ``"rgb_array"``.
-
-        For ``"human"`` it shows the page and returns None; `step` does this by itself.
-        """
-        if self.render_mode is None:
-            _warn_of_no_mode("gym.make", self.metadata["render_modes"])
-            return None
-        page = self.result_page()
-        if self.render_mode == HUMAN:
-            if self._rankings is not None:  # there is nothing to see before the first session
-                show(page, 1 / self.metadata["render_fps"])
-            return None
-        return render(page, self.render_mode)
-
-    def result_page(self) -> ResultPage:
-        """The data that `render` draws: the last session, and the totals so far."""
-        satisfied = bool(self._satisfied[0] >= 0) if "satisfaction" in self.model.rewards else None
-        return self._page(0, self.instance, satisfied)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use
-        `ItemByItem` for masks of single items.
-
-        Raises:
-            TypeError: always, naming the wrapper to take.
-        """
-        raise TypeError(
-            f"{name_of(self)} has no action masks, because an action is a whole list; MaskablePPO chooses the items one by one "
-            "with the wrapper clickgym.envs.ItemByItem(env)"
+    def _forget(self) -> None:
+        super()._forget()
+        self._ranking: NDArray[np.int64] | None = None
+        self._clicks, self._examined = (
+            np.zeros(self._shape, np.int8),
+            np.zeros(self._shape, np.int8),
         )
-
-    @property
-    def sessions_to_change(self) -> int:
-        """How many sessions are left before the users change."""
-        return self._next_change - self._steps
+        self._regret, self._reward, self._satisfied = 0.0, 0.0, -1
 
     def _record(
         self,
@@ -257,323 +217,47 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         """Count ``steps`` sessions of a compiled loop, which must not pass over a change, and
         remember the last.
         """
-        self._count(steps, regret)
-        self._rankings, self._clicks, self._examined[0] = (
-            ranking[None].copy(),
-            clicks[None].copy(),
-            examined,
-        )
-        self._satisfied[0], self._rewards = satisfied, np.array([reward])
+        self._ranking, self._reward, self._satisfied = ranking.copy(), reward, satisfied
+        self._clicks[:], self._examined[:] = clicks, examined
+        self._regret += regret
+        self._steps += steps
+        if self._steps == self._next_change:
+            self._enter()
 
+    @property
+    def sessions_to_change(self) -> int:
+        """How many sessions are left before the users change."""
+        return self._next_change - self._steps
 
-class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
-    """Vector environment: ``num_envs`` independent streams of sessions, stepped together in
-    compiled code.
-
-    The streams have the same users, or those of several instances.
-
-    Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
-    same random numbers. As in `ClickEnv`, an episode continues its stream, unless `reset` gets a
-    seed. All streams are truncated together. Users with a memory are the exception: each user's
-    episode ends after that user's own sessions.
-
-    Args:
-        model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
-        num_envs: B, the number of streams.
-        instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the
-            streams in turn: stream b has number b mod n, and an optimum of its own.
-        max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
-        autoreset_mode: what follows the end of an episode: ``AutoresetMode.NEXT_STEP`` (the next
-            ``step`` ignores the actions of these streams, and resets them) or
-            ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new
-            stream, and the last one as ``final_obs``).
-
-    Attributes:
-        models, instances: the users and the names of the n instances; ``model`` and ``instance``
-            are the first.
-
-    Raises:
-        ValueError, TypeError: as `ClickEnv`; on a ``num_envs`` or ``max_episode_steps`` that is not
-            a positive integer; on instances of different sizes, or more of them than streams.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> envs = gym.make_vec("PBMRank-v0", num_envs=4)
-        >>> clicks, infos = envs.reset(seed=0)
-        >>> clicks, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
-        >>> clicks.shape, infos["regret"].shape
-        ((4, 5), (4,))
-    """
-
-    metadata: dict[str, Any] = {
-        "render_modes": list(RENDER_MODES),
-        "render_fps": 4,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
-
-    single_action_space: RankedList
-    action_space: BatchedRankedList
-
-    def __init__(
-        self,
-        model: Users | str,
-        num_envs: int = 1,
-        reward: str | None = None,
-        cutoff: int | None = None,
-        *,
-        instance: AnyInstance | Sequence[AnyInstance] | None = None,
-        form: str = "",
-        n_positions: int | None = None,
-        reference: ArrayLike | None = None,
-        render_mode: str | None = None,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        **parameters: Any,
-    ) -> None:
-        if (
-            isinstance(max_episode_steps, int) and max_episode_steps == -1
-        ):  # as `gymnasium.make` has it
-            max_episode_steps = None
-        if max_episode_steps is not None:
-            check_count("max_episode_steps", max_episode_steps)
-        _check_render_mode(render_mode, RENDER_MODES)
-        if not isinstance(autoreset_mode, AutoresetMode):
-            check_choice("autoreset_mode", autoreset_mode, ("NextStep", "SameStep"))
-        mode = AutoresetMode(autoreset_mode)
-        if mode is AutoresetMode.DISABLED:
-            raise ValueError(
-                "autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock"
-            )
-        self.num_envs = check_count("num_envs", num_envs)
-        problems = Problem.each(Asked(model, form, instance, n_positions, parameters))
-        if len(problems) > self.num_envs:
-            raise ValueError(
-                f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
-            )
-        self.single_observation_space = self._set_up(
-            problems, self.num_envs, reward, cutoff, reference
-        )
-        self.render_mode = render_mode
-        self.max_episode_steps = max_episode_steps
-        self.metadata = {**type(self).metadata, "autoreset_mode": mode}
-        self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.action_space = BatchedRankedList(
-            self.num_envs, self.model.n_items, self.model.n_positions
-        )
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._seen = np.empty(self.model.n_items, np.int64)
-        self._everybody = np.ones(self.num_envs, np.bool_)
-        self._truncated = False  # with NEXT_STEP: the next step is the reset of all streams
-        self._forget()
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode on all streams: with a seed, and the first time, new streams; else the
-        same streams go on.
-
-        Args:
-            seed: one integer that seeds all streams; None goes on with the present ones.
-            options: not used.
-
-        Returns:
-            ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos
-            with ``optimal_ranking`` ``(B, K)`` and ``optimal_reward`` ``(B,)``.
+    def render(self) -> str | NDArray[np.uint8] | None:  # type: ignore[override]
+        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for
+        ``"rgb_array"``.
         """
-        seed = _checked_seed(seed, options)
-        super().reset(seed=seed)
-        return self._begin_episode(seed)
+        if self.render_mode is None:
+            self._warn_of_no_mode("gym.make")
+            return None
+        return render(self.result_page(), self.render_mode)
 
-    def step(
-        self, actions: NDArray[np.int64]
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Show one list on each stream.
+    def result_page(self) -> ResultPage:
+        """The data that `render` draws: the last session, and the totals so far."""
+        return self._page(
+            self.instance,
+            regret=self._regret,
+            ranking=None if self._ranking is None else self._ranking.tolist(),
+            clicks=self._clicks.tolist(),
+            examined=self._examined.tolist(),
+            satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
+            reward=self._reward,
+        )
 
-        Args:
-            actions: ``(B, K)`` integers, each row K distinct item ids; with ``NEXT_STEP`` anything
-                on streams that ended with the last step.
-
-        Returns:
-            Clicks ``(B, K)``, rewards ``(B,)``, terminations, truncations, and infos with the
-            arrays ``expected_reward``, ``regret`` and ``optimal_reward`` (each with its mask, as
-            Gymnasium's vector environments do).
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use
+        `ItemByItem` for masks of single items.
 
         Raises:
-            ValueError, TypeError: on a bad list, naming the stream, the position and the fault.
-            SessionError: as in `ClickEnv.step`.
-            gymnasium.error.ResetNeeded: before the first `reset`.
+            TypeError: always, naming the wrapper to take.
         """
-        if self._truncated:  # NEXT_STEP: this call is the reset
-            observations, infos = self._begin_episode()
-            nobody = np.zeros(self.num_envs, np.bool_)
-            return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
-        begins = self._beginning()
-        rankings = self._checked(actions, begins)
-        if not self._begun:
-            raise gym.error.ResetNeeded("call reset() before the first step()")
-        clicks, rewards, infos = self._play(rankings, begins)
-        self._episode_steps += 1 if begins is None else ~begins
-        if (
-            self.render_mode is not None
-        ):  # copies, since the caller may write into what it gave and got
-            self._rankings, self._clicks, self._rewards = (
-                rankings.copy(),
-                clicks.copy(),
-                rewards.copy(),
-            )
-        ended = (
-            np.zeros(self.num_envs, np.bool_)
-            if self._batch.ended is None
-            else self._batch.ended.copy()
+        raise TypeError(
+            f"{name_of(self)} has no action masks, because an action is a whole list; MaskablePPO "
+            "chooses the items one by one with the wrapper clickgym.envs.ItemByItem(env)"
         )
-        infos = self._infos(infos, begins)
-        observations = self._batch.observe(clicks)
-        truncated, some_over = self._cut_off()
-        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
-            self._truncated = self._batch.ended is None and some_over
-        else:
-            observations, infos = self._begin_next(ended | truncated, observations, clicks, infos)
-        return observations, rewards, ended, truncated, infos
-
-    def _beginning(self) -> NDArray[np.bool_] | None:
-        """``(B,)`` the streams to which the next call of ``step`` brings a new user (NEXT_STEP);
-        None if there are none.
-        """
-        ended = self._batch.ended
-        return None if ended is None or not ended.any() else ended.copy()
-
-    def _cut_off(self) -> tuple[NDArray[np.bool_], bool]:
-        """End the episodes that reach the limit; ``(B,)`` on which streams, and whether any episode
-        is over.
-        """
-        at_limit, ended = self._episode_steps == self.max_episode_steps, self._batch.ended
-        truncated = np.zeros(self.num_envs, np.bool_)
-        truncated[:] = at_limit
-        if ended is None:
-            return truncated, at_limit
-        ended |= truncated  # the limit cuts each user off by himself, and another follows as after one who left
-        self._episode_steps[ended] = 0
-        return truncated, bool(ended.any())
-
-    def _begin_next(
-        self,
-        over: NDArray[np.bool_],
-        observations: Any,
-        clicks: NDArray[np.int8],
-        infos: dict[str, Any],
-    ) -> tuple[Any, dict[str, Any]]:
-        """SAME_STEP: begin the next episodes where one is over; the first observations, and infos
-        that keep the last ones.
-        """
-        final = np.full(self.num_envs, None, object)
-        for b, last in enumerate(iterate(self.observation_space, observations)):
-            if over[b]:
-                final[b] = last
-        finals = self._masked(
-            over, final_obs=final, final_info={**infos, **self._only(over, infos)}
-        )
-        if self._batch.ended is None:
-            observations, firsts = self._begin_episode()
-        else:
-            self._batch.draw(self.np_random, only_ended=True)
-            clicks = clicks.copy()
-            clicks[over] = 0
-            observations, firsts = self._batch.observe(clicks), self._firsts(over)
-            firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
-        return observations, finals | firsts
-
-    def render(self) -> tuple[Any, ...] | None:
-        """The result page of every stream, as `ClickEnv.render` draws it."""
-        if self.render_mode is None:
-            _warn_of_no_mode("gym.make_vec", RENDER_MODES)
-            return None
-        titles = [f"{self.instances[b % len(self.instances)]} · {b}" for b in range(self.num_envs)]
-        return tuple(
-            render(self._page(b, title), self.render_mode) for b, title in enumerate(titles)
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        return {"num_envs": self.num_envs, **super()._facts()}
-
-    def _checked(self, actions: Any, ignored: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The actions as lists, each of them checked; in place of those that are ignored lists that
-        nobody meets.
-        """
-        shape = (self.num_envs, self.model.n_positions)
-        if ignored is not None and ignored.all():
-            return np.tile(np.arange(self.model.n_positions), (self.num_envs, 1))
-        rankings = as_array("actions", actions)
-        if rankings.shape != shape:
-            raise ValueError(
-                f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {shape}"
-            )
-        if rankings.dtype.kind not in "iu":
-            raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        if ignored is None:
-            rankings = np.ascontiguousarray(rankings, np.int64)
-        else:
-            rankings = np.array(rankings, np.int64, order="C")
-            rankings[ignored] = np.arange(self.model.n_positions)
-        self._seen.fill(-1)
-        bad = first_bad_list(rankings, self._seen)
-        if bad >= 0:
-            try:
-                _checked_list(rankings[bad], self.single_action_space, "LehmerVectorAction")
-            except ValueError as error:
-                raise ValueError(f"environment {bad}: {error}") from None
-        return rankings
-
-    def _culprit(self) -> str:
-        return f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._begin_count()
-
-    def _begin_episode(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode, with a seed of new streams; what all streams observe first, and the
-        infos.
-        """
-        self._restart(seed)
-        self._begin_count()
-        nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._batch.observe(nothing), self._firsts(self._everybody)
-
-    def _begin_count(self) -> None:
-        """Count the sessions of the episodes from 0."""
-        # A number; where users have a memory, one for each stream.
-        self._episode_steps: Any = (
-            0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
-        )
-        self._truncated = False
-
-    def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
-        """The info of a reset, on some streams."""
-        best, optimum = self._batch.optimal_ranking.copy(), self._batch.optimal_reward.copy()
-        return self._masked(streams, optimal_ranking=best, optimal_reward=optimum)
-
-    def _masked(self, streams: NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
-        return infos | {f"_{name}": streams.copy() for name in infos}
-
-    def _infos(self, infos: dict[str, Any], begins: NDArray[np.bool_] | None) -> dict[str, Any]:
-        """The infos of sessions, and those of resets on the streams where a user begins."""
-        if begins is None:
-            return self._masked(self._everybody, **infos)
-        return self._both(self._masked(~begins, **infos), self._firsts(begins))
-
-    def _only(self, streams: NDArray[np.bool_], infos: Mapping[str, Any]) -> dict[str, Any]:
-        """The masks of infos that count on some streams only."""
-        return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
-
-    def _both(self, infos: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-        """Infos of some streams, and of others."""
-        both = {**infos, **others}
-        for name in infos.keys() & others.keys():
-            first, second = infos[name], others[name]
-            both[name] = (
-                first | second
-                if name.startswith("_")
-                else np.where(others[f"_{name}"], second, first)
-            )
-        return both

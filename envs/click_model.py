@@ -44,8 +44,8 @@ from ..core.checks import check_kind, check_positions, is_sequence, short
 from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
-from .schedule import Schedule, Task
 from .spaces import check_order, check_ranking, named_ranking
+from .task import Schedule, Task
 from .users import REWARDS, Users, users_named
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}

@@ -15,7 +15,7 @@ from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
 from .mixture import MixtureModel
-from .problem import FORMS, Problem, forms_of
+from .problem import FORMS, default_instance, forms_of
 from .users import Users, users_class
 
 EPISODE = 1000
@@ -50,7 +50,7 @@ class Environment(NamedTuple):
         """The instance that is used if none is given; None: an instance or parameters are
         required.
         """
-        return Problem.default_instance(self.form, self.click_model)
+        return default_instance(self.form, self.click_model)
 
     @property
     def default_reward(self) -> str:
@@ -134,7 +134,7 @@ def _add(
     gymnasium.register(
         env_id,
         entry_point="clickgym.envs.click_env:ClickEnv",
-        vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
+        vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
         max_episode_steps=EPISODE,
         kwargs={"model": environment.model}
         | ({"form": environment.form} if environment.form else {}),

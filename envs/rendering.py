@@ -7,7 +7,6 @@ item numbers are those of the rankings and count from 0.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,13 +22,19 @@ if TYPE_CHECKING:  # Pillow is imported when the first picture is drawn: most ru
 RENDER_MODES = ("ansi", "rgb_array")
 """The values of ``render_mode`` by which something is drawn and returned."""
 
-HUMAN = "human"
-"""The value of ``render_mode`` by which every session is shown as it is played."""
-
 MOST_CARDS = 20
 """A picture shows at most so many positions; a line below them counts the examined and clicked ones
 among the rest.
 """
+
+
+# Sizes in pixels of the finished picture.
+WIDTH, HEADER, CARD, CUT, FOOTER, MARGIN = 480, 80, 48, 32, 48, 16
+
+# Blue and orange differ for colour-blind readers, too; the eye and the check mark say the same.
+PAPER, WHITE, INK, FAINT, LINE = "#f5f6f8", "#ffffff", "#1f2733", "#6b7685", "#dde1e7"
+LOOKED, LOOKED_LINE = "#fff8e6", "#e8a317"
+CLICKED, CLICKED_LINE = "#e6f0fd", "#2468c8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +53,6 @@ class ResultPage:
         clicks: (K,) 1 where the user clicked, else 0.
         examined: (K,) 1 where the user looked, else 0.
         satisfied: whether the user left satisfied; None if the click model knows no satisfaction.
-        attraction: (K,) probability in [0, 1] that the item at each position attracts; None draws
-            no bars.
 
     Example:
         >>> page = ResultPage(title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
@@ -70,7 +73,6 @@ class ResultPage:
     clicks: Sequence[int] = ()
     examined: Sequence[int] = ()
     satisfied: bool | None = None
-    attraction: Sequence[float] | None = None
 
 
 def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
@@ -91,29 +93,6 @@ def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
     if mode == "rgb_array":
         return to_rgb(page)
     raise ValueError(f"unknown render mode {mode!r}: choose one of {', '.join(RENDER_MODES)}")
-
-
-def show(page: ResultPage, seconds: float) -> None:
-    """Show ``page`` on the screen for some seconds, in place of the page before.
-
-    In a notebook it is the picture, in a terminal the text; a file or a pipe gets one text below
-    the other, without pauses.
-    """
-    from rich.console import Console  # most runs show nothing
-
-    console = Console()
-    if console.is_jupyter:
-        from IPython.display import clear_output, display
-        from PIL import Image
-
-        clear_output(wait=True)
-        display(Image.fromarray(to_rgb(page)))
-    else:
-        if console.is_terminal:
-            console.clear()
-        print(to_ansi(page), flush=True)
-    if console.is_jupyter or console.is_terminal:
-        time.sleep(seconds)
 
 
 def to_ansi(page: ResultPage) -> str:
@@ -162,14 +141,11 @@ def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
         for position in range(n_cards):
             _draw_frame(pen, HEADER + position * CARD, position + 1, WHITE, LINE)
     else:
-        for position, (item, looked, clicked) in enumerate(_results(page)[:n_cards]):
-            attraction = None if page.attraction is None else float(page.attraction[position])
-            _draw_card(
-                pen, HEADER + position * CARD, position + 1, item, looked, clicked, attraction
-            )
+        for position, result in enumerate(_results(page)[:n_cards]):
+            _draw_card(pen, HEADER + position * CARD, position + 1, *result)
     if cut:
         _draw_cut(pen, page, HEADER + n_cards * CARD + CUT / 2)
-    _draw_legend(pen, height - FOOTER / 2, with_attraction=page.attraction is not None)
+    _draw_legend(pen, height - FOOTER / 2)
     return np.array(picture.reduce(2))
 
 
@@ -195,15 +171,6 @@ def _summary(page: ResultPage, separator: str) -> str:
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
     return separator.join(parts)
-
-
-# Sizes in pixels of the finished picture.
-WIDTH, HEADER, CARD, CUT, FOOTER, MARGIN = 480, 80, 48, 32, 48, 16
-
-# Blue and orange differ for colour-blind readers too, and the eye and the check mark say the same without any colour.
-PAPER, WHITE, INK, FAINT, LINE = "#f5f6f8", "#ffffff", "#1f2733", "#6b7685", "#dde1e7"
-LOOKED, LOOKED_LINE = "#fff8e6", "#e8a317"
-CLICKED, CLICKED_LINE = "#e6f0fd", "#2468c8"
 
 
 @cache
@@ -242,30 +209,21 @@ def _draw_frame(pen: ImageDraw, top: float, position: int, fill: str, line: str)
 
 
 def _draw_card(
-    pen: ImageDraw,
-    top: float,
-    position: int,
-    item: int,
-    looked: bool,
-    clicked: bool,
-    attraction: float | None,
+    pen: ImageDraw, top: float, position: int, item: int, looked: bool, clicked: bool
 ) -> None:
-    fill, line = (
-        (CLICKED, CLICKED_LINE) if clicked else (LOOKED, LOOKED_LINE) if looked else (WHITE, LINE)
-    )
+    fill, line = (LOOKED, LOOKED_LINE) if looked else (WHITE, LINE)
+    if clicked:
+        fill, line = CLICKED, CLICKED_LINE
     _draw_frame(pen, top, position, fill, line)
     middle = top + CARD / 2
     if looked:
         _draw_eye(pen, 70, middle, LOOKED_LINE)
     _text(pen, 96, middle - 6, f"item {item}", 15, INK if looked else FAINT)
-    # Lines of text as on a result page; their length depends on the item, so that an item is recognised when it moves.
+    # A line of text as on a result page; its length makes an item known when it moves.
     snippet = 2 * (70 + 29 * item % 90)
     pen.rounded_rectangle(
         (192, 2 * middle + 18, 192 + snippet, 2 * middle + 26), radius=4, fill=LINE
     )
-    if attraction is not None:
-        _draw_bar(pen, 300, middle, 80, attraction)
-        _text(pen, 386, middle, f"{attraction:.2f}", 12, FAINT)
     if clicked:
         _draw_check(pen, 440, middle, CLICKED_LINE)
 
@@ -285,17 +243,6 @@ def _draw_check(pen: ImageDraw, x: float, y: float, colour: str) -> None:
     )
 
 
-def _draw_bar(pen: ImageDraw, x: float, y: float, width: float, share: float) -> None:
-    """A bar of which ``share`` (0 to 1) is filled, from its left end at (x, y)."""
-    pen.rounded_rectangle((2 * x, 2 * y - 6, 2 * (x + width), 2 * y + 6), radius=6, fill=LINE)
-    if share > 0:
-        pen.rounded_rectangle(
-            (2 * x, 2 * y - 6, 2 * x + 12 + (2 * width - 12) * share, 2 * y + 6),
-            radius=6,
-            fill=FAINT,
-        )
-
-
 def _draw_cut(pen: ImageDraw, page: ResultPage, y: float) -> None:
     """What happened at the positions that are not drawn."""
     text = f"and {page.n_positions - MOST_CARDS} more positions"
@@ -305,11 +252,8 @@ def _draw_cut(pen: ImageDraw, page: ResultPage, y: float) -> None:
     _text(pen, WIDTH / 2, y, text, 14, FAINT, anchor="mm")
 
 
-def _draw_legend(pen: ImageDraw, y: float, with_attraction: bool) -> None:
+def _draw_legend(pen: ImageDraw, y: float) -> None:
     _draw_eye(pen, 28, y, LOOKED_LINE)
     _text(pen, 44, y, "examined", 12, FAINT)
     _draw_check(pen, 122, y, CLICKED_LINE)
     _text(pen, 138, y, "clicked", 12, FAINT)
-    if with_attraction:
-        _draw_bar(pen, 200, y, 30, 0.5)
-        _text(pen, 236, y, "attraction", 12, FAINT)

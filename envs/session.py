@@ -1,4 +1,4 @@
-"""One session in compiled code: a user sees a list; and checks of lists for compiled loops."""
+"""Sessions in compiled code: one user sees one list, in an environment or on each stream of many."""
 
 from __future__ import annotations
 
@@ -7,130 +7,6 @@ from functools import cache
 from typing import Any
 
 from ..core.kernels import entry, kernel
-
-
-def session(model: Any) -> Callable[..., tuple[float, float, int]]:
-    """The kernel of one session of a model's class; environments and the runner call it."""
-    return model.session_kernel or _session(model.sample_kernel, model.expected_kernel)
-
-
-def sessions(model: Any) -> Callable[..., None]:
-    """The compiled function that plays a batch of sessions, one for each given list.
-
-    Args:
-        model: the users.
-
-    Returns:
-        ``play(parameters, reward, cutoff, scratch, rankings, uniforms, *sessions)``: with the
-        users' ``parameters``, the number of the reward in `REWARDS`, ``(K + 1,)`` numbers of
-        ``scratch``, ``(n, K)`` lists and as many uniform draws; it writes into the arrays of
-        `Sessions`.
-    """
-    return entry(_sessions(session(model)))
-
-
-def sessions_of_own_items(model: Any) -> Callable[..., None]:
-    """As `sessions` where each stream has items of its own.
-
-    Returns:
-        ``play(parameters, reward, cutoff, scratch, shared, items, rankings, uniforms, *sessions)``,
-        with the parameters of items where the kernels read them, ``(P, L)``, and of each stream,
-        ``(n, P, L)``.
-    """
-    return entry(_sessions_of_own_items(session(model)))
-
-
-@cache
-def _session(
-    sample: Callable[..., int], expected: Callable[..., float]
-) -> Callable[..., tuple[float, float, int]]:
-    @kernel
-    def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-        """One user sees one list: writes clicks and examined, returns the realised and the expected
-        reward, and where the user left satisfied (-1: nowhere).
-        """
-        satisfied = sample(parameters, ranking, uniforms, clicks, examined)
-        n_clicks = 0
-        for k in range(cutoff):
-            n_clicks += clicks[k]
-        if reward == 0:  # clicks
-            realised = n_clicks
-        elif reward == 1:  # any_click
-            realised = min(n_clicks, 1)
-        else:  # satisfaction: leaving below the cutoff does not count
-            realised = 1 if 0 <= satisfied < cutoff else 0
-        return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
-
-    return session
-
-
-@cache
-def _sessions(play_session: Callable[..., tuple[float, float, int]]) -> Callable[..., None]:
-    @kernel
-    def sessions(  # type: ignore[no-untyped-def]
-        parameters,
-        reward,
-        cutoff,
-        scratch,
-        rankings,
-        uniforms,
-        clicks,
-        examined,
-        realised,
-        expectation,
-        satisfied,
-    ):
-        for b in range(rankings.shape[0]):
-            realised[b], expectation[b], satisfied[b] = play_session(
-                parameters,
-                rankings[b],
-                uniforms[b],
-                clicks[b],
-                examined[b],
-                reward,
-                cutoff,
-                scratch,
-            )
-
-    return sessions
-
-
-@cache
-def _sessions_of_own_items(
-    play_session: Callable[..., tuple[float, float, int]],
-) -> Callable[..., None]:
-    @kernel
-    def sessions_of_own_items(  # type: ignore[no-untyped-def]
-        parameters,
-        reward,
-        cutoff,
-        scratch,
-        shared,
-        items,
-        rankings,
-        uniforms,
-        clicks,
-        examined,
-        realised,
-        expectation,
-        satisfied,
-    ):
-        for b in range(len(rankings)):
-            for p in range(shared.shape[0]):
-                for item in range(shared.shape[1]):
-                    shared[p, item] = items[b, p, item]
-            realised[b], expectation[b], satisfied[b] = play_session(
-                parameters,
-                rankings[b],
-                uniforms[b],
-                clicks[b],
-                examined[b],
-                reward,
-                cutoff,
-                scratch,
-            )
-
-    return sessions_of_own_items
 
 
 @kernel
@@ -153,3 +29,154 @@ def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
         if not is_ranked_list(rankings[b], seen, b):
             return b
     return -1
+
+
+def session(model: Any) -> Callable[..., tuple[float, float, int]]:
+    """The kernel of one session of a model's class; environments and the runner call it."""
+    return model.session_kernel or _click_session(model.sample_kernel, model.expected_kernel)
+
+
+@cache
+def _click_session(
+    sample: Callable[..., int], expected: Callable[..., float]
+) -> Callable[..., tuple[float, float, int]]:
+    @kernel
+    def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+        """One user sees one list: writes clicks and examined, returns the realised and the expected
+        reward, and where the user left satisfied (-1: nowhere).
+        """
+        satisfied = sample(parameters, ranking, uniforms, clicks, examined)
+        n_clicks = 0
+        for k in range(cutoff):
+            n_clicks += clicks[k]
+        if reward == 0:  # clicks
+            realised = n_clicks
+        elif reward == 1:  # any_click
+            realised = min(n_clicks, 1)
+        else:  # satisfaction: leaving below the cutoff does not count
+            realised = 1 if 0 <= satisfied < cutoff else 0
+        return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
+
+    return session
+
+
+# --------------------------------------------------------------------------------------------- what environments call
+
+
+@cache
+def play_list(play: Callable[..., Any], advance: Callable[..., None]) -> Any:
+    """The compiled function of `ClickEnv.step`: it checks a list, plays a session, and draws what
+    the next one brings.
+
+    Args:
+        play: the kernel of a session.
+        advance: as in `Task`.
+
+    Returns:
+        The entry ``play_list(parameters, reward, cutoff, pool, drawn, rng, scratch, ranking, seen,
+        mark, uniforms, clicks, examined)``, with the fields of the task and the arguments of
+        `is_ranked_list`. It returns whether it is a list (if not, nothing is played), the realised,
+        the expected and the optimal reward, and where the user left satisfied.
+    """
+
+    @kernel
+    def play_list(  # type: ignore[no-untyped-def]
+        parameters,
+        reward,
+        cutoff,
+        pool,
+        drawn,
+        rng,
+        scratch,
+        ranking,
+        seen,
+        mark,
+        uniforms,
+        clicks,
+        examined,
+    ):
+        optimum = drawn.optimum[0]
+        if not is_ranked_list(ranking, seen, mark):
+            return False, 0.0, 0.0, optimum, -1
+        realised, expectation, satisfied = play(
+            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
+        )
+        advance(pool, drawn, parameters, rng, reward, scratch)
+        return True, realised, expectation, optimum, satisfied
+
+    return entry(play_list)
+
+
+@cache
+def play_streams(
+    play: Callable[..., Any],
+    load: Callable[..., None],
+    advance: Callable[..., None],
+    store: Callable[..., None],
+) -> Any:
+    """The compiled function of `ClickVectorEnv.step`: as `play_list` without the check, for B
+    streams.
+
+    Returns:
+        The entry ``play_streams(parameters, reward, cutoff, pool, drawn, rng, scratch, streams,
+        rankings, uniforms, clicks, examined, realised, expectation, satisfied)``: ``streams`` holds
+        the rounds of the streams. Of ``drawn``, the task's own, there is one: each round is loaded
+        into it and stored again.
+    """
+
+    @kernel
+    def play_streams(  # type: ignore[no-untyped-def]
+        parameters,
+        reward,
+        cutoff,
+        pool,
+        drawn,
+        rng,
+        scratch,
+        streams,
+        rankings,
+        uniforms,
+        clicks,
+        examined,
+        realised,
+        expectation,
+        satisfied,
+    ):
+        for b in range(len(rankings)):
+            load(streams, b, drawn)
+            realised[b], expectation[b], satisfied[b] = play(
+                parameters,
+                rankings[b],
+                uniforms[b],
+                clicks[b],
+                examined[b],
+                reward,
+                cutoff,
+                scratch,
+            )
+            advance(pool, drawn, parameters, rng, reward, scratch)
+            store(streams, b, drawn)
+
+    return entry(play_streams)
+
+
+@cache
+def draw_streams(
+    load: Callable[..., None], advance: Callable[..., None], store: Callable[..., None]
+) -> Any:
+    """The compiled function that draws the next rounds of some streams, without a session.
+
+    Returns:
+        The entry ``draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which)``,
+        ``which`` ``(B,)`` booleans.
+    """
+
+    @kernel
+    def draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which):  # type: ignore[no-untyped-def]
+        for b in range(len(which)):
+            if which[b]:
+                load(streams, b, drawn)
+                advance(pool, drawn, parameters, rng, reward, scratch)
+                store(streams, b, drawn)
+
+    return entry(draw_streams)

@@ -160,15 +160,6 @@ class RankedList(MultiDiscrete):
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
 
-    def __str__(self) -> str:
-        """The space in messages: other libraries, which refuse it, print it with what to take
-        instead.
-        """
-        return (
-            f"{self!r} (wrappers of clickgym.envs make it another space: EnumeratedAction(env) Discrete, for DQN; "
-            "ScoresAction(env) Box, for SAC and TD3; LehmerAction(env) MultiDiscrete, for PPO and A2C)"
-        )
-
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list.
 

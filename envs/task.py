@@ -1,116 +1,127 @@
-"""What an environment plays: the tasks of a course, and the sessions of its streams under a task.
-
-An environment is built from users, and plays their *course*: which *task* is in force, what is
-observed, and what changes from session to session. The sessions of B streams are a *batch*; an
-environment of one stream is a batch of one.
-"""
+"""What an environment plays: the task of the next session, and the tasks that follow one another."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+import bisect
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import MultiBinary
 from numpy.typing import NDArray
 
 from ..core.kernels import kernel
 
 
-class Sessions(NamedTuple):
-    """A session of each of B streams: the lists that are shown, and what comes of them."""
-
-    rankings: NDArray[np.int64]  # (B, K)
-    uniforms: NDArray[np.float64]  # (B, K), one more column in a mixture
-    clicks: NDArray[np.int8]  # (B, K), written, like those that follow
-    examined: NDArray[np.int8]  # (B, K)
-    realised: NDArray[np.float64]  # (B,)
-    expectation: NDArray[np.float64]  # (B,)
-    satisfied: NDArray[np.int64]  # (B,) where the user left satisfied; -1: nowhere
-
-
-class Batch(ABC):
-    """The sessions of the B streams of an environment under one task."""
-
-    optimal_reward: NDArray[np.float64]
-    """``(B,)`` of the lists to be shown next."""
-    optimal_ranking: NDArray[np.int64]
-    """``(B, K)`` as well."""
-    ended: NDArray[np.bool_] | None = None
-    """``(B,)`` whether the user of each stream has left for good, or was cut off, which the
-    environment enters: what is drawn next is another's first session. None where users have no
-    memory.
-    """
-
-    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:  # noqa: B027 (often all stays as it is)
-        """Draw what the next session of each stream brings, or of those whose users have left."""
-
-    def begin_episode(self, rng: np.random.Generator) -> None:  # noqa: B027 (likewise)
-        """Draw what an episode begins with, if the sessions do not just go on: other users, where
-        they have a memory.
-        """
-
-    @abstractmethod
-    def play(self, sessions: Sessions) -> None:
-        """Play one session of each stream."""
-
-    @abstractmethod
-    def observe(self, clicks: NDArray[np.int8]) -> Any:
-        """What is observed after these clicks."""
-
-
-class AnyTask(Protocol):
-    """What is asked of lists for some sessions: click model, reward, cutoff and optimum.
-
-    Attributes:
-        model: the stationary click model whose kernels play the sessions, or the users with a
-            memory whose kernel does.
-        parameters: their first argument.
-        code, cutoff: the kernels' reward and number of counted positions.
-        pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from,
-            drawn last, and the kernel that draws.
-    """
-
-    model: Any
-    parameters: Any
-    code: int
-    cutoff: int
-    pool: Any
-    round: Any
-    next_round: Callable[..., None]
-
-    def batch(self, size: int) -> Batch:
-        """The task on some streams; a single stream goes on where the compiled loop stopped, and
-        the other way round.
-        """
-
-
 class Course(Protocol):
     """The tasks of an environment, and the space of what is observed."""
 
-    @property
-    def observation_space(self) -> gym.Space[Any]: ...
-    def at(self, step: int) -> tuple[Any, int]:
+    observation_space: gym.Space[Any]
+
+    def at(self, step: int) -> tuple[Task, int]:
         """The task of a step, and the first step after it that has another."""
 
 
-class Unchanged(NamedTuple):
-    """What a session brings where nothing changes: as the compiled loop sees a contextual
-    environment's `Round`.
-    """
+class Optimum(NamedTuple):
+    """The round of a session for which nothing is drawn, or the rounds of B streams."""
 
-    features: NDArray[np.float64]  # (0, 0)
-    optimum: NDArray[np.float64]  # (1,) the best list's expected reward
+    optimum: NDArray[np.float64]  # (1,) or (B,) the expected reward of the best list
 
 
 @kernel
-def same_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+def draw_nothing(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
     pass
 
 
-def per_stream(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array of a task for each of some streams, ``(size, ...)``; a single stream shares that of
-    the task.
+@kernel
+def move_nothing(streams, b, drawn):  # type: ignore[no-untyped-def]
+    pass
+
+
+class Task:
+    """What is asked of the next lists, of a stationary click model. The base class of tasks that
+    draw something for every session.
+
+    All memory of a task is its own: arrays that two of its fields share are one object, so that a
+    copy shares them, too. A vector environment has the rounds of its streams in arrays of its own,
+    and loads one after the other into the task.
+
+    Attributes:
+        model: the click model whose kernels play the sessions, or the users with a memory.
+        parameters: the first argument of these kernels.
+        code, cutoff: the kernels' reward and number of counted positions.
+        pool: what rounds are drawn from; None where nothing is drawn.
+        round: what the next session meets: a named tuple, whose field ``optimum`` ``(1,)`` is the
+            expected reward of the best list.
+        next_round: the kernel with which the compiled loop draws the next round.
+        advance: the same for ``step``: where a user leaves, it draws no other before the reset.
+        load, store: the kernels that move the round of one stream into the task, and back.
+        has_memory: whether users have one, so that they leave: then rounds have a field ``ended``.
+
+    Args:
+        optimal_ranking, optimal_reward: the list against which regret is measured, and what it is
+            worth.
     """
-    return array[None] if size == 1 else np.zeros((size, *array.shape), array.dtype)
+
+    pool: Any = None
+    has_memory = False
+    next_round: Callable[..., None] = staticmethod(draw_nothing)
+    advance: Callable[..., None] = staticmethod(draw_nothing)
+    load: Callable[..., None] = staticmethod(move_nothing)
+    store: Callable[..., None] = staticmethod(move_nothing)
+
+    def __init__(
+        self,
+        model: Any,
+        code: int,
+        cutoff: int,
+        optimal_ranking: NDArray[np.int64],
+        optimal_reward: float,
+    ) -> None:
+        self.model, self.parameters = model, model.parameters
+        self.code, self.cutoff = code, cutoff
+        self._best = np.array(optimal_ranking)
+        self.round: Any = Optimum(np.array([optimal_reward]))
+
+    def rounds(self, size: int) -> Any:
+        """The rounds of B streams: a named tuple of arrays with a row for each of them."""
+        return Optimum(np.full(size, self.round.optimum[0]))
+
+    def best(self, rounds: Any) -> NDArray[np.int64]:
+        """The best lists ``(B, K)`` in the rounds of B streams, or ``(1, K)`` in that of the task."""
+        return np.tile(self._best, (len(rounds.optimum), 1))
+
+    @property
+    def optimal_ranking(self) -> NDArray[np.int64]:
+        """``(K,)`` the best list in the present round."""
+        return self.best(self.round)[0]
+
+    @property
+    def optimal_reward(self) -> float:
+        """Its expected reward."""
+        return float(self.round.optimum[0])
+
+    def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> Any:
+        """What is observed after clicks, ``(K,)`` or ``(B, K)``, before the next rounds."""
+        return clicks
+
+
+class Schedule:
+    """The tasks that follow one another as users change; a single one unless they do. A `Course`.
+
+    Args:
+        tasks: that of each epoch.
+        starts: the first step of each.
+    """
+
+    def __init__(self, tasks: Sequence[Task], starts: Sequence[int]) -> None:
+        self._tasks = tasks
+        self._ends = [*starts[1:], sys.maxsize]
+        self.observation_space: gym.Space[Any] = MultiBinary(tasks[0].model.n_positions)
+
+    def at(self, step: int) -> tuple[Task, int]:
+        """The task of a step, and the first step after it that has another."""
+        epoch = bisect.bisect_right(self._ends, step)
+        return self._tasks[epoch], self._ends[epoch]

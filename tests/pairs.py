@@ -71,7 +71,7 @@ CONTEXTUAL_PAIRS = {
 
 def model_of(env_id: str) -> str:
     """``"PBM"`` of ``"NonStationaryPBMRank-v0"``."""
-    return REGISTERED[env_id].click_model.short
+    return REGISTERED[env_id].click_model.name()
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:

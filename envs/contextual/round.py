@@ -1,8 +1,8 @@
 """One round of a contextual environment, in compiled code: a user, the candidates, and their best
 list.
 
-Click models stay as they are: the attractions of the candidates are written into the array that
-their kernels read. Letters as in `clickgym.envs.contextual.model`.
+Click models stay as they are: what belongs to the candidates is written into the arrays that their
+kernels read. Letters as in `clickgym.envs.contextual.model`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
-from ...core.kernels import entry, kernel
+from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
 from ..click_model import ClickModel
 from ..scan import scan
-from ..session import sessions_of_own_items
-from ..task import Batch, Sessions, per_stream
-
-Observation = dict[str, NDArray[Any]]
+from ..task import Task
 
 
 class Pool(NamedTuple):
@@ -38,14 +35,12 @@ class Pool(NamedTuple):
     item_attraction: NDArray[np.float64]  # (N,) the items' part
     item_others: NDArray[
         np.float64
-    ]  # (P, N) the further parameters that belong to items (satisfaction)
+    ]  # (P, N) further parameters that belong to items (satisfaction)
     starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
-    entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
+    entries: NDArray[np.int64]  # (E,) the item of each entry; none: all users may meet all items
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
     entry_others: NDArray[np.float64]  # (P, E)
-    pairs: NDArray[
-        np.int64
-    ]  # (Q, 2) the features whose products, divided by the first, are further features
+    pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
 
 
 class Round(NamedTuple):
@@ -55,31 +50,33 @@ class Round(NamedTuple):
 
     user: Annotated[Ints, "1"]  # who meets them
     items: Annotated[Ints, "L"]  # their numbers in the pool
-    features: NDArray[np.float64]  # (L, d)
-    attraction: NDArray[np.float64]  # (L,)
-    others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
+    features: Annotated[Floats, "L d"]
+    values: tuple[NDArray[np.float64], ...]  # 1 + P times (L,): attraction, further item parameters
     best: Annotated[Ints, "K", range]  # the best list
     optimum: Annotated[Floats, "1"]  # its expected reward
-    deck: Annotated[
-        Ints, "D", range
-    ]  # the numbers of all that a user may meet; dealt from and put back in every draw
+    deck: Annotated[Ints, "D", range]  # numbers of all that a user may meet; the same in every draw
     swaps: Annotated[Ints, "L"]
-    candidates: Annotated[Ints, "L"]  # the candidates by decreasing attraction
-    places: Annotated[
-        Ints, "m", -1
-    ]  # which of them stands at each counted position of the best list; -1: to be searched for
-    bounds: Annotated[
-        Floats, "m m"
-    ]  # of the search: bounds on the examination of the positions k.., decreasing
+    candidates: Annotated[Ints, "L"]  # by decreasing attraction
+    places: Annotated[Ints, "m", -1]  # which candidate stands where in the best list; -1: unknown
+    bounds: Annotated[Floats, "m m"]  # on the examination of the positions k.., decreasing
     gain: Annotated[Floats, "L"]  # of a scan, like the four that follow
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
     order: Annotated[Ints, "L"]
-    values: Annotated[Floats, "L+1 m+1"]
-    head: Annotated[Ints, "m"]  # working memory of the search ...
+    scan_values: Annotated[Floats, "L+1 m+1"]
+    head: Annotated[Ints, "m"]  # of a search, like the three that follow
     found: Annotated[Ints, "m"]
     choice: Annotated[Ints, "m", -1]
     used: Annotated[Flags, "L"]
+
+
+class Rounds(NamedTuple):
+    """What a session needs of the rounds of B streams."""
+
+    features: NDArray[np.float64]  # (B, L, d)
+    values: NDArray[np.float64]  # (B, 1 + P, L)
+    best: NDArray[np.int64]  # (B, K)
+    optimum: NDArray[np.float64]  # (B,)
 
 
 @kernel
@@ -94,9 +91,10 @@ def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
-    """A user and L distinct candidates at random: their features, attractions and order."""
-    n_items, n_user_features = len(drawn.attraction), pool.users.shape[1]
+def draw_candidates(pool, drawn, rng):  # type: ignore[no-untyped-def]
+    """A user and L distinct candidates at random: their features, item parameters and order."""
+    n_items, n_user_features = len(drawn.items), pool.users.shape[1]
+    attraction, n_others = drawn.values[0], len(drawn.values) - 1
     named = len(pool.entries) > 0
     user = int(rng.random() * len(pool.users))
     first, size = 0, len(pool.items)
@@ -113,15 +111,15 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
         if named:
             entry = first + deck[a]
             item = pool.entries[entry]
-            attraction = pool.entry_attraction[entry]
-            for p in range(len(drawn.others)):
-                drawn.others[p, a] = pool.entry_others[p, entry]
+            attraction[a] = pool.entry_attraction[entry]
+            for p in range(n_others):
+                drawn.values[1 + p][a] = pool.entry_others[p, entry]
         else:
-            attraction = min(max(pool.user_attraction[user] + pool.item_attraction[item], 0.0), 1.0)
-            for p in range(len(drawn.others)):
-                drawn.others[p, a] = pool.item_others[p, item]
+            linear = pool.user_attraction[user] + pool.item_attraction[item]
+            attraction[a] = min(max(linear, 0.0), 1.0)
+            for p in range(n_others):
+                drawn.values[1 + p][a] = pool.item_others[p, item]
         drawn.items[a] = item
-        drawn.attraction[a] = attraction
         for j in range(n_user_features):
             drawn.features[a, j] = pool.users[user, j]
         for j in range(pool.items.shape[1]):
@@ -131,7 +129,7 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
             drawn.features[a, n_user_features + pool.items.shape[1] + q] = (
                 product / drawn.features[a, 0]
             )
-        insert(drawn.candidates, a, drawn.attraction, a)
+        insert(drawn.candidates, a, attraction, a)
     for a in range(n_items - 1, -1, -1):  # so that a draw depends on nothing but the generator
         deck[a], deck[drawn.swaps[a]] = deck[drawn.swaps[a]], deck[a]
 
@@ -153,9 +151,8 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     @kernel
     def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
         weigh(parameters, reward, drawn.gain, drawn.continuation)
-        scan(
-            drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found
-        )
+        ratio, order, values = drawn.ratio, drawn.order, drawn.scan_values
+        scan(drawn.gain, drawn.continuation, 0.0, ratio, order, values, drawn.found)
         show_found(drawn)
 
     return find
@@ -167,10 +164,9 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
 
     @kernel
     def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-        """The best list by a search."""
         search(
             parameters,
-            drawn.attraction,
+            drawn.values[0],
             drawn.candidates,
             drawn.bounds,
             reward,
@@ -203,95 +199,90 @@ def show_found(drawn):  # type: ignore[no-untyped-def]
 
 
 @cache
-def next_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> Callable[..., None]:
+def draw_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> Callable[..., None]:
     """Kernel that draws a round, with its best list and what this is worth."""
 
     @kernel
     def draw_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
-        deal(pool, drawn, rng)
+        draw_candidates(pool, drawn, rng)
         find_best(drawn, parameters, reward, scratch)
         drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
     return draw_round
 
 
-@cache
-def draw_rounds(next_round: Callable[..., Any]) -> Callable[..., None]:
-    """Kernel that draws the next round of each stream."""
-
-    @kernel
-    def draw_rounds(  # type: ignore[no-untyped-def]
-        pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
-    ):
-        """The next round of each stream."""
-        for b in range(len(optimum)):
-            next_round(pool, drawn, parameters, rng, reward, scratch)
-            for a in range(len(drawn.attraction)):
-                items[b, 0, a] = drawn.attraction[a]
-                for p in range(len(drawn.others)):
-                    items[b, 1 + p, a] = drawn.others[p, a]
-                for j in range(drawn.features.shape[1]):
-                    features[b, a, j] = drawn.features[a, j]
-            for k in range(len(drawn.best)):
-                best[b, k] = drawn.best[k]
-            optimum[b] = drawn.optimum[0]
-
-    return draw_rounds
+@kernel
+def load_round(streams, b, drawn):  # type: ignore[no-untyped-def]
+    """Move what a session reads into the task."""
+    for p in range(len(drawn.values)):
+        for a in range(len(drawn.items)):
+            drawn.values[p][a] = streams.values[b, p, a]
 
 
-class RoundTask:
-    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`,
-    and the `Course` of its users, for it never changes: only its round is drawn anew for every
-    session.
+@kernel
+def store_round(streams, b, drawn):  # type: ignore[no-untyped-def]
+    """Move a round that was drawn to its stream."""
+    for p in range(len(drawn.values)):
+        for a in range(len(drawn.items)):
+            streams.values[b, p, a] = drawn.values[p][a]
+    for a in range(drawn.features.shape[0]):
+        for j in range(drawn.features.shape[1]):
+            streams.features[b, a, j] = drawn.features[a, j]
+    for k in range(len(drawn.best)):
+        streams.best[b, k] = drawn.best[k]
+    streams.optimum[b] = drawn.optimum[0]
+
+
+class RoundTask(Task):
+    """What is asked of the lists of a contextual environment, and the present round; also the
+    `Course` of its users, for it never changes: only its round is drawn anew for every session.
+
+    The item parameters of the round, ``round.values``, are the very arrays that the kernels of the
+    click model read.
 
     Args:
-        base: the click model of the users, whose kernels read what belongs to the items of the
-            present round.
+        base: the click model of the users, whose item parameters are those of the present round.
         pool: what candidates are drawn from.
         kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.
 
-    Attributes:
-        items: ``(1 + P, L)`` attraction and further parameters of the candidates, where the kernels
-            read them.
-
     Raises:
         ValueError: the best list is known only by a search that would be too large.
     """
+
+    load, store = staticmethod(load_round), staticmethod(store_round)
 
     def __init__(
         self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None
     ) -> None:
         self.model, self.pool = base, pool
         self.code, self.cutoff = base.check_reward(reward, cutoff)
-        n_items, m = base.n_items, self.cutoff
-        # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
-        places, weigh = base._places(self.code, m), base.scan_kernel
-        bounds = np.zeros((m, m))
-        if places is None and weigh is None:
-            _check_search(base, m, f"reward={reward!r} in a {kind}")
-            bounds = base._bounds_of_search(m)
-        n_features = pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs)
-        self.items = np.zeros((1 + len(pool.item_others), n_items))
-        most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
-        sizes = {"L": n_items, "K": base.n_positions, "m": m, "D": most}
-        arrays = (
-            first_arrays(Round, sizes)
-            | {"bounds": bounds}
-            | ({} if places is None else {"places": places})
-        )
-        arrays["features"] = np.zeros((n_items, n_features))
-        self.round = Round(attraction=self.items[0], others=self.items[1:], **arrays)
-        self.parameters = base.parameters._replace(
-            **dict(zip(base.item_parameters(), self.items, strict=True))
-        )
+        sizes = {
+            "L": base.n_items,
+            "K": base.n_positions,
+            "m": self.cutoff,
+            "D": int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items),
+            "d": pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs),
+        }
+        arrays = first_arrays(Round, sizes)
+        # Where the best list follows from the order of the candidates, it is the same every time.
+        places = base._places(self.code, self.cutoff)
+        if places is not None:
+            arrays["places"] = places
+        elif base.scan_kernel is None:
+            _check_search(base, self.cutoff, f"reward={reward!r} in a {kind}")
+            arrays["bounds"] = base._bounds_of_search(self.cutoff)
+        names = base.item_parameters()
+        values = tuple(np.zeros(base.n_items) for _ in names)
+        self.parameters = base.parameters._replace(**dict(zip(names, values, strict=True)))
+        self.round = Round(values=values, **arrays)
         self.observation_space = Dict(
             clicks=MultiBinary(base.n_positions),
-            features=Box(-1.0, 1.0, (n_items, n_features), np.float64),
+            features=Box(-1.0, 1.0, (sizes["L"], sizes["d"]), np.float64),
         )
 
     @property
-    def next_round(self) -> Callable[..., None]:
+    def advance(self) -> Callable[..., None]:  # type: ignore[override]
         """The kernel that draws a round."""
         if self.round.places[0] >= 0:  # a theorem says what stands where
             find = match_places
@@ -299,15 +290,28 @@ class RoundTask:
             find = scan_candidates(self.model.scan_kernel)
         else:
             find = search_candidates(self.model._search_kernel())
-        return next_round(find, self.model.expected_kernel)
+        return draw_round(find, self.model.expected_kernel)
+
+    next_round = advance
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task of every step."""
         return self, sys.maxsize
 
-    def batch(self, size: int) -> _Streams:
-        """A round for each stream."""
-        return _Streams(self, size)
+    def rounds(self, size: int) -> Rounds:
+        drawn = self.round
+        return Rounds(
+            np.zeros((size, *drawn.features.shape)),
+            np.zeros((size, len(drawn.values), len(drawn.items))),
+            np.zeros((size, len(drawn.best)), np.int64),
+            np.zeros(size),
+        )
+
+    def best(self, rounds: Any) -> NDArray[np.int64]:
+        return np.atleast_2d(rounds.best)
+
+    def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
+        return {"clicks": clicks, "features": rounds.features.copy()}
 
 
 def _check_search(base: ClickModel, m: int, what: str) -> None:
@@ -315,50 +319,6 @@ def _check_search(base: ClickModel, m: int, what: str) -> None:
     if lists > base.max_search:
         raise ValueError(
             f"the best list for {what} is known only by exact search in each session, and "
-            f"{lists:.3g} lists of {m} out of {base.n_items} candidates are more than the limit of {base.max_search:.0e}; "
-            f"choose another reward kind or a smaller cutoff"
+            f"{lists:.3g} lists of {m} out of {base.n_items} candidates are more than the limit of "
+            f"{base.max_search:.0e}; choose another reward kind or a smaller cutoff"
         )
-
-
-class _Streams(Batch):
-    """The rounds of B streams, which share the working memory of one task."""
-
-    def __init__(self, task: RoundTask, size: int) -> None:
-        drawn = task.round
-        self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
-        self._features, self._items = per_stream(drawn.features, size), per_stream(task.items, size)
-        self.optimal_ranking, self.optimal_reward = (
-            per_stream(drawn.best, size),
-            per_stream(drawn.optimum, size)[:, 0],
-        )
-
-    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
-        task = self._task
-        entry(draw_rounds(task.next_round))(
-            task.pool,
-            task.round,
-            task.parameters,
-            rng,
-            task.code,
-            self._scratch,
-            self._features,
-            self._items,
-            self.optimal_ranking,
-            self.optimal_reward,
-        )
-
-    def play(self, sessions: Sessions) -> None:
-        task = self._task
-        play = sessions_of_own_items(task.model)
-        play(
-            task.parameters,
-            task.code,
-            task.cutoff,
-            self._scratch,
-            task.items,
-            self._items,
-            *sessions,
-        )
-
-    def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        return {"clicks": clicks, "features": self._features.copy()}

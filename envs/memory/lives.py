@@ -11,10 +11,8 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
-from ...core.kernels import entry, kernel
-from ..task import Batch, Sessions, per_stream
-
-Observation = dict[str, Any]
+from ...core.kernels import kernel
+from ..task import Task
 
 
 class Meeting(NamedTuple):
@@ -22,9 +20,7 @@ class Meeting(NamedTuple):
 
     attraction: NDArray[np.float64]  # (S, L) q
     click_rewards: NDArray[np.float64]  # (S, L) r
-    worth: NDArray[
-        np.float64
-    ]  # (D, S, L + 1) w; D = 1, or a row for each number of sessions left after this one
+    worth: NDArray[np.float64]  # (D, S, L + 1) w; D = 1, or a row for each number of sessions left
     now: NDArray[np.int64]  # (3,) s, the row of worth, and the item clicked last; L if none was
 
 
@@ -41,11 +37,19 @@ class Law(NamedTuple):
 class Life(NamedTuple):
     """The user who is there, as the compiled loop and agents see him."""
 
-    features: NDArray[
-        np.int64
-    ]  # (3,) what is observed: the state, 1 in a user's first session, the sessions left (or -1)
+    features: NDArray[np.int64]  # (3,) state, 1 in a user's first session, sessions left (or -1)
     optimum: NDArray[np.float64]  # (1,) V* of the state
     ended: NDArray[np.bool_]  # (1,) whether the user has left
+    now: NDArray[np.int64]  # (3,) as in `Meeting`, the same array
+
+
+class Lives(NamedTuple):
+    """The same of the users of B streams."""
+
+    features: NDArray[np.int64]  # (B, 3)
+    optimum: NDArray[np.float64]  # (B,)
+    ended: NDArray[np.bool_]  # (B,)
+    now: NDArray[np.int64]  # (B, 3)
 
 
 @kernel
@@ -80,23 +84,22 @@ def draw_state(cumulated, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter(law, life, users, state):  # type: ignore[no-untyped-def]
-    left = life.features[2]
-    users.now[0], users.now[1] = state, max(left - 1, 0)
+def enter(law, life, state):  # type: ignore[no-untyped-def]
+    life.now[0], life.now[1] = state, max(life.features[2] - 1, 0)
     life.features[0] = state
-    life.optimum[0] = law.value[users.now[1], state]
+    life.optimum[0] = law.value[life.now[1], state]
 
 
 @kernel
-def begin(law, life, users, rng):  # type: ignore[no-untyped-def]
+def begin(law, life, rng):  # type: ignore[no-untyped-def]
     life.ended[0] = False
     life.features[1] = 1
     life.features[2] = law.n_sessions if law.n_sessions > 0 else -1
-    enter(law, life, users, draw_state(law.first, rng))
+    enter(law, life, draw_state(law.first, rng))
 
 
 @kernel
-def go_on(law, life, users, rng):  # type: ignore[no-untyped-def]
+def go_on(law, life, rng):  # type: ignore[no-untyped-def]
     """After a session: the user leaves, or comes back in another state."""
     life.features[1] = 0
     if law.n_sessions > 0:
@@ -105,57 +108,45 @@ def go_on(law, life, users, rng):  # type: ignore[no-untyped-def]
     else:
         life.ended[0] = rng.random() < law.leaving
     if not life.ended[0]:
-        enter(law, life, users, draw_state(law.transition[users.now[0], users.now[2]], rng))
+        enter(law, life, draw_state(law.transition[life.now[0], life.now[2]], rng))
+
+
+@kernel
+def advance(law, life, users, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    """What ``step`` does between sessions: where a user has left, the next one comes; else he goes
+    on, or leaves.
+    """
+    if life.ended[0]:
+        begin(law, life, rng)
+    else:
+        go_on(law, life, rng)
 
 
 @kernel
 def next_session(law, life, users, rng, reward, scratch):  # type: ignore[no-untyped-def]
     """What the compiled loop does between sessions: where a user leaves, the next one comes."""
-    go_on(law, life, users, rng)
+    go_on(law, life, rng)
     if life.ended[0]:
-        begin(law, life, users, rng)
+        begin(law, life, rng)
 
 
 @kernel
-def take(numbers, into):  # type: ignore[no-untyped-def]
+def load_life(streams, b, life):  # type: ignore[no-untyped-def]
     for i in range(3):
-        into[i] = numbers[i]
+        life.features[i], life.now[i] = streams.features[b, i], streams.now[b, i]
+    life.optimum[0], life.ended[0] = streams.optimum[b], streams.ended[b]
 
 
-@entry
-def play_streams(  # type: ignore[no-untyped-def]
-    users, scratch, now, rankings, uniforms, clicks, examined, realised, expectation, satisfied
-):
-    for b in range(len(rankings)):
-        take(now[b], users.now)
-        realised[b], expectation[b], satisfied[b] = meet(
-            users, rankings[b], uniforms[b], clicks[b], examined[b], 0, len(scratch), scratch
-        )
-        now[b, 2] = users.now[2]
+@kernel
+def store_life(streams, b, life):  # type: ignore[no-untyped-def]
+    for i in range(3):
+        streams.features[b, i], streams.now[b, i] = life.features[i], life.now[i]
+    streams.optimum[b], streams.ended[b] = life.optimum[0], life.ended[0]
 
 
-@entry
-def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ended):  # type: ignore[no-untyped-def]
-    for b in range(len(now)):
-        if only_ended and not ended[b]:
-            continue
-        take(now[b], users.now)
-        take(features[b], life.features)
-        life.ended[0] = ended[b]
-        if life.ended[0]:
-            begin(law, life, users, rng)
-        else:
-            go_on(law, life, users, rng)
-        take(users.now, now[b])
-        take(life.features, features[b])
-        ended[b] = life.ended[0]
-        if not ended[b]:
-            optimum[b] = life.optimum[0]
-
-
-class LifeTask:
-    """What is asked of the lists that users with a memory meet, and the user who is there; an
-    `AnyTask`, and the `Course` of these users, for it never changes: only its user does.
+class LifeTask(Task):
+    """What is asked of the lists that users with a memory meet, and the user who is there; also the
+    `Course` of these users, for it never changes: only its user does.
 
     Args:
         model: the users, all of whose positions count.
@@ -163,13 +154,14 @@ class LifeTask:
         best: ``(D, S, K)`` the optimal lists.
     """
 
-    code = 0
-    next_round = staticmethod(next_session)
+    code, has_memory = 0, True
+    next_round, advance = staticmethod(next_session), staticmethod(advance)
+    load, store = staticmethod(load_life), staticmethod(store_life)
 
     def __init__(self, model: Any, parameters: Meeting, law: Law, best: NDArray[np.int64]) -> None:
-        self.model, self.parameters, self.pool, self.best = model, parameters, law, best
+        self.model, self.parameters, self.pool, self._best = model, parameters, law, best
         self.cutoff = model.n_positions
-        self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_))
+        self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_), parameters.now)
         spaces: dict[str, Any] = {
             "clicks": MultiBinary(model.n_positions),
             "state": Discrete(best.shape[1]),
@@ -182,55 +174,15 @@ class LifeTask:
         """The task of every step."""
         return self, sys.maxsize
 
-    def batch(self, size: int) -> _Streams:
-        """A user on each stream."""
-        return _Streams(self, size)
+    def rounds(self, size: int) -> Lives:
+        features, now = np.zeros((size, 3), np.int64), np.zeros((size, 3), np.int64)
+        return Lives(features, np.zeros(size), np.ones(size, np.bool_), now)
 
+    def best(self, rounds: Any) -> NDArray[np.int64]:
+        state, left, _ = np.atleast_2d(rounds.now).T
+        return self._best[left, state]
 
-class _Streams(Batch):
-    """The users of B streams."""
-
-    ended: NDArray[np.bool_]
-
-    def __init__(self, task: LifeTask, size: int) -> None:
-        self._task, self._scratch = task, np.empty(task.cutoff)
-        self._now, self._features = (
-            per_stream(task.parameters.now, size),
-            per_stream(task.round.features, size),
-        )
-        self.ended, self.optimal_reward = (
-            per_stream(task.round.ended, size)[:, 0],
-            per_stream(task.round.optimum, size)[:, 0],
-        )
-        self.ended[:] = True
-
-    @property
-    def optimal_ranking(self) -> NDArray[np.int64]:  # type: ignore[override]  # of the states, and never set
-        return self._task.best[self._now[:, 1], self._now[:, 0]]
-
-    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
-        task = self._task
-        draw_streams(
-            task.pool,
-            task.round,
-            task.parameters,
-            rng,
-            only_ended,
-            self._now,
-            self._features,
-            self.optimal_reward,
-            self.ended,
-        )
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        self.ended[:] = True
-        self.draw(rng)
-
-    def play(self, sessions: Sessions) -> None:
-        play_streams(self._task.parameters, self._scratch, self._now, *sessions)
-
-    def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        entries = (
-            {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
-        )
-        return {"clicks": clicks, "state": self._features[:, 0].copy()} | entries
+    def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> dict[str, Any]:
+        state, _, left = rounds.features.T
+        seen = {"clicks": clicks, "state": state.copy()}
+        return seen | {"sessions_left": left.copy()} if self.pool.n_sessions else seen

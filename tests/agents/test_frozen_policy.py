@@ -15,7 +15,6 @@ import clickgym
 from clickgym.agents import FrozenPolicy
 from clickgym.envs import (
     ClickEnv,
-    ContextualClickEnv,
     EnumeratedAction,
     ItemByItem,
     LehmerAction,
@@ -131,7 +130,7 @@ def test_what_is_observed_is_as_in_training():
     users = LinearModel(
         PositionBasedModel([0, 0], [1.0, 0.5]), theta=[0.9, 0.1], items=[[1, 0], [0, 1], [0.5, 0.5]]
     )
-    contextual = ContextualClickEnv(users)
+    contextual = ClickEnv(users)
     agent = FrozenPolicy(2, 2, model=trained("PPO", LehmerAction(contextual)))
     assert clickgym.run(agent, contextual, 20, seed=0).steps[-1] == 20
     with pytest.raises(

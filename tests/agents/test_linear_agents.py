@@ -23,7 +23,7 @@ from clickgym.agents import (
 )
 from clickgym.agents.linear import _RidgeAgent
 from clickgym.envs import (
-    ContextualClickEnv,
+    ClickEnv,
     DependentClickModel,
     LinearModel,
     UserBrowsingModel,
@@ -277,7 +277,7 @@ def test_weights_of_examination_pay_where_positions_matter():
     for name in ("UBMLinUCB", "C2UCB"):
         regret[name] = []
         for seed in range(16):
-            env = ContextualClickEnv(model)
+            env = ClickEnv(model)
             agent = clickgym.make_agent(name, env, seed=seed, alpha=0.5)
             regret[name].append(
                 clickgym.run(agent, env, 30_000, seed=seed, checkpoints=[10_000, 20_000]).regret

@@ -23,10 +23,9 @@ from clickgym.agents import CONTEXTUAL_AGENTS
 from clickgym.envs import (
     CONTEXTUAL,
     CascadeModel,
+    ClickEnv,
     ClickModel,
     ClickVectorEnv,
-    ContextualClickEnv,
-    ContextualClickVectorEnv,
     DependentClickModel,
     DynamicBayesianModel,
     Instance,
@@ -210,7 +209,7 @@ def test_law_of_named_candidates(model, n_sessions):
 
     The test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
     """
-    env = ContextualClickEnv(model)
+    env = ClickEnv(model)
     env.reset(seed=5)
     drawn = []
     for _ in range(n_sessions):
@@ -221,7 +220,7 @@ def test_law_of_named_candidates(model, n_sessions):
         np.testing.assert_array_equal(
             now.features, [[*USERS[user], *ITEMS[item]] for item in items]
         )
-        np.testing.assert_allclose(now.attraction, session_of(model, now).attraction)
+        np.testing.assert_allclose(now.values[0], session_of(model, now).attraction)
         drawn.append((user, items[0]))
         env.step([0, 1, 2])
     law = {
@@ -248,8 +247,8 @@ OF_ALL = {
 def test_parameters_of_items_in_a_round(kind, reward, cutoff):
     model = OF_ALL[kind]
     env, envs = (
-        ContextualClickEnv(model, reward, cutoff),
-        ContextualClickVectorEnv(model, 3, reward, cutoff),
+        ClickEnv(model, reward, cutoff),
+        ClickVectorEnv(model, 3, reward, cutoff),
     )
     env.reset(seed=2)
     _, infos = envs.reset(seed=2)
@@ -261,7 +260,7 @@ def test_parameters_of_items_in_a_round(kind, reward, cutoff):
             given = [OTHERS[now.user[0]][CANDIDATES[now.user[0]].index(item)] for item in now.items]
         else:
             given = model.others["satisfaction"][now.items]
-        np.testing.assert_array_equal(now.others, [given])
+        np.testing.assert_array_equal(now.values[1:], [given])
         np.testing.assert_allclose(session.satisfaction, given)
         best = optimum(session, reward, cutoff)
         *_, info = env.step(ranking)
@@ -271,7 +270,7 @@ def test_parameters_of_items_in_a_round(kind, reward, cutoff):
         )
         *_, later = envs.step(infos["optimal_ranking"])
         np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
-        infos["optimal_ranking"] = envs._batch.optimal_ranking.copy()
+        infos["optimal_ranking"] = envs.task.best(envs._rounds).copy()
     assert ClickModel.from_dict(model.to_dict()) == model == model.with_positions(K)
 
 
@@ -280,7 +279,7 @@ def test_law_of_candidates():
     likely.
     """
     model = LinearModel(PositionBasedModel([0.0, 0.0], [0.9, 0.5]), THETA, ITEMS[:4], USERS)
-    env = ContextualClickEnv(model)
+    env = ClickEnv(model)
     observation, _ = env.reset(seed=0)
     rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
     drawn = []
@@ -307,7 +306,7 @@ def test_joint_law_of_clicks(name):
     the candidates.
     """
     model = LinearModel(MODELS[name].base, THETA, ITEMS[:L], USERS[:1])
-    env = ContextualClickEnv(model)
+    env = ClickEnv(model)
     observation, _ = env.reset(seed=1)
     fixed = np.array([[*USERS[0], *item] for item in ITEMS[:L]])
     shown = [3, 0, 4]
@@ -323,12 +322,12 @@ def test_joint_law_of_clicks(name):
 @by_reward
 @pytest.mark.parametrize("users", [MODELS, LABELLED], ids=["linear", "labels"])
 def test_regret_against_enumeration(users, name, reward, cutoff):
-    env = ContextualClickEnv(users[name], reward, cutoff)
+    env = ClickEnv(users[name], reward, cutoff)
     env.reset(seed=2)
     rng = np.random.default_rng(0)
     for _ in range(25):
         model, ranking = session_of(users[name], env.task.round), rng.permutation(L)[:K]
-        best, worth = env._batch.optimal_ranking[0].copy(), env._batch.optimal_reward[0]
+        best, worth = env.task.optimal_ranking.copy(), env.task.optimal_reward
         assert sorted(set(best.tolist())) == sorted(best.tolist())
         assert worth == pytest.approx(optimum(model, reward, cutoff), abs=1e-12)
         assert model.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
@@ -345,10 +344,10 @@ def test_regret_against_enumeration(users, name, reward, cutoff):
 
 def test_best_list_below_the_cutoff():
     for name, reward in (("UBM", "clicks"), ("UBM", "any_click"), ("DCM", "clicks")):
-        env = ContextualClickEnv(MODELS[name], reward, 1)
+        env = ClickEnv(MODELS[name], reward, 1)
         _, info = env.reset(seed=3)
         assert (
-            info["optimal_ranking"].tolist() == np.argsort(-env.task.round.attraction)[:K].tolist()
+            info["optimal_ranking"].tolist() == np.argsort(-env.task.round.values[0])[:K].tolist()
         )
 
 
@@ -357,13 +356,13 @@ def test_search_beyond_the_limit():
     model = LinearModel(
         UserBrowsingModel(np.zeros(60), np.tril(np.full((5, 5), 0.5))), [1.0, 1.0], items
     )
-    ContextualClickEnv(model)
+    ClickEnv(model)
     with pytest.raises(
         ValueError,
         match=r"known only by exact search in each session, and .* lists of 5 out of 60 candidates",
     ):
-        ContextualClickEnv(model, "clicks")
-    ContextualClickEnv(model, "clicks", 3)
+        ClickEnv(model, "clicks")
+    ClickEnv(model, "clicks", 3)
 
 
 # ------------------------------------------------------------------------------------------------------------- instances
@@ -438,8 +437,6 @@ def test_wrong_arguments_of_an_id():
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
     with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
         gym.make("ContextualUBMRank-v0", reward="satisfaction")
-    with pytest.raises(TypeError, match="model must be a ContextualModel, got PositionBasedModel"):
-        ContextualClickEnv(BASES["PBM"])
 
 
 # ----------------------------------------------------------------------------------------------------------- conventions
@@ -455,7 +452,7 @@ def test_the_checkers_pass_without_a_warning(env_id, recwarn):
 
 def test_a_seed_makes_the_stream_and_bad_lists_leave_no_trace():
     def stream(disturbed):
-        env = ContextualClickEnv(MODELS["UBM"])
+        env = ClickEnv(MODELS["UBM"])
         result = [env.reset(seed=4)]
         for t in range(20):
             if disturbed:
@@ -472,13 +469,13 @@ def test_a_seed_makes_the_stream_and_bad_lists_leave_no_trace():
 
 
 def test_observations_are_fresh_arrays():
-    env = ContextualClickEnv(MODELS["UBM"])
+    env = ClickEnv(MODELS["UBM"])
     observation, info = env.reset(seed=0)
-    attraction = env.task.round.attraction.copy()
+    attraction = env.task.round.values[0].copy()
     observation["features"][:] = 7.0
     observation["clicks"][:] = 1
     info["optimal_ranking"][:] = 0
-    np.testing.assert_array_equal(env.task.round.attraction, attraction)
+    np.testing.assert_array_equal(env.task.round.values[0], attraction)
     assert env.task.round.features.max() < 1
 
 
@@ -490,7 +487,7 @@ def test_streams_have_the_law_of_the_scalar_environment():
     stream by stream.
     """
     model, n = MODELS["UBM"], 4000
-    env, envs = ContextualClickEnv(model), ContextualClickVectorEnv(model, n)
+    env, envs = ClickEnv(model), ClickVectorEnv(model, n)
     env.reset(seed=0)
     observations, infos = envs.reset(seed=1)
     for b in (0, n - 1):
@@ -565,7 +562,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
                 result.reward,
                 result.clicks,
                 agent.ranking,
-                inner._rankings,
+                inner._ranking,
                 inner._clicks,
                 inner._steps,
             ]
@@ -589,7 +586,7 @@ def test_engines_give_the_same_numbers(env_id, name):
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(
         lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
-        lambda: ContextualClickEnv(MODELS[name], reward, cutoff),
+        lambda: ClickEnv(MODELS[name], reward, cutoff),
     )
 
 
@@ -598,10 +595,10 @@ def test_agents_without_features_run_blindly_in_both_engines(name):
     """They take candidate i of each session for the same item; a measure of what features are
     worth.
     """
-    env = ContextualClickEnv(MODELS["PBM"])
+    env = ClickEnv(MODELS["PBM"])
     assert_engines_agree(
         lambda: clickgym.make_agent(name, env, horizon=1000, seed=5),
-        lambda: ContextualClickEnv(MODELS["PBM"]),
+        lambda: ClickEnv(MODELS["PBM"]),
         horizon=100,
     )
 
@@ -613,7 +610,7 @@ def test_chunks_change_nothing(engine):
     for checkpoints in ([1100], [1, 2, 999, 1000, 1001, 1100], range(1, 1101)):
         agent, env = (
             clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
-            ContextualClickEnv(MODELS["UBM"]),
+            ClickEnv(MODELS["UBM"]),
         )
         results.append(
             clickgym.run(agent, env, 1100, seed=3, checkpoints=checkpoints, engine=engine)
@@ -636,17 +633,17 @@ def test_what_is_filled_in_is_what_the_paper_assumes_known():
             if base == "PBM" or (name, base) == ("UBMLinUCB", "UBM")
             else nullcontext()
         ):
-            agent = clickgym.make_agent(name, ContextualClickEnv(MODELS[base]), seed=0)
+            agent = clickgym.make_agent(name, ClickEnv(MODELS[base]), seed=0)
         np.testing.assert_allclose(agent.hyperparameters["examination"], examination)
         assert set(agent.filled_in) == {"n_items", "n_positions", "n_features", "examination"}
     with pytest.raises(ValueError, match="UBMLinUCB requires examination"):
-        clickgym.make_agent("UBMLinUCB", ContextualClickEnv(MODELS["DCM"]))
+        clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
-        clickgym.make_agent("Oracle", ContextualClickEnv(MODELS["DCM"]))
+        clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
 
 
 def test_a_cascade_is_a_user_browsing_model_with_the_weights_that_are_filled_in():
-    agent = clickgym.make_agent("UBMLinUCB", ContextualClickEnv(MODELS["CM"]), seed=0)
+    agent = clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["CM"]), seed=0)
     attraction = np.linspace(0.9, 0.1, L)
     ubm = UserBrowsingModel(attraction, agent.hyperparameters["examination"])
     cm = CascadeModel(attraction, K)
@@ -690,13 +687,11 @@ def test_agents_that_need_features_are_refused_without():
     with pytest.raises(
         ValueError, match="the agent was built with n_features = 3, but the environment has 4"
     ):
-        clickgym.run(
-            clickgym.agents.C2UCB(L, K, n_features=3), ContextualClickEnv(MODELS["PBM"]), 10
-        )
+        clickgym.run(clickgym.agents.C2UCB(L, K, n_features=3), ClickEnv(MODELS["PBM"]), 10)
 
 
 def test_metrics():
-    env = ContextualClickEnv(MODELS["UBM"], "clicks")
+    env = ClickEnv(MODELS["UBM"], "clicks")
     agent = clickgym.agents.C2UCB(L, K, n_features=4, seed=5)
     results = []
     for engine in ("compiled", "python"):

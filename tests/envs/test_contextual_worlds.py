@@ -250,7 +250,7 @@ def test_features_and_attractions_of_a_session(name):
         np.testing.assert_array_equal(
             observation["features"], with_products(plain, model.interactions)
         )
-        np.testing.assert_array_equal(now.attraction, model.attractions[user][items])
+        np.testing.assert_array_equal(now.values[0], model.attractions[user][items])
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.arange(5))
 

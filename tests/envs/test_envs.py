@@ -297,29 +297,25 @@ def test_where_the_number_of_items_comes_from_is_said_and_true(form):
     assert gym.make(f"{form}PBMRank-v0", instance=family[1]).unwrapped.model.n_items == 17
 
 
-def test_a_duplicate_names_the_wrapper_that_forbids_it():
-    env = gym.make("PBMRank-v0")
-    env.reset(seed=0)
-    with pytest.raises(
-        ValueError,
-        match=r"shows item 1 again.*needs the wrapper clickgym\.envs\.LehmerAction\(env\), see",
-    ):
+def test_a_duplicate_gets_two_lines():
+    """First the policy for lists, then the wrapper; other faults get one line."""
+    env, envs = gym.make("PBMRank-v0"), gym.make_vec("PBMRank-v0", num_envs=2)
+    env.reset(seed=0), envs.reset(seed=0)
+    with pytest.raises(ValueError, match="shows item 1 again") as scalar:
         env.step([1, 1, 2, 3, 4])
-    envs = gym.make_vec("PBMRank-v0", num_envs=2)
-    envs.reset(seed=0)
-    with pytest.raises(
-        ValueError, match=r"^environment 1: .*the wrapper clickgym\.envs\.LehmerVectorAction\(env\)"
-    ):
+    with pytest.raises(ValueError, match=r"^environment 1: .*shows item 1 again") as vector:
         envs.step(np.array([[0, 1, 2, 3, 4], [1, 1, 2, 3, 4]]))
-    with pytest.raises(
-        ValueError, match=r"shows item 10, but items are 0 to 9 \(positions count from 0\)$"
-    ):
+    for caught, wrapper in ((scalar, "LehmerAction"), (vector, "LehmerVectorAction")):
+        policy, wrapped = str(caught.value).splitlines()
+        assert "clickgym.agents.PlackettLuceActorCritic" in policy
+        assert f"clickgym.envs.{wrapper}(env)" in wrapped
+    with pytest.raises(ValueError, match=r"shows item 10, but .* \(positions count from 0\)$"):
         env.step([1, 10, 2, 3, 4])
 
 
-def test_plain_ppo_is_told_of_the_wrapper():
+def test_plain_ppo_is_told_of_policy_and_wrapper():
     sb3 = pytest.importorskip("stable_baselines3")
-    with pytest.raises(ValueError, match="LehmerAction"):
+    with pytest.raises(ValueError, match=r"PlackettLuceActorCritic\n.*LehmerAction"):
         sb3.PPO("MlpPolicy", "PBMRank-v0", n_steps=64, seed=0).learn(64)
 
 

@@ -170,11 +170,8 @@ def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "instance", ["clickbait", ["clickbait", "clickbait:seed=1"]], ids=["one", "dealt"]
-)
-def test_the_limit_cuts_off_each_user_after_his_own_sessions(instance, mode):
-    users = lives(mode, instance=instance)
+def test_the_limit_cuts_off_each_user_after_his_own_sessions(mode):
+    users = lives(mode)
     assert {n_sessions for n_sessions, _ in users} == {1, 2, 3, 4}
     assert all(cut_off == (n_sessions == 4) for n_sessions, cut_off in users)
 

@@ -333,15 +333,6 @@ def test_many_streams_end_one_by_one_and_are_counted_once():
     )
 
 
-def test_instances_of_one_size_share_a_vector_environment():
-    envs = gym.make_vec("CascadeMDPRank-v0", num_envs=4, instance=["clickbait", "habit"])
-    observations, infos = envs.reset(seed=0)
-    assert infos["optimal_reward"][0] == infos["optimal_reward"][2] != infos["optimal_reward"][1]
-    for _ in range(100):
-        observations, *_ = envs.step(np.tile([0, 1, 2, 3], (4, 1)))
-    assert set(observations) == {"clicks", "state"}
-
-
 @pytest.mark.parametrize("agent", ["TopRank", "CascadeVI"])
 def test_both_engines_play_the_same_sessions(agent):
     results = [

@@ -59,7 +59,6 @@ def test_all_pictures_of_an_environment_have_one_size(n_positions):
             regret=1e15,
             satisfied=False,
         ),
-        make_page(n_positions, attraction=[k / n_positions for k in range(n_positions)]),
     ]
     pictures = [to_rgb(page) for page in pages]
     assert len({picture.shape for picture in pictures}) == 1
@@ -84,14 +83,14 @@ def test_nothing_is_drawn_over_the_margin():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("examined", 1), ("clicks", 1), ("ranking", 7), ("attraction", 0.9)],
+    [("examined", 1), ("clicks", 1), ("ranking", 7)],
     ids=lambda value: str(value),
 )
 def test_below_the_heading_only_the_card_that_changed_changes(field, value):
-    page = make_page(5, attraction=[0.5] * 5)
+    page = make_page(5)
     values = [*getattr(page, field)]
     values[3] = value
-    changed = to_rgb(page) != to_rgb(make_page(5, **{"attraction": page.attraction, field: values}))
+    changed = to_rgb(page) != to_rgb(make_page(5, **{field: values}))
     rows = np.flatnonzero(changed.any(axis=(1, 2)))
     rows = rows[rows >= 80]
     assert rows.size

@@ -316,7 +316,7 @@ WRONG = {
     ),
     "disabled reset": (
         {"autoreset_mode": AutoresetMode.DISABLED},
-        "autoreset_mode must be NEXT_STEP or SAME_STEP",
+        "autoreset_mode is DISABLED; expected NEXT_STEP or SAME_STEP",
     ),
     "unknown reset": ({"autoreset_mode": "never"}, "never"),
 }

@@ -74,8 +74,8 @@ def run_compiled(
 
     def record(sessions: int) -> None:
         assert sessions == 1
-        lists.append(env.unwrapped._rankings[0].tolist())
-        clicks.append(env.unwrapped._clicks[0].tolist())
+        lists.append(env.unwrapped._ranking.tolist())
+        clicks.append(env.unwrapped._clicks.tolist())
 
     steps = np.arange(1, horizon + 1)
     return (

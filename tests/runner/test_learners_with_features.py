@@ -9,7 +9,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import LEARNERS, Agent, FrozenPolicy
-from clickgym.envs import CONTEXTUAL, ContextualClickEnv, LinearModel, PositionBasedModel
+from clickgym.envs import CONTEXTUAL, ClickEnv, LinearModel, PositionBasedModel
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.metrics import Metrics
 
@@ -47,7 +47,7 @@ class Replay(Agent):
 
 
 def streams(n, horizon, users=USERS, metrics=(), apart=False):
-    env = ContextualClickEnv(users)
+    env = ClickEnv(users)
     env.reset(seed=5)
     return InTurn(env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics), apart=apart)
 
@@ -59,7 +59,7 @@ def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
     def measured(seed):
         return clickgym.run(
             quick(name, seed=seed),
-            ContextualClickEnv(USERS),
+            ClickEnv(USERS),
             203,
             seed=1,
             checkpoints=[1, 100, 203],
@@ -90,7 +90,7 @@ def test_every_contextual_id_and_reward_is_played(env_id):
 
 def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks():
     """The environment, asked for one session at a time, shows the same candidates."""
-    env = ContextualClickEnv(USERS)
+    env = ClickEnv(USERS)
     for n in (1, 4):
         observation, _ = env.reset(seed=5)
         envs, apart = streams(n, 24), streams(n, 24, apart=True)
@@ -113,7 +113,7 @@ def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks
 def test_the_same_lists_have_the_regret_and_the_metrics_that_any_agent_has(n):
     names = ("any_click",)
     lists = np.array([np.random.default_rng(t).permutation(5)[:2] for t in range(48)])
-    env = ContextualClickEnv(USERS)
+    env = ClickEnv(USERS)
     expected = clickgym.run(Replay(lists), env, 48, seed=5, checkpoints=range(1, 49), metrics=names)
     envs = streams(n, 48, USERS, names)
     envs.reset()
@@ -133,7 +133,7 @@ def test_it_learns_what_only_features_tell(spec):
     """Rule: over the last 1000 of 6000 sessions the regret is below a quarter of random lists',
     half a click a session.
     """
-    env = ContextualClickEnv(WORTH)
+    env = ClickEnv(WORTH)
     agent = clickgym.make_agent(spec, env, seed=0)
     result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
     assert (result.regret[-1] - result.regret[-2]) / 1000 < 0.25 * 0.5
@@ -145,7 +145,7 @@ def test_it_learns_what_only_features_tell(spec):
 @pytest.mark.parametrize("name", ["PPO", "SAC", "DQN", *slow("MaskablePPO", "RecurrentPPO")])
 def test_a_frozen_policy_ranks_as_the_learner_that_it_was(name):
     agent = quick(name, seed=0)
-    clickgym.run(agent, ContextualClickEnv(USERS), 64, seed=0)
+    clickgym.run(agent, ClickEnv(USERS), 64, seed=0)
     shown = []
 
     class Spy(FrozenPolicy):
@@ -154,7 +154,7 @@ def test_a_frozen_policy_ranks_as_the_learner_that_it_was(name):
             return shown[-1]
 
     frozen = Spy(5, 2, model=agent.model, actions=agent.actions, items=agent.items)
-    result = clickgym.run(frozen, ContextualClickEnv(USERS), 12, seed=5)
+    result = clickgym.run(frozen, ClickEnv(USERS), 12, seed=5)
     assert (result.agent, result.steps[-1]) == ("Spy", 12)
     if name != "PPO":  # the others' actions are decoded by the wrapper with which they were trained
         from clickgym.runner.learners.play import WRAPPERS
@@ -176,13 +176,13 @@ def test_a_frozen_policy_ranks_as_the_learner_that_it_was(name):
 
 def test_a_policy_trained_on_other_observations_is_refused_by_their_shape():
     agent = quick("SAC", seed=0)
-    clickgym.run(agent, ContextualClickEnv(USERS), 16, seed=0)
+    clickgym.run(agent, ClickEnv(USERS), 16, seed=0)
     more = LinearModel(USERS.base, [0.9, 0.2], ITEMS[:, :2])
     frozen = FrozenPolicy(5, 2, model=agent.model, actions="scores")
     with pytest.raises(
         clickgym.AgentError, match=r"trained to observe Box\(.*\(15,\).*an array of shape \(10,\)"
     ):
-        clickgym.run(frozen, ContextualClickEnv(more), 5, seed=0)
+        clickgym.run(frozen, ClickEnv(more), 5, seed=0)
 
 
 def test_sweeps_tune_and_estimates_of_time_know_features(tmp_path):
@@ -215,5 +215,5 @@ def test_tune_searches_where_candidates_change():
 def test_metrics_of_items_that_stay_are_refused_before_it_learns():
     agent = quick("A2C", seed=0)
     with pytest.raises(ValueError, match="'ndcg' needs the same candidates in every session"):
-        clickgym.run(agent, ContextualClickEnv(USERS), 50, seed=0, metrics=["ndcg"])
+        clickgym.run(agent, ClickEnv(USERS), 50, seed=0, metrics=["ndcg"])
     assert agent.model is None

@@ -83,7 +83,7 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
                 items[session] = ranking
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
             # Of an environment of ours not the observation, which a wrapper may have changed.
-            clicks[session] = clicks_of(observation) if guest else click_env._clicks[0]
+            clicks[session] = clicks_of(observation) if guest else click_env._clicks
             agent.update(before, ranking, clicks[session], float(reward))
         except Exception as error:
             raise session_error(agent, env, f"session {session + 1}", error) from error

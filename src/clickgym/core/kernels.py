@@ -94,15 +94,21 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
         function: a kernel.
 
     Returns:
-        A function with the same positional arguments, the same object for the same kernel.
+        A function with the same positional arguments, the same object for the same kernel. Its
+        attribute ``direct`` saves half a microsecond where all arguments have the same classes at
+        every call.
     """
-    return kernel(function) if config.DISABLE_JIT else _Entry(kernel(function))
+    if not config.DISABLE_JIT:
+        return _Entry(kernel(function))
+    function.direct = function  # type: ignore[attr-defined]
+    return kernel(function)
 
 
 class _Entry:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.kernel, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
         self._compiled: dict[tuple[type, ...], Callable[..., Any]] = {}
+        self.direct: Callable[..., Any] = self
 
     def __call__(self, *arguments: Any) -> Any:
         compiled = self._compiled.get(tuple(map(type, arguments)))
@@ -119,7 +125,7 @@ class _Entry:
                 result = compiled(*arguments)
         except NumbaError as error:
             raise KernelError(_explanation(functions, str(error))) from None
-        self._compiled[tuple(map(type, arguments))] = compiled
+        self._compiled[tuple(map(type, arguments))] = self.direct = compiled
         return result
 
 

@@ -105,8 +105,6 @@ def _why_not_compiled(pair: Pair) -> str:
         return f"{agent.__name__} is a plain Python agent"
     if agent.rank is not kind.rank or agent.update is not kind.update:
         return f"{agent.__name__} overrides rank or update in Python"
-    if env.render_mode == "human":
-        return "render_mode='human' shows every session"
     layer: Any = _within_harmless(env)
     if isinstance(layer, gym.Wrapper):
         return f"the wrapper {type(layer).__name__} must see every step"

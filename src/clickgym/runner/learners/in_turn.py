@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.kernels import entry
 from ...envs import ClickEnv
-from ...envs.contextual.round import deal
+from ...envs.contextual.round import draw_candidates
 from ...envs.guests import clicks_of, regret_of
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
@@ -95,6 +95,6 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
-            entry(deal)(task.pool, drawn, coming)
+            entry(draw_candidates)(task.pool, drawn, coming)
             features[b] = drawn.features
         return features

@@ -1,0 +1,163 @@
+"""What `ClickEnv` and `ClickVectorEnv` share: users, tasks, the clock, the generator, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import as_call, check_seed, short, unknown
+from ..core.faults import SessionError, cause
+from .problem import Asked, problem_of
+from .rendering import RENDER_MODES, ResultPage
+from .spaces import RankedList, check_ranking
+from .task import Task
+
+FOREIGN_OPTIONS = {"minari_autoseed"}
+"""Options of ``reset`` that other people's wrappers read and hand on."""
+
+
+def name_of(env: Any) -> str:
+    """What messages and results call an environment: its id, or its class."""
+    return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
+class BaseClickEnv:
+    """Users, and the sessions that they play: the part that both environments share.
+
+    Attributes:
+        model, instance: the users, and the name of their instance.
+        initial_ranking: all L items in the order of the production list, where the instance has
+            one.
+        reward: the reward of a session, as in `ClickEnv`.
+        task: what is asked of the next list; where users change, another task follows.
+    """
+
+    spec: Any
+    np_random: Any
+    _np_random: Any
+    task: Task
+    _rounds: Any
+    """What the next sessions meet: the round of the task, or that of each stream."""
+
+    def _set_up(
+        self,
+        asked: Asked,
+        reward: str | None,
+        cutoff: int | None,
+        reference: ArrayLike | None,
+        render_mode: str | None,
+    ) -> gym.Space[Any]:
+        """Make the users and their tasks; returns the space of what is observed."""
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
+        self.render_mode = render_mode
+        self.model, self.instance, self.initial_ranking = problem_of(asked)
+        self.reward = self.model.default_reward if reward is None else reward
+        self._course = self.model.course(self.reward, cutoff, reference)
+        self._lists = RankedList(self.model.n_items, self.model.n_positions)
+        self._scratch = np.empty(self.model.n_positions + 1)
+        self._begun = False
+        return self._course.observation_space
+
+    def _forget(self) -> None:
+        """Begin a new stream of sessions; nothing is drawn."""
+        self._steps = 0
+        self._enter()
+
+    def _enter(self) -> None:
+        """Take up the task of the present step."""
+        self.task, self._next_change = self._course.at(self._steps)
+        self._rounds = self.task.round
+
+    def _restart(self, seed: int | None) -> None:
+        """Begin an episode: with a seed, and the first time, of a new stream of sessions."""
+        if seed is None:
+            _ = self.np_random  # which makes one if there is none
+        else:
+            # Agents and users often seed their own generator with the same small integer as the
+            # environment. Clicks must not be functions of the very numbers that chose the list, so
+            # the environment's stream is a child of its seed.
+            child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
+            self._np_random = np.random.Generator(np.random.PCG64(child))
+        is_new = seed is not None or not self._begun
+        if is_new:
+            self._begun = True
+            self._forget()
+        if self.task.has_memory:
+            self._rounds.ended[:] = True  # so that others follow
+        if self.task.has_memory or (is_new and self.task.pool is not None):
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw the next round of every stream."""
+        raise NotImplementedError
+
+    @property
+    def _generator(self) -> Any:
+        """What kernels draw rounds from; None where none are drawn, for a generator is a slow
+        argument.
+        """
+        return None if self.task.pool is None else self.np_random
+
+    def _session_error(self, error: Exception, users: str) -> SessionError:
+        return SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {users}")
+
+    def _warn_of_no_mode(self, maker: str) -> None:
+        choices = (
+            f"{maker}(..., render_mode={RENDER_MODES[-1]!r}) (there is: {', '.join(RENDER_MODES)})"
+        )
+        gym.logger.warn(f"render() needs a render_mode: {choices}")
+
+    def _page(self, title: str, **last: Any) -> ResultPage:
+        """The data that `render` draws: the last session of a stream, and its totals."""
+        return ResultPage(
+            title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
+            n_items=self.model.n_items,
+            n_positions=self.model.n_positions,
+            step=self._steps,
+            **last,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        """What ``repr`` shows."""
+        return {
+            "id": self.spec.id if self.spec else None,
+            "users": self.model.kind,
+            "instance": self.instance,
+            "n_items": self.model.n_items,
+            "n_positions": self.model.n_positions,
+            "reward": self.reward,
+        }
+
+    def __repr__(self) -> str:
+        return as_call(self, **self._facts())
+
+
+def checked_seed(seed: Any, options: Any) -> int | None:
+    """The seed of ``reset``, whose arguments are checked."""
+    if options is not None and (
+        not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS
+    ):
+        raise ValueError(
+            f"options are {short(options)}; expected none, because reset has no options"
+        )
+    return None if seed is None else check_seed(seed)
+
+
+def checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
+    """An action of ``step``; where an item is shown twice, the message names the policy for lists,
+    and the wrapper, by which that cannot be.
+    """
+    try:
+        return check_ranking(action, lists.n_items, lists.n_positions)
+    except ValueError as error:
+        if " again, already at position " not in str(error):
+            raise
+        raise ValueError(
+            f"{error}; PPO and A2C take the policy clickgym.agents.PlackettLuceActorCritic\n"
+            f"a policy that samples positions independently needs clickgym.envs.{wrapper}(env)"
+        ) from None

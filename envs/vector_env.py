@@ -1,0 +1,385 @@
+"""The environment of simulated users, many streams of sessions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, iterate
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import as_array, check_choice, check_count
+from ..core.kernels import KernelError
+from .base_env import BaseClickEnv, checked_list, checked_seed
+from .instances.instance import AnyInstance
+from .problem import Asked
+from .rendering import RENDER_MODES, render
+from .session import draw_streams, first_bad_list, play_streams, session
+from .spaces import BatchedRankedList, RankedList
+from .users import Users
+
+Infos = dict[str, Any]
+Masks = NDArray[np.bool_]
+
+
+class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
+    """Vector environment: ``num_envs`` independent streams of sessions, stepped together in
+    compiled code.
+
+    Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
+    same random numbers: for one seed, ``gym.make_vec`` with its ``"sync"`` mode, which steps
+    environments one by one, gives other streams than this class. As in `ClickEnv`, an episode continues its stream, unless `reset` gets a
+    seed. All streams are truncated together. Users with a memory are the exception: each user's
+    episode ends after that user's own sessions.
+
+    Args:
+        model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        num_envs: B, the number of streams.
+        max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
+        autoreset_mode: what follows the end of an episode: ``AutoresetMode.NEXT_STEP`` (the next
+            ``step`` ignores the actions of these streams, and resets them) or
+            ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new
+            stream, and the last one as ``final_obs``).
+
+    Raises:
+        ValueError, TypeError: as `ClickEnv`; on a ``num_envs`` or ``max_episode_steps`` that is not
+            a positive integer.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> envs = gym.make_vec("PBMRank-v0", num_envs=4)
+        >>> clicks, infos = envs.reset(seed=0)
+        >>> clicks, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+        >>> clicks.shape, infos["regret"].shape
+        ((4, 5), (4,))
+    """
+
+    metadata: dict[str, Any] = {
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 4,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    single_action_space: RankedList
+    action_space: BatchedRankedList
+
+    def __init__(
+        self,
+        model: Users | str,
+        num_envs: int = 1,
+        reward: str | None = None,
+        cutoff: int | None = None,
+        *,
+        instance: AnyInstance | None = None,
+        form: str = "",
+        n_positions: int | None = None,
+        reference: ArrayLike | None = None,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **parameters: Any,
+    ) -> None:
+        if max_episode_steps == -1:  # Gymnasium's word for no limit
+            max_episode_steps = None
+        if max_episode_steps is not None:
+            check_count("max_episode_steps", max_episode_steps)
+        self.max_episode_steps = max_episode_steps
+        self.num_envs = check_count("num_envs", num_envs)
+        self.metadata = {**type(self).metadata, "autoreset_mode": _checked_mode(autoreset_mode)}
+        asked = Asked(model, form, instance, n_positions, parameters)
+        space = self._set_up(asked, reward, cutoff, reference, render_mode)
+        self.single_observation_space = space
+        self.observation_space = batch_space(space, num_envs)
+        self.single_action_space = self._lists
+        self.action_space = batch_space(self._lists, num_envs)
+        self._shape = (num_envs, self._lists.n_positions)
+        self._uniforms = np.empty((num_envs, self.model.n_uniforms))
+        self._seen = np.empty(self._lists.n_items, np.int64)
+        self._everybody = np.ones(num_envs, np.bool_)
+        self._forget()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, Infos]:
+        """Begin an episode on all streams: with a seed, and the first time, new streams; else the
+        same streams go on.
+
+        Args:
+            seed: one integer that seeds all streams; None goes on with the present ones.
+            options: not used.
+
+        Returns:
+            ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos
+            with ``optimal_ranking`` ``(B, K)`` and ``optimal_reward`` ``(B,)``.
+        """
+        seed = checked_seed(seed, options)
+        super().reset(seed=seed)
+        return self._begin_episode(seed)
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Any, NDArray[np.float64], Masks, Masks, Infos]:
+        """Show one list on each stream.
+
+        Args:
+            actions: ``(B, K)`` integers, each row K distinct item ids; with ``NEXT_STEP`` anything
+                on streams that ended with the last step.
+
+        Returns:
+            Clicks ``(B, K)``, rewards ``(B,)``, terminations, truncations, and infos with the
+            arrays ``expected_reward``, ``regret`` and ``optimal_reward`` (each with its mask, as
+            Gymnasium's vector environments do).
+
+        Raises:
+            ValueError, TypeError: on a bad list, naming the stream, the position and the fault.
+            SessionError: as in `ClickEnv.step`.
+            gymnasium.error.ResetNeeded: before the first `reset`.
+        """
+        if not self._begun:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
+        if self._all_over:  # NEXT_STEP: this call is the reset
+            observations, infos = self._begin_episode()
+            nobody = ~self._everybody
+            return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
+        begins = None  # the streams to which this call brings another user, if any
+        if self.task.has_memory and self._rounds.ended.any():
+            begins = self._rounds.ended.copy()
+        clicks, rewards, infos = self._play(self._checked(actions, begins), begins)
+        played = self._everybody if begins is None else ~begins
+        infos = _masked(played, infos)
+        if begins is not None:
+            infos = _merged(infos, self._firsts(begins))
+        observations = self.task.observe(self._rounds, clicks)
+        terminated, truncated, is_any_over = self._ends(begins)
+        if is_any_over and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
+            over = terminated | truncated
+            observations, infos = self._begin_next(over, observations, clicks, infos)
+        else:
+            self._all_over = is_any_over and not self.task.has_memory
+        return observations, rewards, terminated, truncated, infos
+
+    def _checked(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
+        """The actions as lists, which are checked; in place of those that are ignored lists that
+        nobody sees.
+        """
+        if ignored is not None and ignored.all():
+            return np.tile(np.arange(self._lists.n_positions), (self.num_envs, 1))
+        rankings = as_array("actions", actions)
+        if rankings.shape != self._shape:
+            raise ValueError(
+                f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {self._shape}"
+            )
+        if rankings.dtype.kind not in "iu":
+            raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
+        if ignored is None:
+            rankings = np.ascontiguousarray(rankings, np.int64)
+        else:
+            rankings = np.array(rankings, np.int64, order="C")
+            rankings[ignored] = np.arange(self._lists.n_positions)
+        self._seen.fill(-1)
+        bad = first_bad_list.direct(rankings, self._seen)
+        if bad >= 0:
+            try:
+                checked_list(rankings[bad], self._lists, "LehmerVectorAction")
+            except ValueError as error:
+                raise ValueError(f"environment {bad}: {error}") from None
+        return rankings
+
+    def _play(
+        self, rankings: NDArray[np.int64], idle: Masks | None
+    ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
+        """Play a session of every stream, and draw the next rounds.
+
+        Args:
+            rankings: ``(B, K)`` checked lists.
+            idle: ``(B,)`` the streams whose users have left, so that nobody sees a list; None: none
+                of them.
+
+        Returns:
+            The clicks, the rewards, and the infos.
+        """
+        task, size, rng = self.task, self.num_envs, self._np_random
+        rng.random(out=self._uniforms)
+        clicks, rewards, expectation = (
+            np.empty(self._shape, np.int8),
+            np.empty(size),
+            np.empty(size),
+        )
+        optimum = self._rounds.optimum.copy()
+        try:
+            play = play_streams(session(task.model), task.load, task.advance, task.store).direct
+            play(
+                task.parameters,
+                task.code,
+                task.cutoff,
+                task.pool,
+                task.round,
+                None if task.pool is None else rng,
+                self._scratch,
+                self._rounds,
+                rankings,
+                self._uniforms,
+                clicks,
+                self._examined,
+                rewards,
+                expectation,
+                self._satisfied,
+            )
+        except KernelError:
+            raise
+        except Exception as error:
+            users = f"a {type(self.model).__name__}, on one of {size} streams"
+            raise self._session_error(error, users) from error
+        regret = optimum - expectation
+        if idle is not None:
+            for values in (clicks, rewards, regret, expectation):
+                values[idle] = 0
+        self._regret += regret
+        if self.render_mode is not None:  # copies: the caller may write into what it gets
+            self._last = rankings.copy(), clicks.copy(), rewards.copy()
+        self._steps += 1
+        if self._steps == self._next_change:
+            self._enter()
+        infos = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        return clicks, rewards, infos
+
+    def _ends(self, begins: Masks | None) -> tuple[Masks, Masks, bool]:
+        """Count the session just played; ``(B,)`` where a user has left, ``(B,)`` where the limit
+        cuts an episode, and whether any episode is over.
+        """
+        if not self.task.has_memory:
+            self._episode_steps += 1
+            is_over = self._episode_steps == self.max_episode_steps
+            truncated = self._everybody.copy() if is_over else ~self._everybody
+            return ~self._everybody, truncated, is_over
+        ended = self._rounds.ended
+        terminated = ended.copy()
+        self._episode_steps += self._everybody if begins is None else ~begins
+        truncated = self._episode_steps == self.max_episode_steps
+        ended |= truncated  # another user follows, as after one who has left
+        self._episode_steps[ended] = 0
+        return terminated, truncated, bool(ended.any())
+
+    def _begin_next(
+        self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
+    ) -> tuple[Any, Infos]:
+        """SAME_STEP: begin the next episodes where one is over; the first observations, and infos
+        that keep the last ones.
+        """
+        final_obs = np.full(self.num_envs, None, object)
+        for b, last in enumerate(iterate(self.observation_space, observations)):
+            if over[b]:
+                final_obs[b] = last
+        final_info = infos | _restricted(infos, over)
+        finals = _masked(over, {"final_obs": final_obs, "final_info": final_info})
+        if not self.task.has_memory:
+            observations, firsts = self._begin_episode()
+            return observations, finals | firsts
+        self._draw(over)
+        clicks = clicks.copy()
+        clicks[over] = 0
+        others = infos | _restricted(infos, ~over)
+        return self.task.observe(self._rounds, clicks), finals | _merged(others, self._firsts(over))
+
+    def _begin_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
+        """Begin an episode, with a seed of new streams; what all streams observe first, and the
+        infos.
+        """
+        self._restart(seed)
+        self._begin_count()
+        clicks = np.zeros(self._shape, np.int8)
+        return self.task.observe(self._rounds, clicks), self._firsts(self._everybody)
+
+    def _firsts(self, streams: Masks) -> Infos:
+        """The infos of a reset, on some streams."""
+        best, optimum = self.task.best(self._rounds).copy(), self._rounds.optimum.copy()
+        return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
+
+    def _draw(self, streams: Masks | None = None) -> None:
+        task = self.task
+        draw_streams(task.load, task.advance, task.store)(
+            task.parameters,
+            task.code,
+            task.pool,
+            task.round,
+            self._generator,
+            self._scratch,
+            self._rounds,
+            self._everybody if streams is None else streams,
+        )
+
+    def _enter(self) -> None:
+        super()._enter()
+        self._rounds = self.task.rounds(self.num_envs)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._begin_count()
+        self._regret = np.zeros(self.num_envs)
+        self._examined = np.zeros(self._shape, np.int8)
+        self._satisfied = np.full(self.num_envs, -1)
+        self._last: Any = None  # lists, clicks and rewards of the last sessions, if they are drawn
+
+    def _begin_count(self) -> None:
+        """Count the sessions of the episodes from 0: of all streams together, or of every user."""
+        self._episode_steps: Any = np.zeros(self.num_envs, np.int64) if self.task.has_memory else 0
+        self._all_over = False  # NEXT_STEP: the next step is the reset of all streams
+
+    def render(self) -> tuple[Any, ...] | None:
+        """The result page of every stream, as `ClickEnv.render` draws it."""
+        if self.render_mode is None:
+            self._warn_of_no_mode("gym.make_vec")
+            return None
+        return tuple(self._page_of(b) for b in range(self.num_envs))
+
+    def _page_of(self, b: int) -> Any:
+        title, regret = f"{self.instance} · {b}", float(self._regret[b])
+        if self._last is None:
+            return render(self._page(title, regret=regret), str(self.render_mode))
+        rankings, clicks, rewards = self._last
+        page = self._page(
+            title,
+            regret=regret,
+            ranking=rankings[b].tolist(),
+            clicks=clicks[b].tolist(),
+            examined=self._examined[b].tolist(),
+            reward=float(rewards[b]),
+        )
+        return render(page, str(self.render_mode))
+
+    def _facts(self) -> dict[str, Any]:
+        return {"num_envs": self.num_envs, **super()._facts()}
+
+
+def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    if not isinstance(mode, AutoresetMode):
+        check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
+    if mode == AutoresetMode.DISABLED:
+        raise ValueError("autoreset_mode is DISABLED; expected NEXT_STEP or SAME_STEP")
+    return AutoresetMode(mode)
+
+
+def _masked(streams: Masks, infos: Infos) -> Infos:
+    """Infos with the masks of the streams that have them, as Gymnasium's vector environments do."""
+    return infos | {f"_{name}": streams.copy() for name in infos}
+
+
+def _restricted(infos: Mapping[str, Any], streams: Masks) -> Infos:
+    """The masks of infos, on some streams only."""
+    return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
+
+
+def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
+    """Infos of some streams, and of others."""
+    merged = {**infos, **others}
+    for name in infos.keys() & others.keys():
+        first, second = infos[name], others[name]
+        if name.startswith("_"):
+            merged[name] = first | second
+        else:
+            merged[name] = np.where(others[f"_{name}"], second, first)
+    return merged

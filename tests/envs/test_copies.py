@@ -1,0 +1,61 @@
+"""Copies of environments: each goes on exactly like its original, and shares no memory with it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+
+IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
+
+
+def make(env_id: str, form: str) -> Any:
+    if form == "scalar":
+        return gym.make(env_id)
+    return gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point")
+
+
+def flat(value: Any) -> list[Any]:
+    """All that an environment returned, as plain numbers."""
+    if isinstance(value, dict):
+        return [[name, flat(value[name])] for name in sorted(value)]
+    if isinstance(value, tuple):
+        return [flat(part) for part in value]
+    return np.asarray(value).tolist()
+
+
+def history(env: Any, lists: list[Any]) -> list[Any]:
+    """What an environment returns while these lists are shown."""
+    returned: list[Any] = []
+    for actions in lists:
+        last = env.step(actions)
+        returned.append(flat(last))
+        if np.ndim(last[2]) == 0 and last[2]:  # a user with a memory has left
+            returned.append(flat(env.reset()))
+    return returned
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("form", ["scalar", "vector"])
+@pytest.mark.parametrize("env_id", IDS)
+def test_copy_plays_on_like_the_original(env_id, form, how):
+    """A copy made before the reset, and one made in the middle, return what the original does."""
+    env = make(env_id, form)
+    env.action_space.seed(0)
+    lists = [env.action_space.sample() for _ in range(30)]
+    early = COPIES[how](env)
+    assert flat(early.reset(seed=7)) == flat(env.reset(seed=7))
+    assert history(early, lists[:5]) == history(env, lists[:5])
+    late = COPIES[how](env)
+    expected = history(env, lists)
+    assert history(late, lists) == expected, "the original disturbed its copy"
+    assert history(early, lists) == expected
+    assert flat(late.reset()) == flat(early.reset())
+    assert repr(late) == repr(env)
