@@ -209,7 +209,7 @@ def test_bound_of_two_changes(times, above, within):
         rows(nonstat.CM, agent, lambda n: times * 2 * np.sqrt(n)) for agent in nonstat.BOUNDED
     ]
     evidence = {"nonstat-bound": curves(*(frame.with_columns(lower_bound=2.0) for frame in frames))}
-    first, _, sliding, detecting = verdicts(nonstat.BOUND, evidence).values()
+    first, _, sliding, detecting = verdicts(nonstat.THEOREM3, evidence).values()
     assert (first, sliding) == (above, within)
     assert detecting == {"yes": "no", "no": "yes"}[above]
 
@@ -452,7 +452,7 @@ def test_best_alpha_is_measured_in_other_runs():
 
 
 def test_printed_lifts_follow_from_printed_rates():
-    """To within what rates of three digits leave open; one, which docs/studies.md names, does not."""
+    """To within what rates of three digits leave open, but for one that docs/studies.md names."""
     odd = {}
     for kind, lines in ubm.PRINTED.items():
         table = {line.split()[0]: line.split()[1:] for line in lines.splitlines()}

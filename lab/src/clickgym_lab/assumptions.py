@@ -2,7 +2,7 @@
 click model.
 
 Where one fails, a regret that stays linear is no bug: the agent learns something else than the best
-    list.
+list.
 """
 
 from __future__ import annotations
@@ -56,18 +56,17 @@ def check_assumptions(
     ``χ(R, k)`` is the probability that position k of list R is examined. All but A1 are about ``χ``
     alone:
 
-    ===========  =========  ==========================================================================================
-    Zoghi 2017   Li 2019a   statement ===========  =========
-    ========================================================================================== --
-    A1         the list sorted by attraction, R*, has the highest expected reward 3            --
-    the same items above position k and the same item at it: the same examination of k --
-    A2         the same items above position k: the same ``χ(·, k)`` 4            A3         ``χ(R,
-    k) ≥ χ(R, l)`` for k < l 5            A4         if R' exchanges the items at k < l in R and
-    that at k is not the more attractive in R, then
-                            ``χ(R, l) ≥ χ(R', l)``
-    6            A5         ``χ(R, k) ≥ χ(R*, k)``: no list is examined less than the sorted one
-    ===========  =========
-    ==========================================================================================
+    ====  ====  =============================================================================
+    Zoghi Li    statement
+    ====  ====  =============================================================================
+    --    A1    the list sorted by attraction, R*, has the highest expected reward
+    3     --    the same items above position k and the same item at it: the same examination
+    --    A2    the same items above position k: the same ``χ(·, k)``
+    4     A3    ``χ(R, k) ≥ χ(R, l)`` for k < l
+    5     A4    if R' exchanges the items at k < l in R and that at k is not the more
+                attractive in R, then ``χ(R, l) ≥ χ(R', l)``
+    6     A5    ``χ(R, k) ≥ χ(R*, k)``: no list is examined less than the sorted one
+    ====  ====  =============================================================================
 
     Decisions:
         1. ⚠ Everything is tested on exact probabilities. Zoghi's Assumption 3 speaks of
@@ -104,7 +103,8 @@ def check_assumptions(
 
     Example:
         >>> from clickgym.envs import DependentClickModel
-        >>> findings = check_assumptions(DependentClickModel([0.5, 0.4, 0.3], termination=[0.9, 0.1, 0.5]))
+        >>> users = DependentClickModel([0.5, 0.4, 0.3], termination=[0.9, 0.1, 0.5])
+        >>> findings = check_assumptions(users)
         >>> [finding.name for finding in findings if not finding.holds]
         ['Zoghi 2017 Assumption 3', 'Li 2019a A1', 'Li 2019a A2']
         >>> findings[5].counterexample
@@ -114,42 +114,34 @@ def check_assumptions(
         raise ValueError(f"the users of {model} change; check each model of its epochs")
     if isinstance(model, ContextualModel):
         raise ValueError(
-            f"the candidates of {model} change from session to session; the assumptions are about items that stay"
+            f"the candidates of {model} change from session to session; the assumptions are about "
+            "items that stay"
         )
     code, cutoff = model.check_reward(reward, cutoff)
     n_lists = math.perm(model.n_items, model.n_positions)
     if n_lists > MAX_LISTS:
         raise ValueError(
-            f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take fewer items or positions "
-            f"(model.with_positions)"
+            f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take fewer "
+            "items or positions (model.with_positions)"
         )
     lists = _Lists(model.epochs[0])
-    decreasing, scaling, least = (
-        _worst(lists.decreasing()),
-        _worst(lists.scaling()),
-        _worst(lists.least_examined()),
-    )
-    same_item, any_item = _worst(lists.order(own_item=True)), _worst(lists.order(own_item=False))
-    best = _worst(lists.sorted_is_best(lists.rewards(code, cutoff)))
     exchange = "exchanging k and l where α(R(k)) ≤ α(R(l)): χ(R, l) ≥ χ(R', l)"
+    decreasing = "χ(R, k) ≥ χ(R, l)", _worst(lists.decreasing())
+    scaling = exchange, _worst(lists.scaling())
+    least = "χ(R, k) ≥ χ(R*, k)", _worst(lists.least_examined())
+    same_item = "same items above k, same item at k: same examination of k"
+    best = f"r(R*) ≥ r(R) for the reward {reward!r} of the first {cutoff} positions"
+    rewards = lists.rewards(code, cutoff)
     return [
-        _finding(
-            "Zoghi 2017 Assumption 3",
-            "same items above k, same item at k: same examination of k",
-            same_item,
-        ),
-        _finding("Zoghi 2017 Assumption 4", "χ(R, k) ≥ χ(R, l)", decreasing),
-        _finding("Zoghi 2017 Assumption 5", exchange, scaling),
-        _finding("Zoghi 2017 Assumption 6", "χ(R, k) ≥ χ(R*, k)", least),
-        _finding(
-            "Li 2019a A1",
-            f"r(R*) ≥ r(R) for the reward {reward!r} of the first {cutoff} positions",
-            best,
-        ),
-        _finding("Li 2019a A2", "same items above k: same χ(·, k)", any_item),
-        _finding("Li 2019a A3", "χ(R, k) ≥ χ(R, l)", decreasing),
-        _finding("Li 2019a A4", exchange, scaling),
-        _finding("Li 2019a A5", "χ(R, k) ≥ χ(R*, k)", least),
+        _finding("Zoghi 2017 Assumption 3", same_item, _worst(lists.order(own_item=True))),
+        _finding("Zoghi 2017 Assumption 4", *decreasing),
+        _finding("Zoghi 2017 Assumption 5", *scaling),
+        _finding("Zoghi 2017 Assumption 6", *least),
+        _finding("Li 2019a A1", best, _worst(lists.sorted_is_best(rewards))),
+        _finding("Li 2019a A2", "same items above k: same χ(·, k)", _worst(lists.order(False))),
+        _finding("Li 2019a A3", *decreasing),
+        _finding("Li 2019a A4", *scaling),
+        _finding("Li 2019a A5", *least),
     ]
 
 
@@ -184,7 +176,7 @@ class _Lists:
         )  # (N, K)
         self.scratch = np.empty(model.n_positions + 1)
         self.chi, clicks = np.empty((2, *self.lists.shape))  # (N, K)
-        # The kernels themselves, for these lists need no check: it takes most of the time of `examination_probabilities`.
+        # The kernels themselves: these lists need no check, which would take most of the time.
         for ranking, chi, chances in zip(self.lists, self.chi, clicks, strict=True):
             entry(model.marginals_kernel)(model.parameters, ranking, chi, chances, self.scratch)
         self.alpha = model.attraction[self.lists]  # (N, K)

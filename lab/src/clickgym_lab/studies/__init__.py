@@ -3,6 +3,7 @@
 from . import (
     bubble,
     features_or_networks,
+    late_feedback,
     never_locked,
     nonstat,
     pbm,
@@ -25,7 +26,7 @@ STUDIES: dict[str, Study] = {
         bubble.FIG4,
         nonstat.FIG1,
         nonstat.FIG2,
-        nonstat.BOUND,
+        nonstat.THEOREM3,
         pbm.SYNTHETIC,
         pbm.REAL,
         ubm.STUDY_FIG2,
@@ -35,6 +36,7 @@ STUDIES: dict[str, Study] = {
         unknown_examination.STUDY,
         when_rl_pays.STUDY,
         features_or_networks.STUDY,
+        late_feedback.STUDY,
         never_locked.STUDY,
     )
 }

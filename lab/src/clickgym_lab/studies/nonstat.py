@@ -29,7 +29,7 @@ from .evidence import (
     several,
     sublinear,
 )
-from .plots import Figure, band, bands, finish, grid
+from .plots import BOUND, Figure, band, bands, finish, grid
 from .study import Study, Sweeps, main
 
 CM = "NonStationaryCMRank-v0"
@@ -298,8 +298,7 @@ def plot_bound(evidence: Evidence) -> Figure:
     curves = evidence["nonstat-bound"]
     figure, [axes] = grid(1, labels=["cumulative regret"])
     bands(axes, curves, CM, BOUNDED)
-    style = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
-    axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **style)
+    axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **BOUND)
     axes.axvspan(curves.horizon / 3, 2 * curves.horizon / 3, color="0.93", zorder=0)
     axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))
     title = "Regret where the users change twice, beside the lower bound"
@@ -330,7 +329,7 @@ FIG2 = Study(
     statements_fig2,
     plot_fig2,
 )
-BOUND = Study(
+THEOREM3 = Study(
     "nonstat-bound",
     "Regret where the users change twice, beside the lower bound",
     f"{PAPER}, theorem 3",
@@ -344,4 +343,4 @@ BOUND = Study(
 )
 
 if __name__ == "__main__":
-    main(FIG1, FIG2, BOUND)
+    main(FIG1, FIG2, THEOREM3)

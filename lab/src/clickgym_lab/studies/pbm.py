@@ -24,7 +24,7 @@ from .evidence import (
     linear,
     several,
 )
-from .plots import Figure, bands, finish, grid
+from .plots import BOUND, Figure, bands, finish, grid
 from .study import Study, Sweeps, main
 
 PBM = "PBMRank-v0"
@@ -156,8 +156,7 @@ def plot(evidence: Evidence) -> Figure:
     for axes, curves in zip(panels, evidence.values(), strict=True):
         bands(axes, curves, PBM, AGENTS, first=10)
         late, bound = curves.steps >= 10, lower_bound(curves)
-        style = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
-        axes.plot(curves.steps[late], bound[late], label="lower bound (Theorem 6)", **style)
+        axes.plot(curves.steps[late], bound[late], label="lower bound (Theorem 6)", **BOUND)
         n = len(curves.instances)
         title = curves.instances[0] if n == 1 else f"mean over {n} queries"
         axes.set(xscale="log", title=title, xlabel="session")

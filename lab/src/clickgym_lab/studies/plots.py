@@ -36,6 +36,8 @@ _LABELS = {
     (ORANGE, DOTTED): "DCMKLUCB A2C",
     (GREEN, MIXED): "MixTS",
 }
+BOUND: dict[str, Any] = {"color": BLACK, "linewidth": 1.2, "linestyle": ":"}
+"""The look of lower bounds and of exact values."""
 LOOKS = {label: look for look, labels in _LABELS.items() for label in labels.split()}
 """A colour and dashes of the papers' agents; two readings of one algorithm share a colour."""
 

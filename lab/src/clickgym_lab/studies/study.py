@@ -141,7 +141,7 @@ class Sweeps:
             checkpoints=checkpoints(length, windows),
             metrics=metrics,
             callback=self.callback,
-            **({} if delay is None else {"delay": delay}),
+            delay=delay,
         )
         config = table.config
         names = [load_instance(instance).name for instance in instances]

@@ -71,7 +71,7 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def _sweep(sweeps: Sweeps, name: str, horizon: int, instances: list[str], **least: int) -> None:
+def _sweep(sweeps: Sweeps, name: str, horizon: int, instances: list[str], **least: Any) -> None:
     envs = [ubm(k) for k in POSITIONS]
     agents = [spec for specs in SPECS.values() for spec in specs]
     sweeps.sweep(name, envs, agents, horizon, 10, instances=instances, **least)
@@ -413,8 +413,8 @@ def plot_fig3(evidence: Evidence) -> Figure:
     means, halves = [share.mean for share in shares], [share.half for share in shares]
     color = style_of(OURS, axes)["color"]
     axes.bar(positions, means, yerr=halves, color=color, label="web search")
-    dots = {"color": "black", "markersize": 4, "label": "He et al., shop"}
-    axes.plot(list(PUBLISHED_LAST), list(PUBLISHED_LAST.values()), "o", **dots)
+    places, shares_of_paper = list(PUBLISHED_LAST), list(PUBLISHED_LAST.values())
+    axes.plot(places, shares_of_paper, "o", color="black", markersize=4, label="He et al., shop")
     axes.set(xlabel="position of the last click", xticks=positions)
     axes.set_ylabel("share of those who click")
     intervals = "lines: 95 % intervals over the queries"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from clickgym.envs import Instance, load_instance
 
 from .bubble import ENVS, FIRST, LAST, READINGS, VIOLATIONS, by_model, wrong_in_list
 from .evidence import Curves, Evidence, Finding, Statement, Values, all_of, estimate, short
-from .plots import BLACK, Figure, finish, grid, points, style_of
+from .plots import BOUND, Figure, finish, grid, points, style_of
 from .study import Study, Sweeps, main
 
 TOP_RANK = "TopRank:delta=2e-07"
@@ -137,26 +137,26 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         "queries' own lists",
         "TopRank's violations less that share",
         (-4, 2),
-        lambda env: above_predicted(own, env),
+        partial(above_predicted, own),
     )
     yield hypothesis(
         "The same on lists made to have |V_0| = 8, 11, 14, 17",
         "TopRank's violations less that share",
         (-4, 2),
-        lambda env: on_lists_above_predicted(evidence, env),
+        partial(on_lists_above_predicted, evidence),
     )
     yield hypothesis(
         "CascadeKL-UCB (last_click) on lists with the |V_0| that the paper's numbers for TopRank "
         "imply (CM 11.4, DCM 13.7, PBM 16.0): near to the paper in the CM, not in the PBM",
         "its violations",
         {"CM": (20, 30), "DCM": (13, 22), "PBM": (5, 12)},
-        lambda env: at_implied(evidence, env, LAST),
+        partial(at_implied, evidence, agent=LAST),
     )
     yield hypothesis(
         "CascadeKL-UCB (first_click) on these lists: near to the paper's 24.1, 23.3 and 23.6",
         "its violations",
         {"CM": (20, 30), "DCM": (20, 32), "PBM": (14, 24)},
-        lambda env: at_implied(evidence, env, FIRST),
+        partial(at_implied, evidence, agent=FIRST),
     )
     yield hypothesis(
         "The level log t of the code that BatchRank was compared with (c = 0) explores less and "
@@ -169,7 +169,7 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
     yield Statement(
         "Lists with the implied |V_0| explain the differences for TopRank and BatchRank",
         "the paper's less TopRank's there lies, for both, within a tenth of the paper's",
-        by_model(lambda env: nothing_left_of_random(evidence, env)),
+        by_model(partial(nothing_left_of_random, evidence)),
         paper="within 10 %",
     )
     predicted = {
@@ -180,7 +180,7 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         yield Statement(
             f"They also explain the differences for CascadeKL-UCB ({reading})",
             "the paper's less its own there lies within a tenth of the paper's in each click model",
-            by_model(lambda env, agent=agent: nothing_left(evidence, env, agent)),
+            by_model(partial(nothing_left, evidence, agent=agent)),
             predicted[agent],
         )
     ranges = {
@@ -194,7 +194,7 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             "it does so more often than in the paper (added after the run of those above)",
             "its violations",
             ranges[agent],
-            lambda env, agent=agent: spread_out(evidence, env, agent),
+            partial(spread_out, evidence, agent=agent),
         )
     for agent, where in ((LAST, "not in the PBM"), (FIRST, "in all three")):
         yield Statement(
@@ -202,7 +202,7 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             "|V_0| is free as well (added after the run of the statements above)",
             "the paper's lies above that of lists all alike and below that of lists of 4 and 22 "
             "wrong pairs",
-            by_model(lambda env, agent=agent: nothing_left_by_spread(evidence, env, agent)),
+            by_model(partial(nothing_left_by_spread, evidence, agent=agent)),
             where,
         )
 
@@ -314,8 +314,7 @@ def plot(evidence: Evidence) -> Figure:
     for axes, env in zip(panels, ENVS, strict=True):
         levels = np.arange(4, 23)
         shares = [EARLY * unsafe_share(int(level)) for level in levels]
-        dotted = {"color": BLACK, "linewidth": 0.8, "linestyle": ":"}
-        axes.plot(levels, shares, label="random lists (exact)", **dotted)
+        axes.plot(levels, shares, label="random lists (exact)", **BOUND)
         for agent in (TOP_RANK, LAST, FIRST):
             means = dict(zip(LEVELS, on_lists(evidence, env, agent), strict=True))
             means |= dict(zip(OUTER, on_lists(evidence, env, agent, OUTER), strict=True))
@@ -324,10 +323,16 @@ def plot(evidence: Evidence) -> Figure:
             points(axes, places, values, agent, agent.partition(":delta")[0])
         for agent in (TOP_RANK, LAST):
             name = agent.partition(":")[0]
-            star = {"color": style_of(agent, axes)["color"], "markersize": 11, "linestyle": ""}
-            edge = {"markeredgecolor": "black", "markeredgewidth": 0.6}
-            place = (implied(env), published(name, env))
-            axes.plot(*place, marker="*", label=f"{name} in the paper", **star, **edge)
+            axes.plot(
+                implied(env),
+                published(name, env),
+                marker="*",
+                color=style_of(agent, axes)["color"],
+                markersize=11,
+                markeredgecolor="black",
+                linestyle="",
+                label=f"{name} in the paper",
+            )
         label = "wrong pairs in the production list, |V_0|"
         axes.set(title=short(env), xlabel=label, ylim=(0, 100))
     return finish(figure, panels, evidence, "Violations against the production list")
