@@ -125,7 +125,7 @@ def learn_exp3(state, k, item, reward):
     else:
         state.weight[k, item] = math.exp(state.log_weight[k, item] - state.offset[k])
     state.total[k] = 0.0
-    for i in range(state.weight.shape[1]):
+    for i in range(n_items):
         state.total[k] += state.weight[k, i]
 
 

@@ -40,9 +40,6 @@ def show(agent: BubbleRank, clicked: Sequence[int]) -> list[int]:
     return ranking.tolist()
 
 
-# ---------------------------------------------------------------------------- against the reference
-
-
 # ------------------------------------------------------------------------------------------ by hand
 
 
@@ -85,7 +82,7 @@ def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, cha
         show(agent, [0] * 7)
 
 
-def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
+def test_the_challenger_is_uniform():
     """Items 3 and 5 are known to be worse than the last item, 2. Null: 2 with 1/2, else 4, 6 or 7
     alike; 12000 draws.
     """
@@ -110,7 +107,7 @@ def test_without_an_eligible_challenger_nobody_is_swapped_in():
     assert agent.state.rivals[1] == -1
 
 
-def test_a_threshold_that_is_met_exactly_leaves_the_pair_undecided():
+def test_a_threshold_that_is_met_exactly():
     """s = 2 sqrt(n log 1/δ) with log 1/δ = 4, n = s = 16: undecided; only beyond is i better."""
     agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=11)
     agent.state.log_delta[0] = 4.0

@@ -292,7 +292,7 @@ def test_ties_within_rounding_of_one():
 
 @pytest.mark.parametrize("order", [None, [2, 0, 1], [1, 2, 0]])
 @pytest.mark.parametrize("kind", ["DCM", "PBM"])
-def test_dcm_klucb_follows_its_definition(kind, order):
+def test_dcm_klucb(kind, order):
     """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the
     k-th position of the order.
     """
@@ -300,7 +300,7 @@ def test_dcm_klucb_follows_its_definition(kind, order):
     follow(agent, DCMReference(5, 3, order), MODELS[kind], 500)
 
 
-def test_dcm_klucb_puts_the_best_where_sessions_end():
+def test_dcm_klucb_positions():
     model = DependentClickModel([0.9, 0.6, 0.3, 0.1], [0.2, 0.9, 0.5])
     agent, rng = DCMKLUCB(4, 3, position_order=[1, 2, 0], seed=10), np.random.default_rng(0)
     for _ in range(4000):
@@ -309,7 +309,8 @@ def test_dcm_klucb_puts_the_best_where_sessions_end():
     assert agent.rank(None).tolist() == [2, 0, 1] == model.optimal_ranking("satisfaction").tolist()
 
 
-def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
+def test_dcm_klucb_of_many_items():
+    """Its lists are CascadeKL-UCB's in another order of the positions."""
     model = CascadeModel(MANY["usual"](np.random.default_rng(4), 100), 3)
     plain = CascadeKLUCB(100, 3, seed=5)
     ordered = DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)

@@ -69,9 +69,6 @@ def test_items_never_chosen_come_first_in_random_order():
     assert chisquare([first[item] for item in range(4)]).pvalue > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------ KL-UCB, bit for bit
-
-
 # --------------------------------------------------------------------------------------------- Exp3
 
 
@@ -134,7 +131,7 @@ def test_exp3_learns_from_rewards_that_come_late():
     assert probabilities(agent.state.log_weight, 0.2)[0, 1] == pytest.approx(0.9, abs=1e-6)
 
 
-def test_each_position_begins_with_the_state_of_a_kl_ucb_agent_of_one_position():
+def test_first_state_of_ranked_klucb():
     of_all, of_one = RankedKLUCB(5, 3).state._asdict(), CascadeKLUCB(5, 1).state._asdict()
     for name in of_one.keys() & of_all.keys() - {"positions", "t"}:  # which all positions share
         assert of_all[name].dtype == of_one[name].dtype, name

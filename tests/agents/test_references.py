@@ -45,8 +45,8 @@ BY_FEEDBACK = [
 ]
 IN_EVERY_MODEL = [
     *(
-        (kind, given | {"feedback": rule})
-        for kind, given in BY_FEEDBACK
+        (kind, arguments | {"feedback": rule})
+        for kind, arguments in BY_FEEDBACK
         for rule in ("last_click", "first_click")
     ),
     (EpsilonGreedy, {"epsilon": 0.0}),

@@ -110,7 +110,7 @@ def random_counts(rng: np.random.Generator) -> tuple[int, list[int], list[float]
     return max(clicks, 0), misses, kappa
 
 
-def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
+def test_the_mode_is_that_of_fifty_digits():
     """1500 random counts: the log density at the mode lacks at most 1e-9 of its largest value, and
     the hat is finite.
     """
@@ -248,9 +248,6 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
                     int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa
                 )
                 assert abs(Decimal(found) - mode) < Decimal("1e-9")
-
-
-# ---------------------------------------------------------------------------------------------- the K largest of many draws
 
 
 # ------------------------------------------------------------------------------------------------- CascadeTS and BC-MPTS

@@ -35,7 +35,7 @@ class StateOfAliases(NamedTuple):
     clicks: Annotated[Alias[np.int64], "L K"]
 
 
-def test_arrays_are_known_by_the_name_that_numpy_gives_them_since_2_5():
+def test_array_types_of_numpy_2_5():
     assert [field.kind for field in declared(StateOfAliases)] == ["int64"]
 
 
