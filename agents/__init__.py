@@ -27,6 +27,7 @@ from .stable_baselines import RecurrentPPO as RecurrentPPO
 
 if TYPE_CHECKING:
     from .plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
+    from .vec_env import as_vec_env as as_vec_env
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
 """The agents that see the state of users with a memory, by name."""
@@ -50,7 +51,9 @@ __all__ = [
 ]
 
 if find_spec("stable_baselines3"):  # or a star import would fail
-    __all__ += ["PlackettLuceActorCritic"]
+    __all__ += ["PlackettLuceActorCritic", "as_vec_env"]
 
-if not TYPE_CHECKING:  # it imports torch
-    __getattr__ = loader(__name__, {"PlackettLuceActorCritic": ".plackett_luce"})
+if not TYPE_CHECKING:  # both import torch
+    __getattr__ = loader(
+        __name__, {"PlackettLuceActorCritic": ".plackett_luce", "as_vec_env": ".vec_env"}
+    )

@@ -18,8 +18,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 import clickgym
+from clickgym.agents import as_vec_env
 from clickgym.envs import LehmerAction, LehmerVectorAction
-from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
 
 OURS, THEIRS = "PBMRank-v0", "CartPole-v1"
 REPEATS = 2
@@ -44,9 +44,7 @@ SETTINGS = [
 
 
 def native(n_envs: int) -> VecEnv:
-    return StableBaselinesVecEnv(
-        LehmerVectorAction(gym.make_vec(OURS, n_envs, autoreset_mode="SameStep"))
-    )
+    return as_vec_env(LehmerVectorAction(gym.make_vec(OURS, n_envs, autoreset_mode="SameStep")))
 
 
 def scalar(n_envs: int) -> VecEnv:

@@ -358,11 +358,9 @@ def test_each_learner_has_its_natural_actions():
     [("PPO", {}, 3e-4), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 1e-3)],
 )
 def test_with_features_the_default_learning_rate_of_ppo_is_smaller(name, given, rate):
-    from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
+    from clickgym.agents import as_vec_env
 
-    envs = StableBaselinesVecEnv(
-        gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep")
-    )
+    envs = as_vec_env(gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep"))
     learner = LEARNERS[name](20, 5, seed=0, **given)
     learner.learn(envs, 256, lambda: True)
     assert learner.model.learning_rate == learner.hyperparameters["learning_rate"] == rate

@@ -45,8 +45,8 @@ def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
 
 
 def test_adapter_steps_like_the_vector_environment() -> None:
-    vec_env = _vec_env()
-    envs, adapter = streams(), vec_env.StableBaselinesVecEnv(streams())
+    as_vec_env = _as_vec_env()
+    envs, adapter = streams(), as_vec_env(streams())
     adapter.seed(5)
     observations, _ = envs.reset(seed=5)
     assert np.array_equal(adapter.reset(), observations)
@@ -66,10 +66,10 @@ def test_adapter_steps_like_the_vector_environment() -> None:
 
 
 def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
-    vec_env = _vec_env()
+    as_vec_env = _as_vec_env()
     envs, adapter = (
         streams(max_episode_steps=3),
-        vec_env.StableBaselinesVecEnv(streams(max_episode_steps=3)),
+        as_vec_env(streams(max_episode_steps=3)),
     )
     adapter.seed(1)
     adapter.reset()
@@ -88,8 +88,8 @@ def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
 
 
 def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
-    vec_env = _vec_env()
-    adapter = vec_env.StableBaselinesVecEnv(
+    as_vec_env = _as_vec_env()
+    adapter = as_vec_env(
         gym.make_vec(
             "CartPole-v1",
             3,
@@ -115,8 +115,8 @@ def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
 
 
 def test_adapter_attributes_methods_and_options() -> None:
-    vec_env = _vec_env()
-    adapter = vec_env.StableBaselinesVecEnv(streams())
+    as_vec_env = _as_vec_env()
+    adapter = as_vec_env(streams())
     assert adapter.get_attr("num_envs", indices=[0, 2]) == [4, 4]
     assert adapter.get_attr("model") == [SMALL] * 4
     assert adapter.has_attr("meter")
@@ -137,8 +137,8 @@ def test_adapter_attributes_methods_and_options() -> None:
 
 
 def test_adapter_renders_all_streams() -> None:
-    vec_env = _vec_env()
-    adapter = vec_env.StableBaselinesVecEnv(
+    as_vec_env = _as_vec_env()
+    adapter = as_vec_env(
         ClickVectorEnv(SMALL, 2, render_mode="rgb_array", autoreset_mode="SameStep")
     )
     adapter.reset()
@@ -148,20 +148,39 @@ def test_adapter_renders_all_streams() -> None:
 
 
 def test_adapter_refuses_what_it_cannot_serve() -> None:
-    vec_env = _vec_env()
-    with pytest.raises(ValueError, match=r"autoreset_mode=AutoresetMode\.SAME_STEP"):
-        vec_env.StableBaselinesVecEnv(ClickVectorEnv(SMALL, 2))
+    as_vec_env = _as_vec_env()
+    with pytest.raises(ValueError, match='autoreset_mode="SameStep"'):
+        as_vec_env(ClickVectorEnv(SMALL, 2))
     with pytest.raises(TypeError, match=r"expected a gymnasium\.vector\.VectorEnv, got ClickEnv"):
-        vec_env.StableBaselinesVecEnv(ClickEnv(SMALL))
+        as_vec_env(ClickEnv(SMALL))
+
+
+def test_policy_for_lists_learns_through_the_adapter() -> None:
+    """PPO with the policy for lists on a native vector environment, by public names only."""
+    as_vec_env = _as_vec_env()
+    from stable_baselines3 import PPO
+
+    from clickgym.agents import PlackettLuceActorCritic
+
+    envs = as_vec_env(gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep"))
+    model = PPO(
+        PlackettLuceActorCritic, envs, n_steps=8, batch_size=32, gamma=0.0, seed=0, device="cpu"
+    )
+    before = [values.clone() for values in model.policy.parameters()]
+    model.learn(128)
+    after = list(model.policy.parameters())
+    assert any(bool((old != new).any()) for old, new in zip(before, after, strict=True))
+    lists, _ = model.predict(envs.reset())
+    assert lists in envs.envs.action_space
 
 
 @pytest.mark.parametrize("limit", [None, 5])
 def test_library_learns_through_the_adapter(limit: int | None) -> None:
-    vec_env = _vec_env()
+    as_vec_env = _as_vec_env()
     sb3 = pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.vec_env import VecMonitor
 
-    envs = VecMonitor(vec_env.StableBaselinesVecEnv(streams(max_episode_steps=limit)))
+    envs = VecMonitor(as_vec_env(streams(max_episode_steps=limit)))
     model = sb3.PPO("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
     model.learn(256)
     assert envs.get_attr("meter")[0].step == model.num_timesteps == 256
@@ -176,7 +195,7 @@ def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> 
     """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000
     sessions the regret is below a tenth of what random lists have, 2/3 a session.
     """
-    _vec_env()
+    _as_vec_env()
     import torch
 
     env, agent, threads = (
@@ -196,7 +215,7 @@ def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> 
 
 
 def test_further_metrics_count_the_same_sessions() -> None:
-    _vec_env()
+    _as_vec_env()
     model = PositionBasedModel(
         [0.0, 0.0, 1.0], [1.0]
     )  # a list has regret 1 or is optimal, and is clicked or not
@@ -210,7 +229,7 @@ def test_further_metrics_count_the_same_sessions() -> None:
 
 def test_codes_do_not_tell_item_ids() -> None:
     """Its codes count the items in an order drawn from its own seed."""
-    _vec_env()
+    _as_vec_env()
     orders = {tuple(RecurrentPPO(3, 1, seed=seed).items.tolist()) for seed in range(60)}
     assert orders == set(
         itertools.permutations(range(3))
@@ -218,7 +237,7 @@ def test_codes_do_not_tell_item_ids() -> None:
 
 
 def test_reward_and_cutoff_reach_the_streams() -> None:
-    _vec_env()
+    _as_vec_env()
     env = ClickEnv(
         CascadeModel([1.0, 0.5, 0.5], n_positions=2), reward="any_click", cutoff=1, reference=[1, 0]
     )
@@ -248,7 +267,7 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) 
 
 
 def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
-    _vec_env()
+    _as_vec_env()
     import stable_baselines3
 
     recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
@@ -261,7 +280,7 @@ def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
 
 
 def test_pairs_that_cannot_run_are_refused() -> None:
-    _vec_env()
+    _as_vec_env()
     agent = PPO(4, 3, **QUICK, seed=0)
     with pytest.raises(
         ValueError, match="engine='python' cannot serve PPO: stable-baselines3 has its own loop"
@@ -277,7 +296,7 @@ def test_pairs_that_cannot_run_are_refused() -> None:
 
 
 def test_a_callback_can_stop_a_run() -> None:
-    _vec_env()
+    _as_vec_env()
 
     def stop(sessions: int) -> None:
         raise KeyboardInterrupt
@@ -299,11 +318,11 @@ def test_importing_and_building_loads_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def _vec_env() -> Any:
+def _as_vec_env() -> Any:
     """The module that imports stable-baselines3; the test is skipped where that is not
     installed.
     """
     pytest.importorskip("stable_baselines3")
-    from clickgym.runner.learners import vec_env
+    from clickgym.agents import as_vec_env
 
-    return vec_env
+    return as_vec_env

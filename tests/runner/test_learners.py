@@ -172,10 +172,10 @@ def test_further_arguments_of_the_library_reach_it() -> None:
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
+    from clickgym.agents import as_vec_env
     from clickgym.envs.wrappers.item_choices import ItemChoices
-    from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
 
-    envs = StableBaselinesVecEnv(ItemChoices(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
+    envs = as_vec_env(ItemChoices(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
     envs.reset()
     envs.step(np.array([1, 3]))
     assert envs.has_attr("action_masks")

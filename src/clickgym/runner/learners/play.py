@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from ...agents.stable_baselines import Actions, Learner
+from ...agents.vec_env import StableBaselinesVecEnv
 from ...envs import (
     REWARDS,
     CascadeMDP,
@@ -32,7 +33,6 @@ from ..metrics import Metrics
 from ..pairs import Pair
 from .in_turn import InTurn
 from .observed_state import ObservedState
-from .vec_env import StableBaselinesVecEnv
 
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids

@@ -10,9 +10,36 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv
 
 
+def as_vec_env(envs: VectorEnv) -> VecEnv:
+    """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly.
+
+    Args:
+        envs: B streams, which reset a finished one in the same step, as the library does: built
+            with ``autoreset_mode="SameStep"``. A policy that samples positions independently needs
+            a wrapper, such as `LehmerVectorAction`, around them.
+
+    Returns:
+        The library's vector environment of B environments, its field ``infos`` the infos of the
+        last step.
+
+    Raises:
+        TypeError: ``envs`` is not a Gymnasium vector environment.
+        ValueError: it has another autoreset mode.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.agents import PlackettLuceActorCritic, as_vec_env
+        >>> from stable_baselines3 import PPO
+        >>> envs = as_vec_env(gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep"))
+        >>> model = PPO(PlackettLuceActorCritic, envs, n_steps=32, gamma=0.0, seed=0, device="cpu")
+        >>> model.learn(256).num_timesteps
+        256
+    """
+    return StableBaselinesVecEnv(envs)
+
+
 class StableBaselinesVecEnv(VecEnv):
-    """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which
-    cannot use it directly.
+    """What `as_vec_env` returns.
 
     All streams are one object, stepped by one call. So attributes and methods are those of the
     vector environment, and are the same for every stream. If a method returns an array with one row
@@ -20,27 +47,6 @@ class StableBaselinesVecEnv(VecEnv):
 
     Infos of single streams are returned only for streams that end, because splitting them at every
     step would take longer than the step. The arrays of all streams are in ``infos``.
-
-    Args:
-        envs: a vector environment that resets a finished stream in the same step, as the library
-            does: built with ``autoreset_mode=AutoresetMode.SAME_STEP``. For an algorithm that
-            chooses lists, wrap it in `LehmerVectorAction` first.
-
-    Attributes:
-        infos: what the vector environment returned as infos with its last step.
-
-    Raises:
-        TypeError: ``envs`` is not a Gymnasium vector environment.
-        ValueError: it has another autoreset mode.
-
-    Example:
-        >>> import clickgym, gymnasium as gym
-        >>> from clickgym.envs import LehmerVectorAction
-        >>> from stable_baselines3 import PPO
-        >>> envs = gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep")
-        >>> model = PPO("MlpPolicy", StableBaselinesVecEnv(LehmerVectorAction(envs)), n_steps=32, gamma=0.0, seed=0)
-        >>> model.learn(256).num_timesteps
-        256
     """
 
     def __init__(self, envs: VectorEnv) -> None:
@@ -48,8 +54,8 @@ class StableBaselinesVecEnv(VecEnv):
             raise TypeError(f"expected a gymnasium.vector.VectorEnv, got {type(envs).__name__}")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
-                "stable-baselines3 wants the first observation of a new stream in the step that ended the old one: "
-                "build the vector environment with autoreset_mode=AutoresetMode.SAME_STEP"
+                "stable-baselines3 resets a finished stream in the same step: build the vector "
+                'environment with autoreset_mode="SameStep"'
             )
         self.envs = envs
         self.infos: dict[str, Any] = {}
@@ -72,7 +78,7 @@ class StableBaselinesVecEnv(VecEnv):
         dones = terminations | truncations
         by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for b in np.flatnonzero(dones):
-            # What SAME_STEP returns is already about the new stream; the library wants the old one, and this set aside.
+            # What SAME_STEP returns is about the new stream already; the library wants the old one.
             self.reset_infos[b] = _of_stream(self.infos, b)
             by_stream[b] = self.reset_infos[b].pop("final_info", {})
             by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
@@ -100,9 +106,8 @@ class StableBaselinesVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        by_stream = (
-            isinstance(result, np.ndarray) and len(result) == self.num_envs
-        )  # as the masks of actions are
+        # As the masks of actions are.
+        by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs
         return [result[b] if by_stream else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
