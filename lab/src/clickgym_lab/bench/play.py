@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.envs import sessions
 from clickgym.runner import AgentLike, Callback, UnsuitedError, make_agent, player_of
 
 from .tasks import Task
@@ -105,21 +104,7 @@ def log_of_production(env: gym.Env, n: int, seed: Any, exchanged: float = EXCHAN
     second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
     lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
     rankings = np.ascontiguousarray(lists[:, : users.n_positions])
-    clicks, examined = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8)
-    uniforms, scratch = rng.random((n, users.n_uniforms)), np.empty(users.n_positions + 1)
-    draw, earned = sessions(users), np.empty((3, n))
-    draw(
-        users.parameters,
-        0,
-        users.n_positions,
-        scratch,
-        rankings,
-        uniforms,
-        clicks,
-        examined,
-        *earned,
-    )
-    return Log(rankings, clicks)
+    return Log(rankings, np.array([users.sample(ranking, rng) for ranking in rankings]))
 
 
 def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
