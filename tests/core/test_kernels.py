@@ -3,6 +3,7 @@ line.
 """
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -240,40 +241,58 @@ def test_errors_of_a_kernel_pass():
 
 
 PLAIN = """
-import json, sys
+import json, os, sys
 import clickgym, gymnasium as gym
 from clickgym.runner import make_agent
 
-lists = []
-for agent, env in json.loads(sys.argv[1]):
-    env = gym.make(env, disable_env_checker=True)
+lists, stepped = [], set()
+
+
+def note(frame, event, argument):
+    stepped.add(os.path.basename(frame.f_code.co_filename) + " " + frame.f_code.co_name)
+
+
+for name, env_id in json.loads(sys.argv[1]):
+    env = gym.make(env_id, disable_env_checker=True)
     observation, _ = env.reset(seed=0)
-    agent = make_agent(agent, env, horizon=1000, seed=1)
+    agent = make_agent(name, env, horizon=1000, seed=1)
     for _ in range(30):
+        sys.settrace(note)
         ranking = agent.rank(observation)
         last, (observation, reward, terminated, *_) = observation, env.step(ranking)
+        sys.settrace(None)
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
         agent.update(last, ranking, clicks, reward)
         lists.append([ranking.tolist(), clicks.tolist()])
         if terminated:
             observation, _ = env.reset()
-print(json.dumps(lists))
+print(json.dumps([lists, sorted(stepped)]))
 """
-PAIRS = '[["TopRank", "PBMRank-v0"], ["C2UCB:alpha=1.0", "ContextualCMRank-v0"], ["CascadeVI", "CascadeMDPRank-v0"]]'
+PAIRS = [
+    ("TopRank", "PBMRank-v0"),
+    ("C2UCB", "ContextualCMRank-v0"),
+    ("CascadeVI", "CascadeMDPRank-v0"),
+]
+KERNELS = {"TopRank": "top_rank.py", "C2UCB": "linear.py", "CascadeVI": "cascade_vi.py"}
 
 
-def test_lists_without_compilation():
+@pytest.mark.parametrize("pair", PAIRS, ids=["stationary", "contextual", "memory"])
+def test_lists_without_compilation(pair):
     """With NUMBA_DISABLE_JIT=1 a debugger steps into the kernels' source, and the lists are the
     same.
     """
-    played = [
-        subprocess.run(
-            [sys.executable, "-c", PLAIN, PAIRS],
+    played = []
+    for switch in ({}, {"NUMBA_DISABLE_JIT": "1"}):
+        done = subprocess.run(
+            [sys.executable, "-c", PLAIN, json.dumps([pair])],
             env=os.environ | switch,
             capture_output=True,
             text=True,
             check=True,
-        ).stdout
-        for switch in ({}, {"NUMBA_DISABLE_JIT": "1"})
-    ]
-    assert played[0] == played[1]
+        )
+        played.append(json.loads(done.stdout))
+    (lists, compiled), (plain_lists, stepped) = played
+    assert lists == plain_lists
+    of_the_kernels = set(stepped) - set(compiled)
+    assert any(KERNELS[pair[0]] in place for place in of_the_kernels), "rank"
+    assert any(" sample" in place or " play" in place for place in of_the_kernels), "env.step"

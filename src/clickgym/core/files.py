@@ -254,20 +254,12 @@ SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"
 """The key, and the type and the length of its value, as Parquet's footer has them."""
 
 
-def sealed(frame: Any, smallest: bool = False, **metadata: str) -> bytes:
+def sealed(frame: Any) -> bytes:
     """A table of polars as a Parquet file with a checksum of all its bytes: what is damaged is
     known before it is parsed.
-
-    Args:
-        frame: the table.
-        smallest: take ten times as long for a file that is a fifth smaller.
-        **metadata: of the file.
     """
     file = io.BytesIO()
-    options = (
-        {"compression": "brotli", "compression_level": 11, "statistics": False} if smallest else {}
-    )
-    frame.write_parquet(file, **options, metadata={**metadata, SEAL: BLANK})
+    frame.write_parquet(file, metadata={SEAL: BLANK})
     content = file.getvalue()
     start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
     return _with_seal(content, start, hashlib.sha256(content).hexdigest())

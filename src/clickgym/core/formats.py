@@ -30,16 +30,6 @@ def regret_text(mean: float, half_width: float | None) -> str:
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 
-def amount(value: float) -> str:
-    """A number that is read for its size.
-
-    Example:
-        >>> amount(21174.3), amount(94.361), amount(0.0)
-        ('21,174', '94.4', '0')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
-
-
 def duration(nanoseconds: float) -> str:
     """A time per session.
 
@@ -50,40 +40,18 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"
 
 
-def clock(seconds: float) -> str:
-    """A time span.
-
-    Example:
-        >>> clock(0.3), clock(75), clock(4000)
-        ('0.3 s', '1.2 min', '1.1 h')
-    """
-    amount, unit = _in_unit(seconds)
-    return f"{amount:.1f} {unit}"
-
-
 def wait(seconds: float) -> str:
     """A time to be waited for, which nobody knows to the second.
 
     Example:
         >>> wait(0.3), wait(45.2), wait(75), wait(40_000)
-        ('less than 1 s', 'about 45 s', 'about 1.2 min', 'about 11 h')
+        ('less than 1 s', 'about 45 s', 'about 1.2 min', 'about 11.1 h')
     """
-    amount, unit = _in_unit(seconds)
-    return (
-        "less than 1 s"
-        if seconds < 1
-        else f"about {amount:.{int(unit != 's' and amount < 10)}f} {unit}"
-    )
-
-
-def _in_unit(seconds: float) -> tuple[float, str]:
-    return (
-        (seconds, "s")
-        if seconds < 60
-        else (seconds / 60, "min")
-        if seconds < 3600
-        else (seconds / 3600, "h")
-    )
+    if seconds < 1:
+        return "less than 1 s"
+    if seconds < 60:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.1f} min" if seconds < 3600 else f"about {seconds / 3600:.1f} h"
 
 
 def visible(text: str, keep: str = "") -> str:
