@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from .click_model import KERNELS, ClickModel
 from .contextual.model import LinearModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .problem import forms_of
-from .users import REWARDS, Users
+from .users import REWARDS
 from .vector_env import ClickVectorEnv
 
 SESSIONS = 10_000
 SIGMAS = 5.5
 """The difference of a frequency and its probability, in standard errors, that cannot be chance."""
 EXACT = 1e-9
-SIZES = ("n_items", "n_positions")
 HEADS = ([2, 0, 3], [1, 3, 0])
 """The first items of the lists that are checked."""
 
@@ -99,9 +98,9 @@ class _Checks:
         for name, shape in shapes.items():
             wanted = "expected 'L', 'K', 'KK' or ''"
             expect(shape in ("L", "K", "KK", ""), f"the shape of {name} is {shape!r}; {wanted}")
-        names = [name for name in _arguments(self.model_class) if name not in SIZES]
-        taken = f"but the constructor takes {', '.join(names)}"
-        expect(set(shapes) == set(names), f"shapes has {', '.join(shapes)}, {taken}")
+        taken = inspect.signature(self.model_class).parameters.keys() - {"n_items", "n_positions"}
+        what = f"shapes has {', '.join(shapes)}, but the constructor takes"
+        expect(set(shapes) == taken, f"{what} {', '.join(sorted(taken))}")
 
     def constructor(self) -> None:
         """Constructor."""
@@ -148,11 +147,8 @@ class _Checks:
         model, ranking = self.model, self._lists()[0]
         clicks, _, exits = self._sessions(ranking, SESSIONS)
         for reward, cutoff in self._questions():
-            value, which = (
-                model.expected_reward(ranking, reward, cutoff),
-                f"{reward}, cutoff {cutoff}",
-            )
-            counted = clicks[:, :cutoff]
+            value = model.expected_reward(ranking, reward, cutoff)
+            which, counted = f"{reward}, cutoff {cutoff}", clicks[:, :cutoff]
             realised = (exits >= 0) & (exits < cutoff)
             if reward != "satisfaction":
                 realised = counted.sum(axis=1) if reward == "clicks" else counted.any(axis=1)
@@ -215,8 +211,8 @@ class _Checks:
 
     def environments(self) -> None:
         """Environments."""
-        model, forms = self.model, forms_of(self.model_class) if self.is_drawn else ()
-        faced: list[Users] = [model]
+        model, faced = self.model, [self.model]
+        forms = forms_of(self.model_class) if hasattr(self.model_class, "short") else ()
         if "NonStationary" in forms:
             turned = model.relabelled(np.arange(model.n_items)[::-1])
             faced.append(PiecewiseStationaryModel([model, turned], [0, 5]))
@@ -253,10 +249,6 @@ class _Checks:
         return clicks, examined, exits
 
 
-def _arguments(model_class: type[ClickModel]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(model_class).parameters
-
-
 def _drawn(
     model_class: type[ClickModel], n_items: int = 4, n_positions: int = 3, seed: int = 0
 ) -> ClickModel:
@@ -266,18 +258,14 @@ def _drawn(
     for name, shape in model_class.shapes.items():
         values = rng.uniform(0.1, 0.9, [lengths[letter] for letter in shape])
         parameters[name] = np.tril(values) if shape == "KK" else values if shape else float(values)
-    taken = _arguments(model_class)
-    sizes = {
-        name: n for name, n in zip(SIZES, (n_items, n_positions), strict=True) if name in taken
-    }
+    taken = inspect.signature(model_class).parameters
+    both = {"n_items": n_items, "n_positions": n_positions}
+    sizes = {name: both[name] for name in both if name in taken}
     try:
         return model_class(**parameters, **sizes)
     except ValueError:
-        has_default = [
-            name for name in parameters if taken[name].default is not inspect.Parameter.empty
-        ]
-        required = {name: parameters[name] for name in parameters.keys() - has_default}
-        return model_class(**required, **sizes)
+        required = [name for name in parameters if taken[name].default is inspect.Parameter.empty]
+        return model_class(**{name: parameters[name] for name in required}, **sizes)
 
 
 def _compare(what: str, exact: NDArray[np.float64], drawn: NDArray[Any]) -> None:
