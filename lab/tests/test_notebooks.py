@@ -347,7 +347,7 @@ CLAIMS = {
         "If users never come back, the order of the two is reversed": (
             "less(clickgym.sweep({'new': PiecewiseStationaryModel([*epochs[:2], CascadeModel([0.1, 0.3, 0.5, 0.4, 0.1, 0.2],"
             " 2), CascadeModel([0.4, 0.1, 0.1, 0.1, 0.2, 0.5], 2)], starts=[0, EPOCH, 2 * EPOCH, 3 * EPOCH])},"
-            " {f'τ = {tau}': partial(CascadeSWUCB, tau=tau) for tau in taus}, HORIZON, RUNS, progress=False),"
+            " {f'τ = {tau}': (CascadeSWUCB, {'tau': tau}) for tau in taus}, HORIZON, RUNS, progress=False),"
             " 'τ = 5000', 'τ = 20000')"
         ),
         "detection loses least, and the window with its default length loses less than the agent that never forgets. "

@@ -4,7 +4,6 @@ line.
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -85,8 +84,17 @@ class ByState(Sampling):
         return super().rank(observation)
 
 
+class TakesIntegers(Sampling):
+    """Its seed is what `run` and `sweep` hand: an integer."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        if not isinstance(seed, int | None):
+            raise TypeError("expected an integer")
+        super().__init__(n_items, n_positions, seed=seed)
+
+
 @pytest.mark.parametrize(
-    "agent", [Sampling, functools.partial(Sampling, prior=2.0), ByFeatures, ByState]
+    "agent", [Sampling, (Sampling, {"prior": 2.0}), ByFeatures, ByState, TakesIntegers]
 )
 def test_plain_agents_pass(agent):
     clickgym.check_agent(agent)
@@ -196,13 +204,13 @@ PLAIN = {
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: position 2 shows item 5, but items are 0 to 4",
     ShowsAll: "- lists: ShowsAll, session 1: a ranking has shape (3,), one item for each position; got shape (5,)",
-    Unseeded: "- seeds: two agents of one seed (int) show different lists",
+    Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- numbers of items: the regret of the first 1 sessions is ",
     WritesClicks: "- what it is given: update changes the clicks that it is given",
     SortsList: "- what it is given: update changes the ranking that it is given",
-    StopsAtHorizon: "- sessions after the horizon: StopIteration",
+    StopsAtHorizon: "- lists: StopIteration",
     Fails: "- lists: KeyError: 'what update did'",
     Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
     CutsRates: "- whole numbers: with prior=1 it shows other lists than with prior=1.0; make it a float",
@@ -348,7 +356,7 @@ def test_a_fault_of_a_compiled_agent_is_named_in_its_line(agent, line):
     ("agent", "error", "message"),
     [
         ("TopRnk", ValueError, "unknown agent 'TopRnk'; did you mean 'TopRank'"),
-        (Sampling(3, 2), TypeError, "is an agent already"),
+        (Sampling(3, 2), TypeError, "is an agent, and one is made for each run"),
         (
             "PPO",
             TypeError,

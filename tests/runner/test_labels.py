@@ -2,7 +2,6 @@
 and folders hang on them.
 """
 
-import functools
 import html
 import re
 import shutil
@@ -15,7 +14,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.agents import CascadeTS
 from clickgym.command_line import main
-from clickgym.runner.labels import by_label, file_name, parse_spec, split_label
+from clickgym.runner.labels import by_label, parse_spec, split_label
 from clickgym.runner.results import read_parts, spec_of
 
 ENVS = ["easy users=PBMRank-v0:instance=uniform:seed=3", "CMRank-v0"]
@@ -84,15 +83,10 @@ def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label,
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
-        (["=TopRank"], "agent '=TopRank': its label is ''; expected what can name a file"),
-        ([" =TopRank"], "its label is ' '; expected"),
-        (["mine =TopRank"], "its label is 'mine '; expected .*no blank or dot around it"),
-        ([".mine=TopRank"], "its label is '.mine'"),
-        (["..=TopRank"], "its label is '..'"),
-        (["a/b=TopRank"], r"its label is 'a/b'; expected .* none of < > : \" / \\ \| \? \*"),
-        (["a\\b=TopRank"], "its label is"),
-        (["a\nb=TopRank"], "its label is"),
-        (["a\u202eb=TopRank"], "its label is"),
+        (["=TopRank"], "the label of agent 'TopRank' is ''; expected some words"),
+        ([" =TopRank"], "is ' '; expected some words"),
+        (["a\nb=TopRank"], "is 'a.nb'; expected some words"),
+        (["a\u202eb=TopRank"], "expected some words"),
         (["mine=TopRank", "mine=BatchRank"], "agent 'mine' is named twice"),
         (["mine=TopRank", "mine=TopRank"], "agent 'mine' is named twice"),
         (["TopRank", "TopRank=TopRank"], "agent 'TopRank' is named twice"),
@@ -100,7 +94,7 @@ def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label,
         (["PBMRank-v0=BatchRank"], "the label 'PBMRank-v0' is the name of something else"),
         (
             ["mine=other=TopRank"],
-            "'other=TopRank': labels are only for the agents and environments of a sweep; expected 'TopRank' without 'other'",
+            "'other=TopRank': only a sweep takes labels; expected 'TopRank'",
         ),
         (["mine="], "unknown agent ''"),
     ],
@@ -113,22 +107,13 @@ def test_bad_labels_are_refused_in_one_line(agents, message, tmp_path, refused):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("text", ["mine", "mine, tuned (2)", "ε", "1e-3", "a..b", "[x]", "my best"])
-def test_every_label_that_may_be_typed_names_a_file(text, tmp_path):
-    assert file_name(text) == text
-    (tmp_path / text).mkdir()
-    assert list(by_label("agent", [f"{text}=TopRank"])) == [text]
-
-
 def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
     for call in (
         lambda: clickgym.run("mine=TopRank", "PBMRank-v0", 10),
         lambda: clickgym.run("TopRank", "mine=PBMRank-v0", 10),
         lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
     ):
-        with pytest.raises(
-            ValueError, match="labels are only for the agents and environments of a sweep"
-        ):
+        with pytest.raises(ValueError, match="only a sweep takes labels"):
             call()
 
 
@@ -207,7 +192,8 @@ def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
 def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, printed):
     capsys.readouterr()
     out = printed(["report", "out", "--html"])
-    assert re.search(r"^easy users +b c +", out, flags=re.MULTILINE)
+    assert "easy users" in out
+    assert "b c" in out
     assert "no lower bound" not in out
     page = html.unescape(re.sub("<.*?>", "", Path("out/report.html").read_text(encoding="utf-8")))
     assert (
@@ -219,13 +205,16 @@ def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, prin
     assert "CMRank-v0" not in capsys.readouterr().out
 
 
-def test_labels_of_1_0_that_cannot_be_typed_stay(tmp_path):
+def test_labels_that_cannot_be_typed(tmp_path):
     agents = {
         "a/b": "Random",
         "x=1": CascadeTS,
-        "partial": functools.partial(CascadeTS, feedback="first_click"),
+        "first": (CascadeTS, {"feedback": "first_click"}),
     }
     results = clickgym.sweep(["PBMRank-v0"], agents, 20, 1, out=tmp_path / "out")
-    assert results.config["labels"]["agents"] == {"partial": "CascadeTS:feedback=first_click"}
-    assert "(from Python: a/b, x=1)" in " ".join(results.plot()._supxlabel.get_text().split())
+    assert results.config["labels"]["agents"] == {
+        "a/b": "Random",
+        "first": "CascadeTS:feedback=first_click",
+    }
+    assert "(from Python: x=1)" in " ".join(results.plot()._supxlabel.get_text().split())
     assert "labels" not in clickgym.sweep(["PBMRank-v0"], ["Random", CascadeTS], 20, 1).config

@@ -15,7 +15,7 @@ from .labels import (
     parse_spec,
 )
 from .loop import AgentError
-from .make import Place, Player, learns, make_agent, make_env, place_of, player_of
+from .make import Place, Player, make_agent, make_env, place_of, player_of
 from .metrics import Metrics, wrong_pairs
 from .pairs import Pair, pair_of
 from .run import Result, run
@@ -39,7 +39,6 @@ __all__ = [
     "Trial",
     "UnsuitedError",
     "by_label",
-    "learns",
     "make_agent",
     "make_env",
     "pair_of",

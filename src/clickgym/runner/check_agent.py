@@ -6,13 +6,13 @@ import copy
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.search_space import Range, check_search_space
@@ -31,24 +31,20 @@ EXAMINATION = np.array([0.9, 0.6, 0.4])
 PRODUCTION = np.array([2, 3, 0, 4, 1])
 """All items in the order in which they were ranked before."""
 THETA = np.array([0.7, 0.2])
-ORDERS = {
-    "of rising attraction": np.argsort(ATTRACTION),
-    "of falling attraction": np.argsort(-ATTRACTION),
-}
+ANGLES = np.array([0.2, 0.9, 0.5, 1.4, 1.1])
+NORMS = np.array([0.6, 0.9, 0.4, 0.8, 0.5])
+FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
+"""``(5, 2)`` such that the attractions of items differ."""
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
 SHORT = 10
-"""A horizon that an agent is told, and that is passed: the algorithm may be finished by then, but
-ranks on.
-"""
+"""A horizon that the agent knows, and that is passed: it ranks on."""
 SESSIONS = 300
 LONG = 1000
 SEEDS = 100
 """Runs of each order of the items."""
-FIRST = (1, 4, 16)
+FIRST = np.array([1, 4, 16])
 """Of whose first sessions the regret is compared."""
-WHOLE_NUMBERS = (1, 2)
-"""Values of hyper-parameters that are floats: given as integers they mean the same."""
 SIGMAS = 5.0
 """The difference of two means, in standard errors, that cannot be chance."""
 
@@ -60,18 +56,17 @@ def check_agent(agent: AgentLike) -> None:
 
     The agent plays small problems, which depend on the arguments of its constructor: items that
     stay the same; with ``n_features``, candidates with features; with ``n_states``, users with a
-    memory. It checks the constructor. It checks the
-    lists: distinct items, as many as positions, also with a single item and after the horizon. A
-    seed must repeat the lists. Agents must not change one another or the arrays that they are
-    given. The numbers of the items must mean nothing. A whole number for a hyper-parameter whose
-    default is a float must mean the same as an integer. The ``search_space`` must fit the
-    constructor and its defaults. For a `CompiledAgent` it also checks both engines, saving and
-    loading, hyper-parameters and errors. It does not check whether the agent learns.
+    memory. As in `run`, its seed is an integer. It checks the constructor. It checks the lists:
+    distinct items, as many as positions, also with a single item and after the horizon. A seed must
+    repeat the lists. Agents must not change one another or the arrays that they get. The numbers of
+    the items must mean nothing. A whole number for a hyper-parameter whose default is a float must
+    mean the same as an integer. The ``search_space`` must fit the constructor and its defaults. For
+    a `CompiledAgent` it also checks both engines, saving and loading, hyper-parameters and errors.
+    It does not check whether the agent learns.
 
     Args:
-        agent: as for `clickgym.make_agent`: a class, a `functools.partial` of it,
-            ``"module:Class"``, or the name of an agent of the package, with hyper-parameters as
-            ``"CascadeKLUCB:c=1.0"``.
+        agent: as for `clickgym.make_agent`: a class, ``"module:Class"``, or the name of an agent of
+            the package; with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
 
     Raises:
         AssertionError: the agent has faults; the message has a line for each.
@@ -94,410 +89,233 @@ def check_agent(agent: AgentLike) -> None:
         AssertionError: Careless breaks the interface of agents:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
-    trial = _Trial(agent)
-    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
-    then += [trial.search_space, trial.whole_numbers, trial.description]
-    if isinstance(trial.first, CompiledAgent):
-        then += [
-            trial.ownership,
-            trial.kinds_of_clicks,
-            trial.refusals,
-            trial.hyperparameters,
-            trial.arguments,
-            trial.kernels,
-            trial.engines,
-        ]
-    if isinstance(trial.first, CompiledAgent) or all(
-        hasattr(trial.first, name) for name in ("save", "load")
-    ):
-        then.append(trial.saving)
-    run_checks(
-        f"{trial.name} breaks the interface of agents", [trial.constructor, trial.lists], then
-    )
+    check = _Check(agent)
+    further = [check.seeds, check.company, check.inputs, check.numbers_of_items]
+    further += [check.search_space, check.whole_numbers, check.description]
+    if isinstance(check.first, CompiledAgent):
+        further += [check.ownership, check.refusals, check.hyperparameters]
+        further += [check.arguments, check.kernels, check.engines]
+    if hasattr(check.first, "save") and hasattr(check.first, "load"):
+        further.append(check.saving)
+    heading = f"{check.player.name} breaks the interface of agents"
+    run_checks(heading, [check.constructor, check.lists], further)
 
 
-class _Trial:
-    """An agent and the problems on which it is checked."""
+class _Check:
+    """An agent, the problems on which it is checked, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
         self.player = player_of(agent)
-        self.maker, self.given, self.name = (
-            self.player.maker,
-            self.player.hyperparameters,
-            self.player.name,
-        )
         if self.player.kind is Learner:
+            name = self.player.name
             raise TypeError(
-                f"{self.name} is generic RL; check_agent checks subclasses of clickgym.agents.Agent"
+                f"{name} is generic RL; check_agent checks subclasses of clickgym.agents.Agent"
             )
-        self.parameters = self.player.parameters
         try:
             self.first: Any = self.make()
         except Exception:
             self.first = None  # `constructor` meets the same error and reports it
 
-    # ----------------------------------------------------------------------------------------------------------- problems
+    # ---------------------------------------------------------------------------------- problems
 
-    def env(
-        self, n_items: int = 5, n_positions: int = 3, order: ArrayLike | None = None
-    ) -> gym.Env:
+    def env(self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)) -> gym.Env:
         """An environment that shows what the agent needs; ``order`` says which item has each
         number.
         """
-        numbers = np.arange(n_items) if order is None else np.asarray(order)
-        users = PositionBasedModel(ATTRACTION[numbers], EXAMINATION[:n_positions])
-        if "n_features" in self.player.observes and "n_features" not in self.given:
-            return ClickEnv(LinearModel(users, THETA, _features(np.arange(max(n_items, 5)))))
-        if "n_states" in self.player.observes and "n_states" not in self.given:
-            described = load_instance(
-                f"independent:n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
-            )
-            return ClickEnv(described.model(CascadeMDP).relabelled(numbers))
-        production = [
-            int(np.flatnonzero(numbers == item)[0]) for item in PRODUCTION if item < n_items
-        ]
-        instance = Instance(
-            "small", {"PBM": users}, n_positions, initial_ranking=np.array(production)
-        )
+        items, passed = np.asarray(order)[:n_items], self.player.hyperparameters
+        users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
+        if "n_features" in self.player.observes and "n_features" not in passed:
+            return ClickEnv(LinearModel(users, THETA, FEATURES))
+        if "n_states" in self.player.observes and "n_states" not in passed:
+            sizes = f"n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
+            model = load_instance(f"independent:{sizes}").model(CascadeMDP)
+            return ClickEnv(model.relabelled(items))
+        production = np.argsort(items)[PRODUCTION[n_items > PRODUCTION]]
+        instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=production)
         return ClickEnv("PBM", instance=instance)
 
     def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
-        return self.player.make(place_of(self.env() if env is None else env), horizon, seed)
+        return self.player.make(place_of(env or self.env()), horizon, seed)
 
-    def begin(self) -> tuple[Any, gym.Env, Any]:
-        """An agent, its environment, and what is observed first."""
-        agent, env = self.make(), self.env()
-        return agent, env, env.reset(seed=0)[0]
+    def make_with(self, **hyperparameters: Any) -> Any:
+        return self.player.but(**hyperparameters).make(place_of(self.env()), SESSIONS, 0)
 
-    def play(self, agents: Sequence[Any], n_sessions: int, seed: int = 0) -> list[list[list[int]]]:
+    def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same
         seed.
         """
-        shown: list[list[list[int]]] = [[] for _ in agents]
         envs = [self.env() for _ in agents]
-        observations = [env.reset(seed=seed)[0] for env in envs]
-        for session in range(n_sessions):
-            for number, (agent, env) in enumerate(zip(agents, envs, strict=True)):
-                observations[number], ranking = _session(
-                    agent, env, observations[number], session + 1
-                )
-                shown[number].append(np.asarray(ranking).tolist())
-        return shown
+        observations = [env.reset(seed=0)[0] for env in envs]
+        lists: list[list[list[int]]] = [[] for _ in agents]
+        for number in range(1, n_sessions + 1):
+            for i, agent in enumerate(agents):
+                observations[i], ranking = _session(agent, envs[i], observations[i], number)
+                lists[i].append(np.asarray(ranking).tolist())
+        return lists
 
-    # ------------------------------------------------------------------------------------------------------------- checks
+    # ------------------------------------------------------------------------------ of all agents
 
     def constructor(self) -> None:
         """Constructor."""
         for name in ("n_items", "n_positions", "seed"):
             expect(self.player.takes(name), f"it takes no argument {name}")
-        for seed in (0, None, np.random.SeedSequence(5)):
-            agent = self.make(seed=seed)
-            expect(
-                isinstance(agent, Agent),
-                f"it makes a {type(agent).__name__}, which is no clickgym.agents.Agent",
-            )
+        for seed in (0, None):
+            kind = type(self.make(seed=seed))
+            what = f"it makes a {kind.__name__}, which is no clickgym.agents.Agent"
+            expect(issubclass(kind, Agent), what)
 
     def lists(self) -> None:
         """Lists."""
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
-            agent, (observation, _) = self.make(env), env.reset(seed=0)
-            for number in range(SESSIONS):
-                observation, _ = _session(agent, env, observation, number + 1)
+            agent, (observation, _) = self.make(env, SHORT), env.reset(seed=0)
+            for number in range(1, SESSIONS + 1):
+                observation, _ = _session(agent, env, observation, number)
 
     def seeds(self) -> None:
         """Seeds."""
-        for seed in (3, np.random.SeedSequence(3)):
-            first, second = (
-                self.play([self.make(seed=copy.deepcopy(seed))], 100)[0] for _ in range(2)
-            )
-            expect(
-                first == second,
-                f"two agents of one seed ({type(seed).__name__}) show different lists; {HOW_TO_DRAW}",
-            )
+        first, second = (self.play(self.make(seed=3)) for _ in range(2))
+        expect(first == second, f"two agents of one seed show different lists; {HOW_TO_DRAW}")
 
     def company(self) -> None:
         """Agents side by side."""
-        generators = np.random.get_state(), random.getstate()  # noqa: NPY002 (whether it is left alone)
-        (alone,) = self.play([self.make()], 100)
-        now = np.random.get_state(), random.getstate()  # noqa: NPY002
-        same = (
-            all(np.array_equal(a, b) for a, b in zip(generators[0], now[0], strict=True))
-            and generators[1] == now[1]
+        before = _global_generators()
+        (alone,) = self.play(self.make())
+        untouched = before == _global_generators()
+        expect(untouched, f"it draws from the global generator of numpy or random; {HOW_TO_DRAW}")
+        together = self.play(self.make(), self.make())
+        what = (
+            "two agents disturb one another; keep what changes in self, not in the class or module"
         )
-        expect(same, f"it draws from the global generator of numpy or random; {HOW_TO_DRAW}")
-        alike = self.play([self.make(), self.make()], 100) == [alone, alone]
-        expect(
-            alike,
-            "two agents disturb one another; keep what changes in self, not in the class or module",
-        )
+        expect(together == [alone, alone], what)
 
     def inputs(self) -> None:
         """What it is given."""
-        agent, env, observation = self.begin()
+        agent, env = self.make(), self.env()
+        observation, _ = env.reset(seed=0)
         for _ in range(50):
             before = copy.deepcopy(observation)
             ranking = agent.rank(observation)
             _expect_same("rank", "observation", before, observation)
-            seen, (observation, reward, terminated, _, _) = observation, env.step(ranking)
-            clicks, shown = clicks_of(observation), np.array(ranking)
+            following, reward, terminated, _, _ = env.step(ranking)
+            clicks, shown = clicks_of(following), np.array(ranking)
             clicked = clicks.copy()
-            agent.update(seen, shown, clicks, float(reward))
-            _expect_same("update", "observation", before, seen)
-            _expect_same("update", "ranking", np.asarray(ranking), shown)
+            agent.update(observation, shown, clicks, float(reward))
+            _expect_same("update", "observation", before, observation)
+            _expect_same("update", "ranking", ranking, shown)
             _expect_same("update", "clicks", clicked, clicks)
+            observation = following
             if terminated:
                 observation, _ = env.reset()
                 agent.leave()
 
-    def horizon(self) -> None:
-        """Sessions after the horizon."""
-        if "horizon" in self.parameters:
-            self.play([self.make(horizon=SHORT)], 20 * SHORT)
-
     def numbers_of_items(self) -> None:
         """Numbers of items."""
-        totals: dict[str, list[NDArray[np.float64]]] = {name: [] for name in ORDERS}
-        for block, (name, order) in enumerate(ORDERS.items()):
-            env, features = self.env(order=order), _features(order)
-            attraction, best = ATTRACTION[order], float(np.sort(ATTRACTION)[::-1][:3] @ EXAMINATION)
-            for seed in range(block * SEEDS, (block + 1) * SEEDS):
-                agent, rng = (
-                    self.make(env, SHORT, seed),
-                    np.random.default_rng([seed, 1]),
-                )  # not the agent's own stream
-                clicks: NDArray[np.int8] = np.zeros(3, np.int8)
-                regret = []
-                for _ in range(FIRST[-1]):
-                    observation = self._observation(env, clicks, features)
-                    ranking = agent.rank(observation)
-                    shown = EXAMINATION * attraction[ranking]
-                    clicks = (rng.random(3) < shown).astype(np.int8)
-                    agent.update(observation, ranking, clicks, float(clicks.sum()))
-                    regret.append(best - shown.sum())
-                totals[name].append(np.cumsum(regret)[np.array(FIRST) - 1])
-        first, second = (np.array(values) for values in totals.values())
-        means = [values.mean(axis=0) for values in (first, second)]
-        error = np.sqrt((first.var(axis=0) + second.var(axis=0)) / SEEDS)
-        for place in np.flatnonzero(np.abs(means[0] - means[1]) > SIGMAS * error + 1e-9)[:1]:
-            regrets = " and ".join(
-                f"{mean[place]:.3g} with items {name}"
-                for name, mean in zip(ORDERS, means, strict=True)
-            )
+        regret = np.zeros((2, SEEDS, len(FIRST)))
+        for block, order in enumerate((np.argsort(ATTRACTION), np.argsort(-ATTRACTION))):
+            env = self.env(order=order)
+            for i in range(SEEDS):
+                seed = block * SEEDS + i
+                agent = self.make(env, SHORT, seed)
+                result = run(agent, env, FIRST[-1], seed=seed, checkpoints=FIRST)
+                regret[block, i] = result.regret
+        (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
+        for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
-                f"the regret of the first {FIRST[place]} sessions is {regrets}; break ties at random, for the number of an "
-                "item must not tell how good it is"
+                f"the regret of the first {FIRST[i]} sessions is {rising[i]:.3g} with items of rising "
+                f"attraction and {falling[i]:.3g} with items of falling attraction; break ties at "
+                "random, for the number of an item must not tell how good it is"
             )
-
-    def _observation(
-        self, env: gym.Env, clicks: NDArray[np.int8], features: NDArray[np.float64]
-    ) -> Any:
-        """What an environment of this kind shows, with the candidates in a fixed order."""
-        keys: Iterable[str] = getattr(env.observation_space, "keys", tuple)()
-        values: dict[str, Any] = {"clicks": clicks, "features": features, "state": 0}
-        return {key: values[key] for key in keys} if keys else clicks
-
-    def description(self) -> None:
-        """Description."""
-        text = repr(self.first)
-        kind = type(self.first).__name__
-        expect(
-            text.startswith(f"{kind}("),
-            f"repr is {text[:60]!r}; expected one that begins with {kind}(",
-        )
-        if isinstance(self.first, CompiledAgent):
-            values = {"n_items": 5, "n_positions": 3} | self.first.hyperparameters
-            missing = [
-                name
-                for name, value in values.items()
-                if value is not None and f"{name}=" not in text
-            ]
-            expect(not missing, f"repr does not name {', '.join(missing)}")
 
     def search_space(self) -> None:
         """Search space."""
-        own = self.player.search_space
+        defaults, passed = self.player.defaults, self.player.hyperparameters
         try:
-            space = {
-                key: values
-                for key, values in check_search_space(self.name, own).items()
-                if key not in self.given
-            }
-            place = place_of(self.env())
-            self._check_bounds(place, space)
+            space = check_search_space(self.player.name, self.player.search_space)
         except ValueError as error:
             raise Fault(str(error)) from None
-        values = self.player.defaults
-        for key in (
-            space.keys() & values.keys()
-        ):  # None stands for a default that follows from the horizon
-            fits = values[key] is None or values[key] in space[key]
-            expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
-
-    def _check_bounds(self, place: Any, space: Mapping[str, Any]) -> None:
-        """The agent can be made with the bounds of each range and with each value of a set."""
-        for key, values in space.items():
+        for key in space.keys() - passed.keys():
+            values: Any = space[key]
+            default = defaults.get(key)
+            fits = default is None or default in values  # None follows from the horizon
+            expect(fits, f"the default {key} = {default!r} is not in {values}")
             for value in [values.low, values.high] if isinstance(values, Range) else values:
                 try:
-                    self.player.but(**{key: value}).make(place, SESSIONS, 0)
+                    self.make_with(**{key: value})
                 except (TypeError, ValueError) as error:
-                    raise ValueError(
-                        f"{self.name} cannot be searched with {key} = {short(value)}: {error}"
-                    ) from None
+                    what = f"{self.player.name} cannot be searched with {key} = {short(value)}"
+                    raise Fault(f"{what}: {error}") from None
 
     def whole_numbers(self) -> None:
         """Whole numbers."""
-        place, values = place_of(self.env()), self.player.defaults
-        for name in [
-            name
-            for name, value in values.items()
-            if type(value) is float and name not in self.given
-        ]:
-            for number in WHOLE_NUMBERS:
+        for name, default in self.player.defaults.items():
+            if type(default) is not float or name in self.player.hyperparameters:
+                continue
+            for number in (1, 2):
                 try:
-                    made = [
-                        self.player.but(**{name: kind(number)}).make(place, SESSIONS, 0)
-                        for kind in (float, int)
-                    ]
+                    of_float, of_int = (
+                        self.make_with(**{name: kind(number)}) for kind in (float, int)
+                    )
                 except KernelError:  # a TypeError, too
                     raise
                 except (TypeError, ValueError):
                     continue  # it is out of the range, or no integer is taken
-                if isinstance(made[1], CompiledAgent):
-                    _play_kernels(made[1], self.env())
-                    made[1] = self.player.but(**{name: number}).make(place, SESSIONS, 0)
-                of_float, of_int = (self.play([each], 100) for each in made)
+                if isinstance(of_int, CompiledAgent):
+                    _play_kernels(of_int, self.env())
+                    of_int = self.make_with(**{name: number})
                 what = f"with {name}={number} it shows other lists than with {name}={number}.0"
-                expect(of_float == of_int, f"{what}; make it a float")
+                expect(self.play(of_float) == self.play(of_int), f"{what}; make it a float")
 
-    # ------------------------------------------------------------------------------------------- of compiled agents only
+    def description(self) -> None:
+        """Description."""
+        text, kind = repr(self.first), type(self.first).__name__
+        what = f"repr is {text[:60]!r}; expected one that begins with {kind}("
+        expect(text.startswith(f"{kind}("), what)
+
+    # -------------------------------------------------------------------------- of compiled agents
 
     def ownership(self) -> None:
         """Lists that it returned."""
-        (agent, _, observation), twin = self.begin(), self.make()
-        for _ in range(20):
-            ranking, same = agent.rank(observation), twin.rank(observation)
-            expect(
-                not np.shares_memory(ranking, agent.ranking),
-                "rank returns the agent's own array; return a copy",
-            )
-            expect(
-                np.array_equal(ranking, same),
-                "writing into a list that rank returned changes the agent; return a copy",
-            )
-            agent.update(observation, ranking, [1, 0, 1])
-            twin.update(observation, same, [1, 0, 1])
-            ranking[:] = 0
-
-    def kinds_of_clicks(self) -> None:
-        """Clicks."""
-        kinds: dict[str, Callable[[Any], Any]] = {
-            "an array": np.array,
-            "a list": list,
-            "flags": lambda c: np.array(c) == 1,
-        }
-        agents, env = {kind: self.make() for kind in kinds}, self.env()
-        observation, _ = env.reset(seed=0)
-        rng = np.random.default_rng(0)
-        for _ in range(100):
-            clicks = rng.integers(0, 2, 3).tolist()
-            shown = {}
-            for kind, agent in agents.items():
-                shown[kind] = agent.rank(observation).tolist()
-                agent.update(observation, shown[kind], kinds[kind](clicks), 1.0)
-            expect(
-                len({str(ranking) for ranking in shown.values()}) == 1,
-                f"{', '.join(kinds)} teach it different things",
-            )
-        first, *others = agents.values()
-        expect(
-            not any(_changes(first, other) for other in others),
-            f"{', '.join(kinds)} teach it different things",
-        )
+        agent, (observation, _) = self.make(), self.env().reset(seed=0)
+        shared = np.shares_memory(agent.rank(observation), agent.ranking)
+        expect(not shared, "rank returns the agent's own array; return a copy")
 
     def refusals(self) -> None:
         """Refusals."""
-        agent, _, observation = self.begin()
+        agent, (observation, _) = self.make(), self.env().reset(seed=0)
         ranking = agent.rank(observation)
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
-            _expect_refusal(
-                f"update takes the clicks {clicks}",
-                "clicks",
-                agent.update,
-                observation,
-                ranking,
-                clicks,
-            )
+            what = f"update takes the clicks {clicks}"
+            _expect_refusal(what, "clicks", agent.update, observation, ranking, clicks)
         if not agent.learns_from_any_list:
-            _expect_refusal(
-                "update takes another list",
-                "list",
-                agent.update,
-                observation,
-                ranking[::-1],
-                [0, 0, 0],
-            )
-            agent.update(observation, ranking, [0, 0, 0])
-            _expect_refusal(
-                "update takes a list twice", "", agent.update, observation, ranking, [0, 0, 0]
-            )
+            what, none = "update takes another list", [0, 0, 0]
+            _expect_refusal(what, "list", agent.update, observation, ranking[::-1], none)
+            agent.update(observation, ranking, none)
+            what = "update takes a list twice"
+            _expect_refusal(what, "", agent.update, observation, ranking, none)
         for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
             if isinstance(agent, kind):
-                _expect_refusal(
-                    f"rank takes an observation without {key}",
-                    key,
-                    agent.rank,
-                    {"clicks": [0, 0, 0]},
-                )
+                what = f"rank takes an observation without {key}"
+                _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
 
     def hyperparameters(self) -> None:
         """Hyper-parameters."""
-        names = set(self.player.named)
-        missing = names - {"n_items", "n_positions", "seed"} - set(self.first.hyperparameters)
-        expect(
-            not missing,
-            f"{', '.join(sorted(missing))} is not passed to the constructor of the base, so it is not saved",
-        )
-        values = self.given | {
-            name: value for name, value in self.first.filled_in.items() if name in missing ^ names
-        }
-        for name, value in values.items():
-            if (
-                name in self.first.hyperparameters and np.ndim(value) == 0
-            ):  # arrays may be cut to what is used
-                kept = self.first.hyperparameters[name]
-                expect(
-                    np.array_equal(np.asarray(kept), np.asarray(value)),
-                    f"{name} is {kept!r}, but {value!r} was given",
-                )
+        names = set(self.player.named) - {"n_items", "n_positions", "seed"}
+        missing = ", ".join(sorted(names - set(self.first.hyperparameters)))
+        what = f"{missing} is not passed to the constructor of the base, so it is not saved"
+        expect(not missing, what)
 
     def arguments(self) -> None:
         """Wrong arguments."""
-        made: Any = self.maker
-        right = {**self.first.filled_in, **self.given}
+        right = {**self.first.filled_in, **self.player.hyperparameters}
+        own = [name for name in self.player.named if name not in ("n_items", "n_positions", "seed")]
         wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
-        wrong += [
-            (name, object())
-            for name in self.player.named
-            if name not in ("n_items", "n_positions", "seed")
-        ]
-        for name, value in wrong:
+        if all(np.ndim(value) == 0 for value in right.values()):  # or arrays are refused first
+            wrong.append(("n_positions", 6))
+        for name, value in [*wrong, *((name, object()) for name in own)]:
             text = "object()" if type(value) is object else repr(value)
-            _expect_refusal(
-                f"the constructor takes {name}={text}",
-                name,
-                made,
-                **right | {name: value, "seed": 0},
-            )
-        if all(
-            np.ndim(value) == 0 for value in right.values()
-        ):  # an array would be refused for its size first
-            _expect_refusal(
-                "the constructor takes n_positions=6",
-                "n_positions",
-                made,
-                **right | {"n_positions": 6, "seed": 0},
-            )
+            what = f"the constructor takes {name}={text}"
+            _expect_refusal(what, name, self.player.maker, **right | {name: value, "seed": 0})
 
     def kernels(self) -> None:
         """Kernels."""
@@ -505,79 +323,43 @@ class _Trial:
 
     def engines(self) -> None:
         """Engines."""
-        results, agents = {}, {}
-        for engine in ("compiled", "python"):
-            agents[engine] = self.make(horizon=SHORT)
-            results[engine] = _run(agents[engine], self.env(), engine)
-        _expect_equal(
-            "the compiled engine and the Python engine", *results.values(), *agents.values()
-        )
+        agents = self.make(horizon=SHORT), self.make(horizon=SHORT)
+        results = _run(agents[0], self.env(), "compiled"), _run(agents[1], self.env(), "python")
+        _expect_equal("the compiled engine and the Python engine", *results, *agents)
 
     def saving(self) -> None:
         """Saving and loading."""
-        agent, env = (
-            self.make(horizon=SHORT, seed=7),
-            self.env(),
-        )  # `load` makes an agent with seed 0
+        agent = self.make(horizon=SHORT, seed=7)  # `load` makes an agent with seed 0
         compiled = isinstance(agent, CompiledAgent)
-        run(agent, env, LONG if compiled else SESSIONS, seed=1)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "agent.npz"
-
-            def loaded(agent: Any, by: Any) -> Any:
-                agent.save(path)
-                twin = by.load(path)
-                expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
-                expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
-                return twin
-
-            twin = loaded(agent, type(agent))
-            if compiled:
-                changed = _changes(agent, twin)
-                expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
-                other = loaded(agent, type(agent))
-            results = [_run(one, self.env()) for one in (agent, twin)]
-            _expect_equal("a saved agent and the loaded one", *results, agent, twin)
-            if compiled:
-                again = _run(other, self.env(), "python")
-                _expect_equal(
-                    "a saved agent and the loaded one in the Python engine",
-                    results[0],
-                    again,
-                    agent,
-                    other,
-                )
-            env = self.env()
-            observation, _ = env.reset(seed=3)
-            for _ in range(10):
-                ranking = agent.rank(observation)
-                twin = loaded(agent, type(agent))
-                agent.update(observation, ranking, clicks := [0, 1, 0], 1.0)
-                twin.update(observation, ranking, clicks, 1.0)
-                expect(
-                    _same(agent.rank(observation), following := twin.rank(observation)),
-                    "an agent saved between rank and update shows another list",
-                )
-                agent.update(observation, following, [1, 0, 0], 1.0)
+        run(agent, self.env(), LONG if compiled else SESSIONS, seed=1)
+        twins = [_loaded(agent) for _ in range(2 if compiled else 1)]
+        engines = ("auto", "python")[: len(twins)]
+        if compiled:
+            changes = ", ".join(_changes(agent, twins[0]))
+            expect(not changes, f"of the state, {changes} is not what was saved")
+        result = _run(agent, self.env())
+        for twin, engine in zip(twins, engines, strict=True):
+            other = _run(twin, self.env(), engine)
+            _expect_equal("a saved agent and the loaded one", result, other, agent, twin)
+        observation, _ = self.env().reset(seed=3)
+        for _ in range(10):
+            ranking, twin = agent.rank(observation), _loaded(agent)
+            agent.update(observation, ranking, [0, 1, 0], 1.0)
+            twin.update(observation, ranking, [0, 1, 0], 1.0)
+            following = agent.rank(observation)
+            what = "an agent saved between rank and update shows another list"
+            expect(np.array_equal(following, twin.rank(observation)), what)
+            agent.update(observation, following, [1, 0, 0], 1.0)
 
 
-def _features(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``(n, 2)`` of norm at most 1, such that the attractions of items differ."""
-    angle = np.array([0.2, 0.9, 0.5, 1.4, 1.1])[numbers]
-    return (
-        np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        * np.array([0.6, 0.9, 0.4, 0.8, 0.5])[numbers, None]
-    )
-
-
-def _run(agent: Any, env: gym.Env, engine: Any = "auto") -> Result:
-    return run(agent, env, SESSIONS, seed=2, checkpoints=range(1, SESSIONS + 1), engine=engine)
+def _global_generators() -> tuple[Any, ...]:
+    state: Any = np.random.get_state()  # noqa: NPY002 (whether it is left alone)
+    return state[1].tolist(), state[2], random.getstate()
 
 
 def _session(agent: Any, env: Any, observation: Any, number: int) -> tuple[Any, Any]:
     """Play a session: what is observed after it, and the list."""
-    ranking = agent.rank(observation)
-    users = env.unwrapped.model
+    ranking, users = agent.rank(observation), env.unwrapped.model
     try:
         check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
     except AgentError as error:
@@ -590,6 +372,21 @@ def _session(agent: Any, env: Any, observation: Any, number: int) -> tuple[Any, 
     return following, ranking
 
 
+def _run(agent: Any, env: gym.Env, engine: Any = "auto") -> Result:
+    return run(agent, env, SESSIONS, seed=2, checkpoints=range(1, SESSIONS + 1), engine=engine)
+
+
+def _loaded(agent: Any) -> Any:
+    """The same agent by way of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.npz"
+        agent.save(path)
+        twin = type(agent).load(path)
+    expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
+    expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
+    return twin
+
+
 class _Checked(np.ndarray):
     """An array of a state that refuses what compiled code does without a word: to cut a float to an
     integer.
@@ -597,10 +394,10 @@ class _Checked(np.ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.dtype.kind in "biu" and isinstance(value, float):
-            frame = sys._getframe(1)
-            where = f"kernel {frame.f_code.co_name}, line {frame.f_lineno} of {frame.f_code.co_filename}"
+            code, line = sys._getframe(1).f_code, sys._getframe(1).f_lineno
             raise Fault(
-                f"{where}, writes a float into an array of {self.dtype}, which cuts it; make it an array of floats"
+                f"kernel {code.co_name}, line {line} of {code.co_filename}, writes a float into an "
+                f"array of {self.dtype}, which cuts it; make it an array of floats"
             )
         super().__setitem__(key, value)
 
@@ -609,12 +406,8 @@ def _play_kernels(agent: CompiledAgent, env: Any) -> None:
     """Play 100 sessions of an agent's kernels in Python, where an index out of range is noticed,
     too.
     """
-    arrays = {
-        name: value
-        for name, value in agent.state._asdict().items()
-        if isinstance(value, np.ndarray)
-    }
-    state = agent.state._replace(**{name: value.view(_Checked) for name, value in arrays.items()})
+    arrays = {name: array.view(_Checked) for name, array in agent.arrays.items()}
+    state = agent.state._replace(**arrays)
     observation, _ = env.reset(seed=0)
     with np.errstate(over="ignore", invalid="ignore"):  # arithmetic modulo 2⁶⁴, and indices of ∞
         for _ in range(100):
@@ -627,9 +420,18 @@ def _play_kernels(agent: CompiledAgent, env: Any) -> None:
 
 
 def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, dict):
+    if isinstance(first, Mapping):
         return all(_same(first[key], second[key]) for key in first)
     return np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f")
+
+
+def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:
+    """Which arrays of the states of two agents differ; those that grow may, in their size."""
+    return [
+        name
+        for name, array in agent.arrays.items()
+        if name not in agent.growing and not _same(array, other.arrays[name])
+    ]
 
 
 def _expect_same(method: str, what: str, before: Any, after: Any) -> None:
@@ -642,39 +444,20 @@ def _expect_refusal(
     try:
         function(*args, **arguments)
     except (TypeError, ValueError) as error:
-        expect(
-            named in str(error),
-            f"{fault} to pieces, with an error that does not name {named}: {error}",
-        )
+        message = f"{fault} to pieces, with an error that does not name {named}: {error}"
+        expect(named in str(error), message)
     else:
-        expect(False, fault)
+        raise Fault(fault)
 
 
-def _expect_equal(pair: str, first: Any, second: Any, *agents: Any) -> None:
-    """The same regret, clicks and generators."""
+def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: Any) -> None:
+    """The same regret, reward and clicks; of compiled agents the same generators and states."""
     for name in ("regret", "reward", "clicks"):
         different = np.flatnonzero(getattr(first, name) != getattr(second, name))
-        if len(different):
-            expect(
-                False, f"{pair} part in session {first.steps[different[0]]}: their {name} differ"
-            )
-    compiled: list[Any] = [agent for agent in agents if isinstance(agent, CompiledAgent)]
-    for other in compiled[1:]:
-        same = compiled[0].rng.bit_generator.state == other.rng.bit_generator.state
-        expect(same, f"{pair} have drawn differently from their generators")
-        expect(
-            not (changed := _changes(compiled[0], other)),
-            f"{pair} differ in {', '.join(changed)} of their states",
-        )
-
-
-def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:
-    """Which arrays of the states of two agents differ; those that grow with the sessions may, in
-    their size.
-    """
-    arrays = other.arrays
-    return [
-        name
-        for name, value in agent.arrays.items()
-        if name not in agent.growing and not _same(value, arrays[name])
-    ]
+        for i in different[:1]:
+            raise Fault(f"{what} part in session {first.steps[i]}: their {name} differ")
+    if isinstance(agent, CompiledAgent):
+        same = agent.rng.bit_generator.state == other.rng.bit_generator.state
+        expect(same, f"{what} have drawn differently from their generators")
+        changes = ", ".join(_changes(agent, other))
+        expect(not changes, f"{what} differ in {changes} of their states")

@@ -1,23 +1,20 @@
-"""Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the
-label used in seeds, files and tables.
+"""Specs of agents and environments (``"Name:key=value"``), and the labels by which seeds, files and
+tables know them.
 
-A spec is written as ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may contain colons (``module:Class``)
-but no ``=``. So the text before an ``=`` that is left of all colons is a LABEL. Without it, the
-label is the whole spec.
+A spec is ``NAME[:KEY=VALUE,...]``; a NAME may be ``module:Class``. In a list of a sweep,
+``LABEL=SPEC`` gives it another label than itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import hashlib
 import inspect
 import json
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +24,6 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..core.checks import short
 from ..core.files import parse_json
-from ..core.formats import HIDDEN
 from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -35,15 +31,22 @@ Spec = str | tuple[str, Mapping[str, Any]]
 "first_click"})``.
 """
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
-"""What a sweep makes an agent of: a name, a class, a `functools.partial` of one, or a function with
-the same arguments.
-"""
+"""What an agent is made of: a spec, a class, or a class with arguments."""
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[str, Any]]
-"""What a sweep makes an environment of: an id, an ``EnvSpec``, a function that returns one, or the
-users it is to have.
-"""
+"""What an environment is made of: an id, an id with arguments, or the users it is to have."""
 
 Thing = TypeVar("Thing")
+
+PUBLISHED: dict[str, type[Agent | Learner]] = {
+    **AGENTS,
+    **CONTEXTUAL_AGENTS,
+    **STATE_AGENTS,
+    **LEARNERS,
+}
+RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
+them: ``sb3_contrib:TRPO``.
+"""
 
 
 class UnsuitedError(ValueError):
@@ -52,16 +55,7 @@ class UnsuitedError(ValueError):
     """
 
 
-RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
-"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
-them: ``sb3_contrib:TRPO``.
-"""
-PUBLISHED: dict[str, type[Agent | Learner]] = {
-    **AGENTS,
-    **CONTEXTUAL_AGENTS,
-    **STATE_AGENTS,
-    **LEARNERS,
-}
+# ------------------------------------------------------------------------------------------ specs
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
@@ -71,9 +65,6 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or
             ``(name, arguments)``. The name may itself be ``module:Class``.
 
-    Returns:
-        The name and the arguments.
-
     Raises:
         ValueError: what follows the name is not ``key=value``, or has a key twice.
 
@@ -82,76 +73,51 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         ('CascadeKLUCB', {'feedback': 'first_click'})
         >>> parse_spec("BubbleRank:initial=[2,0,1],delta=0.1")
         ('BubbleRank', {'initial': [2, 0, 1], 'delta': 0.1})
-        >>> parse_spec('PPO:policy_kwargs={"net_arch":[32,32],"ortho_init":false},n_steps=8')
-        ('PPO', {'policy_kwargs': {'net_arch': [32, 32], 'ortho_init': False}, 'n_steps': 8})
         >>> parse_spec("my_module:MyAgent:alpha=0.5")
         ('my_module:MyAgent', {'alpha': 0.5})
         >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
         ('PBMRank-v0', {'instance': 'uniform:seed=3'})
     """
     if not isinstance(spec, str):
-        name, arguments = spec
-        return name, dict(arguments)
-    name, texts = _texts(spec)
-    return name, {key: _value(spec, key, text) for key, text in texts.items()}
-
-
-def _texts(spec: str) -> tuple[str, dict[str, str]]:
-    """The name in a spec, and what is written of each argument."""
+        name, given = spec
+        return name, dict(given)
     # At the first colon before a key: what follows may have colons of its own.
     parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
     if parts is None:
         return spec, {}
-    name, tail = parts.groups()
-    texts: dict[str, str] = {}
-    for pair in _pieces(spec, tail):
-        key, equals, text = (part.strip() for part in pair.partition("="))
-        if not equals or not key:
-            raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")
-        if key in texts:
+    name, rest = parts.groups()
+    arguments: dict[str, Any] = {}
+    while rest is not None:
+        key, equals, text = (part.strip() for part in rest.partition("="))
+        if not key or not equals:
+            raise ValueError(f"{spec!r}: expected key=value after the name, got {rest!r}")
+        if key in arguments:
             raise ValueError(f"{spec!r}: {key} is given twice")
-        texts[key] = text
-    return name, texts
+        try:
+            arguments[key], rest = _first_value(text)
+        except ValueError as error:
+            raise ValueError(f"{short(spec)}: {key}: {error}") from None
+    return name, arguments
 
 
-def _pieces(spec: str, text: str) -> Iterator[str]:
-    """What stands between commas, but not between those of a list, an object or a set."""
-    depth, start = 0, 0
-    for mark in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', text):
-        if mark[0] in "[{" and (
-            depth or text[start : mark.start()].rstrip()[-1:] in ("", "=")
-        ):  # elsewhere part of a word
-            depth += 1
-        elif mark[0] in "]}" and depth:
-            depth -= 1
-        elif mark[0] == "," and not depth:
-            yield text[start : mark.start()]
-            start = mark.end()
-    if depth:
-        raise ValueError(
-            f"{short(spec)}: a bracket is not closed; put quotes around the whole, because shells split braces and spaces"
-        )
-    yield text[start:]
-
-
-def _value(spec: str, key: str, text: str) -> Any:
-    """A value in JSON or plain words."""
+def _first_value(text: str) -> tuple[Any, str | None]:
+    """The value in front of a text, in JSON or a plain word, and what follows its comma, if there
+    is one.
+    """
     try:
-        return parse_json(text)
-    except json.JSONDecodeError:
-        return text
-    except ValueError as error:
-        raise ValueError(f"{short(spec)}: {key}: {error}") from None
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        end = -1
+    if text[end : end + 1] == "," or end == len(text):
+        return parse_json(text[:end]), text[end + 1 :] if end < len(text) else None
+    if text[:1] in ("[", "{"):
+        raise ValueError("it is no JSON; put quotes around the whole in a shell")
+    word, comma, rest = text.partition(",")
+    return word, rest if comma else None
 
 
 def split_label(text: str) -> tuple[str | None, str]:
-    """Split a spec into its label and the rest.
-
-    Args:
-        text: as it is typed.
-
-    Returns:
-        The label, None if there is none; and the rest.
+    """Split what is typed into its label, None if there is none, and the spec.
 
     Example:
         >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
@@ -161,80 +127,51 @@ def split_label(text: str) -> tuple[str | None, str]:
     return (label, spec) if equals and ":" not in label else (None, text)
 
 
-def file_name(label: str) -> str:
-    """A label as a file name: characters that some system does not allow are replaced.
-
-    Example:
-        >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("mine, at last")
-        ('my_module_MyAgent_alpha=0.1', 'mine, at last')
-    """
-    return re.sub(rf'([<>:"/\\|?*]|{HIDDEN.pattern})+|^[ .]+|[ .]+$', "_", label)
-
-
 def split(thing: Any) -> tuple[Any, dict[str, Any]]:
     """Split an agent or environment into what makes it (an object or its name) and its arguments.
 
     Raises:
-        ValueError: a `functools.partial` holds arguments without a name; or a name has a label,
-            where none is of use.
+        ValueError: a name has a label, where none is of use.
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> split("TopRank:delta=0.1"), split(functools.partial(TopRank, delta=0.1)) == (TopRank, {"delta": 0.1})
+        >>> split("TopRank:delta=0.1"), split((TopRank, {"delta": 0.1})) == (TopRank, {"delta": 0.1})
         (('TopRank', {'delta': 0.1}), True)
     """
-    if isinstance(thing, str):
-        label, spec = split_label(thing)
-        if label is not None:
-            raise ValueError(
-                f"{short(thing)}: labels are only for the agents and environments of a sweep; expected {short(spec)} without "
-                f"{short(label)}"
-            )
-        return parse_spec(thing)
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
         maker, arguments = split(thing[0])
-        return maker, arguments | dict(thing[1])
-    if isinstance(thing, functools.partial):
-        if thing.args:
-            raise ValueError(f"{short(thing)}: give the arguments of a partial by keyword")
-        maker, arguments = split(thing.func)
-        return maker, arguments | thing.keywords
-    return thing, {}
+        return maker, {**arguments, **thing[1]}
+    if not isinstance(thing, str):
+        return thing, {}
+    label, spec = split_label(thing)
+    if label is not None:
+        raise ValueError(f"{short(thing)}: only a sweep takes labels; expected {short(spec)}")
+    return parse_spec(thing)
+
+
+# ----------------------------------------------------------------------------------------- labels
 
 
 def own_label(thing: Any) -> str | None:
-    """The label that follows from an object itself, in the form that `parse_spec` reads; None if
-    there is none.
-
-    Args:
-        thing: an `AgentLike` or an `EnvLike`.
+    """The spec of an agent or environment, in the form that `parse_spec` reads; None if it has
+    none.
 
     Example:
         >>> from clickgym.agents import CascadeKLUCB
-        >>> own_label(functools.partial(CascadeKLUCB, feedback="first_click"))
+        >>> own_label((CascadeKLUCB, {"feedback": "first_click"}))
         'CascadeKLUCB:feedback=first_click'
-        >>> own_label(gym.make("PBMRank-v0", reward="any_click").spec)
-        'PBMRank-v0:reward=any_click'
         >>> own_label(lambda: gym.make("PBMRank-v0"))
     """
     maker, arguments = split(thing)
-    if isinstance(maker, EnvSpec):
-        maker, beside = _name_of_spec(maker)
-        arguments = beside | arguments
     name = maker if isinstance(maker, str) else _name_of(maker)
-    if name is None:
-        return None
-    if not arguments:
+    if name is None or not arguments:
         return name
     try:
         label = f"{name}:{','.join(f'{key}={written(value)}' for key, value in arguments.items())}"
-        readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
-    except (
-        TypeError,
-        ValueError,
-    ):  # an argument that is no JSON, or that cannot stand among others
+        is_readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
+    except (TypeError, ValueError):  # an argument that is no JSON, or cannot stand among others
         return None
-    return label if readable else None
+    return label if is_readable else None
 
 
 def written(value: Any) -> str:
@@ -257,7 +194,7 @@ def _name_of(maker: Any) -> str | None:
         return str(name)
     library = module.partition(".")[0]
     if library in RL_LIBRARIES and getattr(sys.modules[library], name, None) is maker:
-        return f"{library}:{name}"  # as its documentation calls it
+        return f"{library}:{name}"
     try:
         namesake = operator.attrgetter(name)(sys.modules[module])
     except (AttributeError, KeyError):
@@ -265,28 +202,9 @@ def _name_of(maker: Any) -> str | None:
     return f"{module}:{name}" if namesake is maker else None
 
 
-def _name_of_spec(spec: EnvSpec) -> tuple[str | None, dict[str, Any]]:
-    """The id of a spec, and its arguments beside those of the id; None if it is not what the id
-    makes.
-    """
-    registered = gym.registry.get(spec.id)
-    if registered is None or any(key not in spec.kwargs for key in registered.kwargs):
-        return None, {}
-    beside = {
-        key: value
-        for key, value in spec.kwargs.items()
-        if key not in registered.kwargs or _text(value) != _text(registered.kwargs[key])
-    }
-    return (
-        spec.id if dataclasses.replace(spec, kwargs=registered.kwargs) == registered else None
-    ), beside
-
-
-# --------------------------------------------------------------------------------------------------------- several of them
-
-
 def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
-    """Agents or environments by label: their own label, or the one that a mapping gives them.
+    """Agents or environments by label: their own label, or the one that a mapping or ``LABEL=``
+    gives them.
 
     Args:
         what: ``"agent"`` or ``"environment"``.
@@ -294,73 +212,48 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
     Raises:
         TypeError: it is neither.
-        ValueError: nothing was named, or something twice; something has no name that stays the
-            same, or has been given that of something else; a label that was typed is empty, or
-            cannot be the name of a file.
+        ValueError: nothing was named, or something twice; something has no spec and no label; a
+            label is no text on one line, or the name of something else.
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> list(by_label("agent", [TopRank, "Random"])), list(by_label("agent", {"mine": lambda **sizes: TopRank(**sizes)}))
-        (['TopRank', 'Random'], ['mine'])
+        >>> list(by_label("agent", [TopRank, "Random"]))
+        ['TopRank', 'Random']
         >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
-    _check_several(what, things)
-    if isinstance(things, Mapping):
-        labelled = dict(things)
-        for label, thing in labelled.items():
-            _check_label(what, label, thing)
-    else:
-        labelled = {}
-        for label, thing in (_with_label(what, thing) for thing in things):
-            if label in labelled:
-                raise ValueError(f"{what} {label!r} is named twice")
-            labelled[label] = thing
+    if isinstance(things, str) or not isinstance(things, Iterable):
+        raise TypeError(f"expected a list of {what}s, got {short(things)}")
+    labelled: dict[str, Thing] = {}
+    pairs = things.items() if isinstance(things, Mapping) else map(_labelled, things)
+    for label, thing in pairs:
+        if label is None:
+            raise ValueError(
+                f'{what} {short(thing)} has no name; give it one in a mapping {{"my {what}": ...}}'
+            )
+        if not isinstance(label, str) or not label.strip() or not label.isprintable():
+            raise ValueError(
+                f"the label of {what} {short(thing)} is {label!r}; expected some words"
+            )
+        is_name = ":" in label or label in PUBLISHED or label in gym.registry
+        if is_name and label != own_label(thing):
+            raise ValueError(f"the label {label!r} is the name of something else; choose another")
+        if label in labelled:
+            raise ValueError(f"{what} {label!r} is named twice")
+        labelled[label] = thing
     if not labelled:
         raise ValueError(f"no {what} was named")
     return labelled
 
 
-def _check_several(what: str, things: Any) -> None:
-    if isinstance(things, str):
-        raise TypeError(f"expected a list of {what}s, got the string {things!r}")
-    if not isinstance(things, Iterable) or getattr(things, "ndim", 1) == 0:
-        raise TypeError(f"expected a list of {what}s, got {short(things)}")
-
-
-def _with_label(what: str, thing: Any) -> tuple[str, Any]:
-    """What one entry of a list stands for, after its label."""
+def _labelled(thing: Any) -> tuple[str | None, Any]:
+    """The label of an entry of a list, and what it stands for."""
     label, spec = split_label(thing) if isinstance(thing, str) else (None, thing)
-    if label is None:
-        own = own_label(spec)
-        if own is None:
-            raise ValueError(
-                f"{what} {short(spec)} has no stable name, which seeds and results need; name it in a "
-                f'mapping {{"my {what}": ...}} instead of the list'
-            )
-        return own, spec
-    if not label or label != file_name(label):
-        raise ValueError(
-            f"{what} {short(thing)}: its label is {label!r}; expected what can name a file: no blank or dot around it, and "
-            f'none of < > : " / \\ | ? *'
-        )
-    _check_label(what, label, spec)
-    return label, spec
-
-
-def _check_label(what: str, label: Any, thing: Any) -> None:
-    if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise ValueError(
-            f"{what} {short(thing)}: its label is {label!r}; expected some words on one line"
-        )
-    if label != own_label(thing) and (":" in label or label in PUBLISHED or label in gym.registry):
-        raise ValueError(
-            f"{what} {short(thing)}: the label {label!r} is the name of something else; choose another"
-        )
+    return (own_label(spec) if label is None else label), spec
 
 
 def typed(label: str, spec: str) -> str:
-    """The text to type for an agent or environment: its name, or label and name.
+    """The text to type for an agent or environment: its spec, or label and spec.
 
     Example:
         >>> typed("TopRank", "TopRank"), typed("mine", "TopRank:delta=0.1")
@@ -370,27 +263,21 @@ def typed(label: str, spec: str) -> str:
 
 
 def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
-    """The own names of the objects that have another label, if they can be typed.
+    """The specs of what has another label, where both can be typed.
 
     Args:
         labelled: as `by_label` returns it.
 
     Example:
-        >>> typed_specs(by_label("agent", {"mine": "TopRank:delta=0.1", "1/2": "TopRank:delta=0.5", "Random": "Random"}))
+        >>> typed_specs({"mine": "TopRank:delta=0.1", "δ=.5": "TopRank:delta=0.5", "Random": "Random"})
         {'mine': 'TopRank:delta=0.1'}
     """
-    own = {label: own_label(thing) for label, thing in labelled.items()}
+    specs = {label: own_label(thing) for label, thing in labelled.items()}
     return {
         label: spec
-        for label, spec in own.items()
-        if spec not in (None, label)
-        and label == file_name(label)
-        and split_label(typed(label, spec)) == (label, spec)
-        and _text(split(spec)) == _text(split(labelled[label]))
+        for label, spec in specs.items()
+        if spec not in (None, label) and split_label(typed(label, spec)) == (label, spec)
     }
-
-
-# --------------------------------------------------------------------------------------------- which version of it is meant
 
 
 def source_hash(maker: Any) -> str:
@@ -402,7 +289,3 @@ def source_hash(maker: Any) -> str:
     with contextlib.suppress(OSError, TypeError):
         return hashlib.sha256(inspect.getsource(maker).encode()).hexdigest()[:16]
     return ""
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, default=lambda other: _name_of(other) or repr(other), sort_keys=True)

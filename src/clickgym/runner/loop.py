@@ -125,8 +125,9 @@ def play_compiled(
     """
     agent: CompiledAgent = pair.agent
     env: ClickEnv = pair.place.core
+    late: Any = None
     if delay is None:
-        learn, late, slots = learn_at_once(agent.update_kernel), None, 0
+        learn, slots = learn_at_once(agent.update_kernel), 0
     else:
         learn = learn_late(agent.update_kernel, pair.kind is ContextualAgent)
         late, slots = waiting(delay, pair), delay.slots
@@ -136,22 +137,19 @@ def play_compiled(
             task = env.task
             users, contexts = users_of(pair), metrics.contexts(env)
             kernels = agent.rank_kernel, learn, session(task.model), metrics.kernel, task.next_round
-            loop = entry(session_loop(*kernels))
-            loop(
-                *(users, env.np_random, agent.state, agent.rng, agent.ranking),
-                *(late, contexts, 0, meter.totals),
-            )  # compiles
+            loop, is_compiled = entry(session_loop(*kernels)), False
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
         agent.make_room(size + slots)
         if delay is not None:
             late = late._replace(due=delay.due(meter.step + 1, size))
+        state = users, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
+        if not is_compiled:
+            loop(*state, 0, meter.totals)
+            is_compiled = True
         users.shown.fill(-1)
         regret, before = meter.totals[0], time.perf_counter()
         try:
-            played, realised, satisfied = loop(
-                *(users, env.np_random, agent.state, agent.rng, agent.ranking),
-                *(late, contexts, size, meter.totals),
-            )
+            played, realised, satisfied = loop(*state, size, meter.totals)
         except Exception as error:
             raise _blamed(pair, users, meter.step, error) from error
         lasted = time.perf_counter() - before
@@ -159,10 +157,9 @@ def play_compiled(
             n_items, n_positions, *_ = pair.place.sizes
             step = meter.step + played + 1
             check_list(agent, agent.ranking, n_items, n_positions, "step", step)
-        env._record(
-            *(size, meter.totals[0] - regret, agent.ranking),
-            *(users.clicks, users.examined, satisfied, realised),
-        )
+        lost = meter.totals[0] - regret
+        last = agent.ranking, users.clicks, users.examined, satisfied, realised
+        env._record(size, lost, *last)
         agent.ranking[0] = -1  # its clicks are learned
         meter.advance(size)
         seconds += lasted

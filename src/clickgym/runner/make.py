@@ -1,5 +1,5 @@
-"""What is passed as an agent or an environment, by name or as an object, resolved into what is
-handed on: `Player`, `Place`.
+"""What is passed as an agent or an environment, resolved into what is handed on: `Player`,
+`Place`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents.agent import Seed
 from ..agents.search_space import SearchSpace
 from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
-from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Instance, Users
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Users
 from ..envs.click_env import name_of
 from ..envs.guests import Sizes, sizes_of
 from .facts import fact
@@ -33,15 +33,18 @@ OBSERVED = {
     "n_states": ("the user's state", "users with a memory"),
 }
 """The sizes of what some agents rank by, in words, and where it is observed."""
-GIVEN = ("n_items", "n_positions", *OBSERVED, "horizon", "seed")
-"""Arguments that come from the environment and the run."""
-SET_BY = {key: f"--{key}, the argument {key}" for key in ("horizon", "seed")}
-SET_BY |= dict.fromkeys(("n_items", "n_positions"), "the environment")
-"""Who sets the arguments of every agent."""
-Seed = int | np.random.SeedSequence | None
+SET_BY = {
+    "horizon": "--horizon, the argument horizon",
+    "seed": "--seed, the argument seed",
+    "n_items": "the environment",
+    "n_positions": "the environment",
+}
+"""Arguments of agents that are no hyper-parameters, and what sets them."""
+KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
+"""The interfaces of agents; the first that a class has says how its agents play."""
 
 
-# ----------------------------------------------------------------------------------------------------------- environments
+# ----------------------------------------------------------------------------------- environments
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Place:
     Attributes:
         given: as it was passed.
         maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that
-            there is already.
+            exists already.
         arguments: of the maker.
     """
 
@@ -60,22 +63,25 @@ class Place:
     arguments: dict[str, Any]
 
     def at(self, instance: Any = None) -> Place:
-        """The same place with an environment of its own.
+        """The same place with a new environment.
 
         Args:
             instance: what ``gym.make`` takes as one; None takes the default.
 
         Raises:
             ValueError: it has users of its own.
-            TypeError: it is an environment that there is already.
+            TypeError: it is an environment that exists already.
         """
         if isinstance(self.maker, gym.Env):
-            raise _no_place(self.maker)
+            raise TypeError(
+                "a sweep makes a new environment for each run: expected an id or a click model, "
+                f"got {short(self.maker)}"
+            )
         if instance is None:
             return replace(self)
         if "instance" in self.arguments or isinstance(self.maker, Users):
             raise ValueError(
-                f"the instance {instance!r} cannot be taken: the environment {self.given!r} has users of its own"
+                f"the instance {instance!r} cannot be taken: {self.given!r} has users of its own"
             )
         return replace(self, arguments={**self.arguments, "instance": instance})
 
@@ -86,26 +92,22 @@ class Place:
             return self.maker
         if isinstance(self.maker, Users):
             return ClickEnv(self.maker, **self.arguments)
+        if not isinstance(self.maker, EnvSpec):
+            env = self.maker(**self.arguments)
+            check_kind(f"what {short(self.maker)} returned", env, gym.Env, AN_ENV)
+            return env
         try:
             with looking_in(Path.cwd()):
-                make = (
-                    partial(gym.make, self.maker) if isinstance(self.maker, EnvSpec) else self.maker
-                )
-                made = make(**self.arguments)
+                return gym.make(self.maker, **self.arguments)
         except gym.error.Error as error:
-            raise ValueError(
-                f"environment {getattr(self.maker, 'id', self.maker)}: {error}"
-            ) from None
-        if not isinstance(made, gym.Env):
-            raise TypeError(f"{short(self.maker)} returned {short(made)}; expected an environment")
-        return made
+            raise ValueError(f"environment {self.maker.id}: {error}") from None
 
     @property
     def core(self) -> Any:
         """The environment without wrappers."""
         return self.env.unwrapped
 
-    @cached_property
+    @property
     def is_guest(self) -> bool:
         """Whether it is of another package: its users are known to its own step only."""
         return not isinstance(self.core, ClickEnv)
@@ -140,50 +142,24 @@ def place_of(env: EnvLike | gym.Env) -> Place:
         return Place(env, env, {})
     maker, arguments = split(env)
     if isinstance(maker, str):
-        maker = _env_named(maker)
-    if isinstance(maker, type) and issubclass(maker, Users):
-        raise TypeError(
-            f"{maker.__name__} is a class; pass a model, {maker.__name__}(...), or register an id for it, "
-            f'clickgym.register("MyRank-v0", {maker.__name__})'
-        )
-    if not isinstance(maker, Users | EnvSpec) and not callable(maker):
-        raise _no_place(maker)
+        maker = _registered(maker)
+    is_class = isinstance(maker, type) and issubclass(maker, Users)
+    if is_class or not (isinstance(maker, Users | EnvSpec) or callable(maker)):
+        raise TypeError(f"expected an id, (id, arguments) or a click model, got {short(maker)}")
     return Place(env, maker, arguments)
 
 
-def _no_place(thing: Any) -> TypeError:
-    """The error of what makes no environment, with what to pass instead."""
-    advice = ""
-    if isinstance(thing, Instance):
-        advice = '; an instance needs an id as well: ("PBMRank-v0", {"instance": ...}), or instances=[...]'
-    elif isinstance(thing, gym.Env):
-        advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
-    return TypeError(
-        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {short(thing)}{advice}"
-    )
-
-
-def _env_named(name: str) -> Any:
-    """What a name stands for: a registered id, one that a module registers, or a function of a
-    module.
-    """
+def _registered(env_id: str) -> EnvSpec:
+    """What an id stands for, after the import of the module before its colon."""
+    module, colon, name = env_id.rpartition(":")
+    if colon:
+        module_of("environment", env_id)
     if name in gym.registry:
         return gym.registry[name]
-    module, colon, rest = name.partition(":")
     if colon:
-        imported = module_of("environment", name)
-        if rest in gym.registry:
-            return gym.registry[rest]
-        try:
-            return operator.attrgetter(rest)(imported)
-        except AttributeError:
-            what = f"the module {module!r} registers no id {rest!r} (by clickgym.register, when it is imported)"
-            raise ValueError(
-                f"environment {name!r}: {what}, and has no function or class of that name"
-            ) from None
-    registered = [*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry]
-    own = "one that a module of your own registers is named module:Id-v0"
-    raise ValueError(f"{unknown('environment', name, dict.fromkeys(registered))}; {own}")
+        raise ValueError(f"environment {env_id!r}: the module {module!r} registers no id {name!r}")
+    ids = dict.fromkeys([*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry])
+    raise ValueError(f"{unknown('environment', env_id, ids)}; your own is named module:Id-v0")
 
 
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
@@ -192,9 +168,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     Args:
         env: an id, with arguments of ``gym.make`` if any, ``"PBMRank-v0:reward=any_click"`` or
             ``("PBMRank-v0", {"reward": "any_click"})``; ``"module:Id-v0"``, an id that a module
-            registers; an ``EnvSpec``; a function that returns an environment, itself or as
-            ``"module:function"``; or the users of an environment, such as a click model. An
-            environment is returned as it is.
+            registers; or the users of an environment, such as a click model. An environment is
+            returned as it is.
         instance: what ``gym.make`` takes as one; None takes the default.
 
     Raises:
@@ -208,11 +183,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     return place.env if instance is None else place.at(instance).env
 
 
-# ----------------------------------------------------------------------------------------------------------------- agents
-
-
-KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
-"""The interfaces of agents; the first that a class has says how its agents play."""
+# ----------------------------------------------------------------------------------------- agents
 
 
 def kind_of(agent: type) -> type[Agent | Learner]:
@@ -220,24 +191,9 @@ def kind_of(agent: type) -> type[Agent | Learner]:
     return next(kind for kind in KINDS if issubclass(agent, kind))
 
 
-def learns(agent: object) -> bool:
-    """Whether clicks change the lists of an agent of the package.
-
-    Args:
-        agent: its class.
-
-    Example:
-        >>> from clickgym.agents import Fixed, TopRank
-        >>> learns(TopRank), learns(Fixed)
-        (True, False)
-    """
-    kernel = getattr(agent, "update_kernel", None)
-    return getattr(kernel, "__name__", "") != "ignore"
-
-
 @dataclass(frozen=True, eq=False)
 class Player:
-    """What was passed as an agent. It is handed on, and makes a new agent for each run.
+    """What was passed as an agent. It makes a new agent for each run.
 
     Attributes:
         given: as it was passed.
@@ -249,19 +205,14 @@ class Player:
     maker: Callable[..., Agent | Learner]
     hyperparameters: dict[str, Any]
 
-    def __reduce__(self) -> Any:
-        return Player, (self.given, self.maker, self.hyperparameters)
-
     def but(self, **hyperparameters: Any) -> Player:
         """The same with other hyper-parameters."""
         both: Any = (self.given, hyperparameters)
         return player_of(both) if hyperparameters else self
 
-    @cached_property
+    @property
     def label(self) -> str | None:
-        """The label that follows from what was passed, in the form that can be typed; None if there
-        is none.
-        """
+        """Its spec, None if it has none."""
         return own_label(self.given)
 
     @property
@@ -271,12 +222,10 @@ class Player:
 
     @property
     def kind(self) -> type[Agent | Learner] | None:
-        """The interface of its agents, as `kind_of`; of a function it is known when an agent is
-        made.
-        """
+        """The interface of its agents; of a function it is known when an agent is made."""
         return kind_of(self.maker) if isinstance(self.maker, type) else None
 
-    @cached_property
+    @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """The parameters of the maker."""
         return inspect.signature(self.maker).parameters
@@ -284,24 +233,19 @@ class Player:
     @property
     def named(self) -> list[str]:
         """The names of the parameters, without ``*args`` and ``**kwargs``."""
-        return [
-            name
-            for name, each in self.parameters.items()
-            if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        ]
+        rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return [name for name, each in self.parameters.items() if each.kind not in rest]
 
     def takes(self, name: str) -> bool:
         """Whether the maker takes an argument of that name."""
-        return name in self.parameters or any(
-            each.kind is each.VAR_KEYWORD for each in self.parameters.values()
-        )
+        kinds = [parameter.kind for parameter in self.parameters.values()]
+        return name in self.parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
     @property
     def required(self) -> list[str]:
-        """The parameters that a call must give; ``*args`` and ``**kwargs`` are not among them."""
-        return [
-            name for name in self.named if self.parameters[name].default is inspect.Parameter.empty
-        ]
+        """The parameters without a default."""
+        empty = inspect.Parameter.empty
+        return [name for name in self.named if self.parameters[name].default is empty]
 
     @property
     def requires(self) -> Mapping[str, str]:
@@ -311,19 +255,13 @@ class Player:
     @property
     def asks(self) -> Mapping[str, str]:
         """Those of `requires` that were not passed."""
-        return {
-            key: source for key, source in self.requires.items() if key not in self.hyperparameters
-        }
+        passed = self.hyperparameters
+        return {key: source for key, source in self.requires.items() if key not in passed}
 
     @property
     def observes(self) -> list[str]:
         """The sizes of what it ranks by beside clicks: keys of `OBSERVED`."""
         return [size for size in OBSERVED if size in self.parameters]
-
-    @property
-    def click_models(self) -> str:
-        """The click models for which its class says that it was made."""
-        return getattr(self.maker, "click_models", "any")
 
     @property
     def search_space(self) -> SearchSpace:
@@ -339,48 +277,43 @@ class Player:
             {'feedback': 'last_click', 'c': 3.0}
         """
         adopted = getattr(self.maker, "adopted", None)
-        values: dict[str, Any] = {}
-        for parameters in (
-            {} if adopted is None else inspect.signature(adopted).parameters,
-            self.parameters,
-        ):
-            own = {
-                key: parameter.default for key, parameter in parameters.items() if key not in GIVEN
-            }
-            values |= {
-                key: default
-                for key, default in own.items()
-                if default is not inspect.Parameter.empty
-            }
+        parameters = dict(inspect.signature(adopted).parameters) if adopted else {}
+        values = {
+            name: parameter.default
+            for name, parameter in (parameters | dict(self.parameters)).items()
+            if name not in {*SET_BY, *OBSERVED} and parameter.default is not inspect.Parameter.empty
+        }
         return values | dict(getattr(self.maker, "defaults", {}))
 
     def make(self, place: Place, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
         """Make an agent; arguments and errors are those of `make_agent`."""
-        self._check_hyperparameters()
-        horizon = None if horizon is None else check_horizon(horizon)
-        filled_in = dict(self._filled_in(place, horizon))
-        made: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
-        if not isinstance(made, (Agent, Learner)):
-            raise TypeError(f"{self.name} returned {made!r}; expected an agent")
-        setattr(made, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
-        return made
-
-    def _check_hyperparameters(self) -> None:
         for key in self.hyperparameters:
             if key in SET_BY:
                 raise ValueError(
                     f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter"
                 )
             if not self.takes(key):
-                own = [other for other in list(self.parameters)[2:] if other not in SET_BY]
-                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
+                known = [name for name in self.named if name not in SET_BY]
+                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, known))
+        filled_in = dict(self._filled_in(place, horizon))
+        agent: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
+        if not isinstance(agent, Agent | Learner):
+            raise TypeError(f"{self.name} returned {agent!r}; expected an agent")
+        setattr(agent, "filled_in", filled_in)  # noqa: B010 (no type checker knows it)
+        return agent
 
     def _filled_in(self, place: Place, horizon: int | None) -> Iterator[tuple[str, Any]]:
         """The arguments that come from the environment and the horizon."""
         yield "n_items", place.sizes.n_items
         yield "n_positions", place.sizes.n_positions
         users = getattr(place.core, "model", None)
-        yield from self._facts(place, users)
+        has_list = getattr(place.core, "initial_ranking", None) is not None
+        has_weights = (
+            isinstance(users, ContextualModel) and users.base.position_weights() is not None
+        )
+        for key, source in self.asks.items():
+            if key in self.required or has_list or (has_weights and source == "examination"):
+                yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:
                 what, where = OBSERVED[key]
@@ -388,19 +321,9 @@ class Player:
                     raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
                 yield key, getattr(place.sizes, key)
         if "horizon" in self.parameters and horizon is not None:
-            yield "horizon", horizon
+            yield "horizon", check_horizon(horizon)
         elif "horizon" in self.required:
             raise ValueError(f"{self.name} needs a horizon")
-
-    def _facts(self, place: Place, users: Any) -> Iterator[tuple[str, Any]]:
-        """What the agent requires to know of the users, or may know because the environment does."""
-        has_weights = (
-            isinstance(users, ContextualModel) and users.base.position_weights() is not None
-        )
-        has_list = getattr(place.core, "initial_ranking", None) is not None
-        for key, source in self.asks.items():
-            if key in self.required or has_list or (has_weights and source == "examination"):
-                yield key, fact(self.name, key, source, place.core)
 
 
 def player_of(agent: AgentLike | Player) -> Player:
@@ -415,7 +338,7 @@ def player_of(agent: AgentLike | Player) -> Player:
     if isinstance(agent, Player):
         return agent
     thing, hyperparameters = split(agent)
-    maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing)
+    maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing, short(thing))
     return Player(agent, maker, hyperparameters)
 
 
@@ -437,60 +360,32 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
-    imported = module_of("agent", name)
     try:
-        return _as_maker(operator.attrgetter(attribute)(imported), f"agent {name!r}")
+        thing = operator.attrgetter(attribute)(module_of("agent", name))
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
+    return _as_maker(thing, f"agent {name!r}")
 
 
-def _as_maker(thing: Any, what: str = "") -> Any:
+def _as_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
     """What was passed as an agent, if it can make one."""
-    library: Any = sys.modules.get(
-        "stable_baselines3.common.base_class"
-    )  # whose classes cannot be without it
+    library: Any = sys.modules.get("stable_baselines3.common.base_class")
     algorithm: Any = () if library is None else library.BaseAlgorithm
-    what = what or short(thing)
-    if not isinstance(thing, type):
-        reason = _why_no_maker(thing, what, isinstance(thing, algorithm))
-        if reason:
-            raise TypeError(reason)
-        return thing
-    if issubclass(thing, (Agent, Learner)):
-        return thing
-    if issubclass(thing, algorithm):
-        return adopt(thing)  # type: ignore[arg-type]
-    raise ValueError(
-        f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
-    )
-
-
-def _why_no_maker(thing: Any, what: str, is_algorithm: bool) -> str:
-    """Why an object makes no agents, and what to pass instead; empty if it may."""
-    kind = type(thing).__name__
-    frozen = "clickgym.agents.FrozenPolicy(n_items, n_positions, model=..., actions=...), actions as trained"
-    if isinstance(thing, (Agent, Learner)):
-        return (
-            f"{what} is an agent already, and one is made anew for each run: pass the class, {kind}, or with hyper-parameters "
-            f"functools.partial({kind}, ...)"
+    if isinstance(thing, type):
+        if issubclass(thing, algorithm):
+            return adopt(thing)
+        if not issubclass(thing, (Agent, Learner)):
+            raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent")
+    elif isinstance(thing, (Agent, Learner)):
+        kind = type(thing).__name__
+        raise TypeError(f"{what} is an agent, and one is made for each run: pass its class, {kind}")
+    elif isinstance(thing, algorithm) or hasattr(thing, "predict"):
+        raise TypeError(
+            f"{what} is no agent; play it as clickgym.agents.FrozenPolicy(..., model=...)"
         )
-    if is_algorithm:
-        learning = (
-            f"clickgym.agents.{kind}"
-            if kind in LEARNERS
-            else f'"{type(thing).__module__.partition(".")[0]}:{kind}"'
-        )
-        return (
-            f"an object of stable-baselines3's {kind} is no agent; to let it learn in the run pass the class, {learning}; to "
-            f"play it as it is trained, {frozen}"
-        )
-    if hasattr(thing, "predict"):
-        return f"{what} is no agent; a trained policy, with a method predict, plays as {frozen}"
-    return (
-        ""
-        if callable(thing)
-        else f"{what} is no agent; expected a name, a class, or a functools.partial of one"
-    )
+    elif not callable(thing):
+        raise TypeError(f"{what} is no agent; expected a name, a class or (class, arguments)")
+    return thing
 
 
 def make_agent(
@@ -498,7 +393,7 @@ def make_agent(
     env: gym.Env,
     *,
     horizon: int | None = None,
-    seed: int | np.random.SeedSequence | None = None,
+    seed: Seed = None,
     **hyperparameters: Any,
 ) -> Agent | Learner:
     """Build an agent for an environment.
@@ -506,13 +401,13 @@ def make_agent(
     Sizes and the number of features come from the environment. If a paper assumes more knowledge,
     it also comes from the environment unless you pass it: the examination probabilities of PBM-UCB,
     the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays
-    hidden. The only exception is an agent whose class asks for it by ``requires = {...: "users"}``, to
-    draw a log from which it learns first.
+    hidden. The only exception is an agent whose class asks for it by ``requires = {...: "users"}``,
+    to draw a log from which it learns first.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; a class, of `Agent`, `Learner` or stable-baselines3; a
-            `functools.partial` of one; or a function with the same arguments.
+            ``"my_module:MyAgent"``; a class, of `Agent`, `Learner` or stable-baselines3; or
+            ``(class, arguments)``.
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
