@@ -20,15 +20,8 @@ import clickgym
 from clickgym.core.files import write_whole
 from clickgym.envs import Instance, load_instance
 from clickgym.runner.results import read_results
-from clickgym_logs import (
-    ClickLog,
-    contextual_instance,
-    read_log,
-    read_policy,
-    read_ratings,
-    record,
-    write_tidy,
-)
+from clickgym_logs import ClickLog, contextual_instance, read_log, read_ratings, record, write_tidy
+from clickgym_logs.comparison import read_policy
 
 PATIENCE = 60.0
 """Seconds after which a flip counts as waiting for ever."""

@@ -16,6 +16,7 @@ from clickgym.envs import (
     list_instances,
     load_instance,
 )
+from clickgym_logs.contextual import Ratings
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
@@ -61,7 +62,7 @@ def test_instances(name):
 
 def test_logs(tmp_path):
     assert short(LOG) == "ClickLog(n_sessions=3, n_positions=2, n_queries=1, n_items=3, n_clicks=3)"
-    rated = logs.Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
+    rated = Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
     assert short(rated) == "Ratings(n_ratings=3, n_users=2, n_items=2)"
 
 

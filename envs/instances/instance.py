@@ -115,6 +115,11 @@ class Instance:
         """L, the number of items."""
         return next(iter(self.models.values())).n_items
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the user's log calls each item, ``(L,)``; the ids where no log was fitted."""
+        return tuple(map(str, self.estimation.get("items", range(self.n_items))))
+
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
         return as_call(self, name=self.name, **sizes, models=list(self.models))

@@ -122,7 +122,7 @@ def test_agents_learn_from_the_log_before_they_rank():
     task = next(task for task in all_tasks() if task.log == 10_000)
     log = log_of_production(task.make(), task.log, 0)
     production = task.make().unwrapped.initial_ranking
-    differ = (log.rankings != production[: log.rankings.shape[1]]).any(axis=1)
+    differ = (log.items != production[: log.items.shape[1]]).any(axis=1)
     assert differ.mean() == pytest.approx(0.2 * 7 / 9, abs=0.02)
     assert 0.02 < log.clicks.mean() < 0.6
     agent = Prepared("CascadeTS", task)(0, 0, horizon=task.horizon, seed=0)

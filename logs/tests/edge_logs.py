@@ -25,16 +25,10 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from clickgym_logs import (
-    ClickLog,
-    DCMEstimator,
-    ListPolicy,
-    Policy,
-    UniformPolicy,
-    contributions,
-    evaluate,
-)
+from clickgym_logs import ClickLog, DCMEstimator, ListPolicy, UniformPolicy, evaluate
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, EMEstimator, Estimator
+from clickgym_logs.evaluation import contributions
+from clickgym_logs.policies import Policy
 
 PROBABILITIES = (0.0, 1.0, 1e-300, 1e-12, 0.5, 1 - 1e-12, 1 - 2**-53)
 

@@ -19,7 +19,8 @@ import numpy as np
 from click_stories import exact_law
 
 from clickgym.envs import ClickModel
-from clickgym_logs import ClickLog, Policy
+from clickgym_logs import ClickLog
+from clickgym_logs.policies import Policy
 
 Coin: TypeAlias = tuple[Any, ...]
 Flip: TypeAlias = Callable[[Coin], bool]

@@ -44,8 +44,7 @@ def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_mer
     for end, row in zip(last.tolist(), pairs.tolist(), strict=True):
         kind = (end, *row[end if end >= 0 else 1 :])
         expected[kind] = expected.get(kind, 0) + 1
-    blocks = np.array([0, int((log.queries == 0).sum()), len(log)])
-    merged, last, weights = merge_tails(pairs, last, blocks)
+    merged, last, weights = merge_tails(pairs, last)
     kinds = [
         (end, *row[end if end >= 0 else 1 :])
         for end, row in zip(last.tolist(), merged.tolist(), strict=True)
@@ -62,7 +61,7 @@ def test_merging_changes_nothing(name, monkeypatch):
     monkeypatch.setattr(
         cascading,
         "merge_tails",
-        lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)),
+        lambda pairs, last: (pairs, last, np.ones(len(pairs), np.int32)),
     )
     each = ALL[name](50).fit(log)
     np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)

@@ -34,11 +34,11 @@ from clickgym_logs import (
     PlackettLucePolicy,
     UBMEstimator,
     UniformPolicy,
-    contributions,
     empirical_policies,
     evaluate,
     write_tidy,
 )
+from clickgym_logs.evaluation import contributions
 from clickgym_logs.model_weights import MODEL_BASED
 
 L, K = 5, 3
@@ -804,7 +804,7 @@ def fitted_files(printed, log_file, *words):
     """What clickgym fit makes of a log."""
     out = log_file.parent / "fitted"
     printed(
-        ["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"]
+        ["fit", str(log_file), "--model", *words, "--out", str(out), "--query", "hats", "shoes"]
     )
     return out
 

@@ -1,4 +1,4 @@
-"""Features from data: decomposition, instances made from ratings, and the command."""
+"""Instances made from ratings, and the command."""
 
 import json
 
@@ -6,20 +6,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.sparse.linalg import svds
 
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs.contextual.interactions import with_products
-from clickgym_logs import (
-    Ratings,
-    TruncatedSVD,
-    contextual_instance,
-    label_attraction,
-    read_ratings,
-)
-
-RNG = np.random.default_rng(0)
+from clickgym_logs import contextual_instance, read_ratings
+from clickgym_logs.contextual import Ratings, label_attraction
 
 
 def some_ratings(n_users=12, n_items=30, share=0.7):
@@ -34,62 +26,13 @@ def some_ratings(n_users=12, n_items=30, share=0.7):
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- estimators
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_decomposition_is_that_of_arpack(make):
-    """Slowly decaying singular values: those of a random sparse matrix."""
-    dense = RNG.random((80, 60)) * (RNG.random((80, 60)) < 0.2)
-    svd = TruncatedSVD(5, n_iterations=30, seed=1).fit(make(dense))
-    left, values, right = svds(dense, k=5)
-    np.testing.assert_allclose(svd.singular_values_, values[::-1], rtol=1e-6)
-    np.testing.assert_allclose(
-        svd.users_ @ np.diag(svd.singular_values_) @ svd.items_.T,
-        left @ np.diag(values) @ right,
-        atol=1e-4,
-    )
-    np.testing.assert_allclose(svd.users_.T @ svd.users_, np.eye(5), atol=1e-12)
-    np.testing.assert_allclose(svd.items_.T @ svd.items_, np.eye(5), atol=1e-12)
-    np.testing.assert_allclose(svd.transform(make(dense)), svd.users_, atol=1e-3)
-    assert (svd.items_[np.abs(svd.items_).argmax(axis=0), range(5)] > 0).all()
-
-
-def test_decomposition_is_a_function_of_its_seed():
-    dense = RNG.random((30, 20))
-    first, again, other = (
-        TruncatedSVD(4, n_iterations=0, seed=seed).fit(dense).items_ for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.ones((3, 9)), "n_components is 4; expected at most 3"),
-        (np.ones((9, 9)), "the matrix has the rank 1; expected at least n_components = 4"),
-        (np.zeros((9, 9)), "the matrix has the rank 0; expected at least n_components = 4"),
-        ([[1.0, np.inf]] * 4, r"matrix\[0, 1\] is inf; expected a finite number"),
-        (np.ones(4), r"matrix has shape \(4,\); expected \(rows, columns\)"),
-    ],
-)
-def test_what_cannot_be_decomposed_is_named(matrix, message):
-    with pytest.raises(ValueError, match=message):
-        TruncatedSVD(4).fit(matrix)
-
-
 # -------------------------------------------------------------------------------------------------------------- instances
 
 
 def test_attraction_of_labels():
-    np.testing.assert_allclose(
-        label_attraction(np.array([0, 1, 2, 4]), 0.0), [0, 1 / 16, 3 / 16, 15 / 16]
-    )
-    np.testing.assert_allclose(
-        label_attraction(np.array([0.0, 5.0]), 0.2), [0.2, 0.2 + 0.8 * 31 / 32]
-    )
-    assert label_attraction(np.array([0.0, 5000.0]), 0.1).tolist() == [0.1, 1.0]
+    wanted = [0.05, 0.05 + 0.95 / 16, 0.05 + 0.95 * 3 / 16, 0.05 + 0.95 * 15 / 16]
+    np.testing.assert_allclose(label_attraction(np.array([0, 1, 2, 4.0])), wanted)
+    assert label_attraction(np.array([0.0, 5000.0])).tolist() == [0.05, 1.0]
 
 
 def test_an_instance_from_ratings_holds_what_was_rated():
@@ -103,9 +46,12 @@ def test_an_instance_from_ratings_holds_what_was_rated():
         own = ratings.users == user
         assert model.candidates[user].tolist() == ratings.items[own].tolist()
         np.testing.assert_array_equal(model.attractions[user], attraction[own])
-    svd = TruncatedSVD(4).fit(sparse.csr_array((attraction, (ratings.users, ratings.items))))
-    for directions, mine in ((svd.users_, model.users[:, 1:]), (svd.items_, model.items)):
-        expected = directions / np.linalg.norm(directions, axis=1, keepdims=True) / np.sqrt(3)
+    matrix = sparse.csr_array((attraction, (ratings.users, ratings.items))).toarray()
+    left, _, right = np.linalg.svd(matrix)
+    signs = np.sign(right[np.arange(4), np.abs(right[:4]).argmax(axis=1)])
+    for directions, mine in ((left, model.users[:, 1:]), (right.T, model.items)):
+        expected = directions[:, :4] * signs
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True) * np.sqrt(3)
         np.testing.assert_allclose(mine, expected, atol=1.1e-6)
     np.testing.assert_allclose(model.users[:, 0], 1 / np.sqrt(3), atol=1.1e-6)
     query = clickgym.envs.load_instance("yandex-9982").model("UBM", 3)
@@ -168,15 +114,6 @@ def test_who_rated_too_little_is_left_out():
         contextual_instance(fewer, n_items=10, n_positions=3, dimension=2)
 
 
-def test_the_most_rated_items_only():
-    ratings = some_ratings()
-    model = model_of(ratings, 4, 2, dimension=3, most_rated=10)
-    counts = np.bincount(ratings.items, minlength=30)
-    assert len(model.items) == 10
-    met = np.bincount(np.concatenate(model.candidates), minlength=10)
-    assert sorted(met.tolist()) == sorted(counts.tolist())[-10:]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -186,11 +123,8 @@ def test_the_most_rated_items_only():
             {"interactions": "plain"},
             r"unknown interactions 'plain' \(there is: none, products, outer\)",
         ),
-        ({"floor": 1.5}, "floor is 1.5; expected a probability"),
         ({"n_positions": 11}, "n_positions is 11"),
-        ({"dimension": 13}, "n_components is 13; expected at most 12"),
-        ({"examination": "nothing"}, "unknown instance 'nothing'"),
-        ({"seed": -1}, "seed is -1; expected a non-negative integer"),
+        ({"dimension": 13}, "dimension is 13; expected less than 12"),
     ],
 )
 def test_wrong_arguments_of_an_instance_are_named(arguments, message):
@@ -242,6 +176,8 @@ def test_equal_attractions_are_wholly_explained():
     names = tuple(map(str, range(12)))
     ratings = Ratings(users, items, np.full(144, 3.0), names, names)
     assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
+    with pytest.raises(ValueError, match="the ratings have a rank below dimension = 2"):
+        contextual_instance(ratings, dimension=2)
 
 
 # ----------------------------------------------------------------------------------------------------------- the command

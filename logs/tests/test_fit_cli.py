@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -12,19 +13,18 @@ from clickgym.envs import REWARDS, PositionBasedModel
 from clickgym.envs.instances import load_instance
 from clickgym.runner.metrics import DERIVED, METRICS
 from clickgym_logs import (
-    ESTIMATORS,
     ClickLog,
-    ConvergenceWarning,
     PBMEstimator,
     fit_models,
     fitting,
-    hold_out,
     query_instance,
     read_log,
     write_tidy,
 )
 from clickgym_logs.commands.features import ATTRACTION_ONLY
-from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from clickgym_logs.evaluation import ESTIMATORS
+from clickgym_logs.fitting import hold_out
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
@@ -97,7 +97,7 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
         str(log_file),
         "--model",
         "SDBN",
-        "--queries",
+        "--query",
         "some/times",
         "often",
         "--test-share",
@@ -111,25 +111,15 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
     assert load_instance(tmp_path / "queries" / "some_times.json").estimation["sessions"] == 3000
 
 
-def test_examination_of_each_query_by_itself(log_file, tmp_path, printed):
-    words = [
-        "fit",
-        str(log_file),
-        "--model",
-        "PBM",
-        "UBM",
-        "--per-query",
-        "--out",
-        str(tmp_path / "query.json"),
-    ]
-    assert "Fitted to 7,200 sessions" in printed(
-        [*words, "--queries", "some/times", "--tol", "1e-10"]
-    )
-    instance = load_instance(tmp_path / "query.json")
+def test_examination_of_each_query_by_itself(log_file):
     log = read_log(log_file)
+    fitted = fit_models(log, ["PBM", "UBM"], ["some/times"], per_query=True, tol=1e-10)
+    instance = fitted.instances["some/times"]
     alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
     assert instance.model("PBM").examination == pytest.approx(alone.examination_, abs=1e-3)
-    assert instance.estimation["position_parameters"] == "of each query by itself"
+    assert instance.labels == tuple("abcdef")
+    with pytest.raises(ValueError, match="CM has no examination probabilities per query"):
+        fit_models(log, ["PBM", "CM"], per_query=True)
 
 
 def test_fewer_items_are_those_displayed_most(tmp_path):
@@ -144,46 +134,17 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
     ]  # c and b as in the most frequent list, then a
 
 
-def test_all_estimators_are_fitted_and_of_two_for_one_model_the_better_is_kept(
-    log_file, tmp_path, capsys
-):
-    out = tmp_path / "all.json"
-    words = ["fit", str(log_file), "--iterations", "20", "--out", str(out), "--model"]
-    assert main([*words, "all"]) == 0
-    printed, progress = capsys.readouterr()
-    assert all(re.search(rf"^{name} ", printed, re.MULTILINE) for name in MODEL_ESTIMATORS)
-    kept = re.search(
-        r"SDBN and DBN estimate one click model: the instance holds (S?DBN), which predicts better",
-        progress,
-    )[1]
-    scores = {row.split()[0]: row for row in printed.splitlines() if "DBN" in row.split(" ")[0]}
-    numbers = {
-        name: float(re.search(r"-\d+\.\d{5}", row)[0])
-        for name, row in scores.items()
-        if name in ("DBN", "SDBN")
-    }
-    assert kept == max(numbers, key=numbers.get)
-    assert set(load_instance(out).models) == {
-        estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()
-    }
-    assert main([*words, "CM", "DCM", "SDBN", "PBM", "UBM", "DBN"]) == 0
-
-
-def test_missing_convergence_is_told(log_file, tmp_path, capsys):
-    words = [
-        "fit",
-        str(log_file),
-        "--model",
-        "DBN",
-        "--iterations",
-        "3",
-        "--out",
-        str(tmp_path / "query.json"),
-    ]
-    assert main(words) == 0
-    printed, progress = capsys.readouterr()
-    assert "3, not converged" in printed
-    assert "DBN has not converged after 3 steps" in progress
+def test_better_of_two_estimators_of_one_model_is_kept(log_file):
+    steps = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = fit_models(read_log(log_file), ["all"], iterations=20, on_step=steps.append)
+    scores = {name: fitted.scored[name].score(fitted.test) for name in ("SDBN", "DBN")}
+    kept = max(scores, key=scores.get)
+    assert f"SDBN and DBN estimate one click model: the instance holds {kept}" in steps[-1]
+    assert {"SDBN", "DBN"} & {*fitted.instances["often"].estimation["steps"]} == {kept}
+    models = {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
+    assert set(fitted.instances["often"].models) == models
 
 
 @pytest.mark.parametrize(
@@ -200,27 +161,23 @@ def test_missing_convergence_is_told(log_file, tmp_path, capsys):
             "LOG --model PBM --out x.json --test-share 1",
             "test_share is 1.0; expected a number from 0 to below 1",
         ),
-        (
-            "LOG --model PBM CM --out x.json --per-query",
-            "CM has no examination probabilities per query; PBM and UBM have",
-        ),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
-        ("LOG --model PBM --out x.json --tol 0", "tol is 0.0"),
         (
-            "LOG --model PBM --out x.json --queries never",
+            "LOG --model PBM --out x.json --query never",
             "the log has no query 'never'; its most frequent ones are often",
         ),
         (
-            "LOG --model PBM --out x.json --queries often some/times",
+            "LOG --model PBM --out x.json --query often some/times",
             "2 queries do not fit into one file",
         ),
         ("LOG --model PBM --out absent/x.json", "there is no folder"),
-        ("LOG --model PBM --out x --queries often often", "would go to the same file"),
+        ("LOG --model PBM --out x --query often often", "would go to the same file"),
         ("absent.csv --model PBM --out x.json", "absent.csv"),
         ("NOTHING --model PBM --out x.json", "nothing: no column 'session'"),
         ("LOG --out x.json", "Missing option"),
         ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),
         ("LOG --model PBM --out nothing", "nothing is a file; give --out a folder"),
+        ("LOG --model PBM --out x", "expected a name that ends with .json, or --query"),
         ("LOG --model PBM --out nothing/x", "nothing is a file; give --out a folder"),
         (
             "LOG --model PBM --out folder.json",
@@ -246,7 +203,7 @@ def test_wrong_input_is_one_line_and_writes_nothing(
 def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
     out = tmp_path / "query.json"
     assert (
-        main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--queries", "some/times"])
+        main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--query", "some/times"])
         == 0
     )
     content = json.loads(out.read_text())
@@ -255,45 +212,22 @@ def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
     assert "log.csv.gz" in content["origin"]
 
 
-def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
-    words = [
-        "fit",
-        str(log_file),
-        "--model",
-        "PBM",
-        "DCM",
-        "--queries",
-        "often",
-        "some/times",
-        "--iterations",
-        "4",
-    ]
-    assert main([*words, "--out", str(tmp_path / "queries")]) == 0
-    out, err = capsys.readouterr()
-    steps = []
-    with pytest.warns(ConvergenceWarning):
-        fitted = fit_models(
-            read_log(log_file),
-            ["PBM", "DCM"],
-            ["often", "some/times"],
-            iterations=4,
-            bootstrap=10,
-            on_step=steps.append,
-            origin="estimated by clickgym from the click log log.csv.gz",
-        )
-    assert capsys.readouterr() == ("", "")
-    assert [line.partition(" in ")[0] for line in steps] == [
-        "held out 1,800 sessions",
-        "fitted PBM",
-        "fitted DCM",
-        "fitted 10 times to resampled sessions",
-    ]
+def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
+    queries = ["often", "some/times"]
+    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--query", *queries]
+    out = printed([*words, "--out", str(tmp_path / "queries")])
+    origin = "estimated by clickgym from the click log log.csv.gz"
+    fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, bootstrap=10, origin=origin)
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
-    assert "PBM has not converged after 4 steps; allow more --iterations" in err
     for query, name in (("often", "often.json"), ("some/times", "some_times.json")):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
+
+
+def test_missing_convergence_is_a_warning(log_file):
+    with pytest.warns(ConvergenceWarning, match="DBNEstimator has not converged"):
+        fit_models(read_log(log_file), ["DBN"], iterations=3)
 
 
 def test_help_names_what_the_registries_hold(printed, monkeypatch):
@@ -318,7 +252,7 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
     assert re.search(r"^examination: 1 0\.\d{3}\*, 2 0\.\d{3} ± 0\.\d{3}, 3 ", text, re.MULTILINE)
     assert re.search(r"^examination after a click at 3: 4 0\.\d{3} ± 0\.\d{3}$", text, re.MULTILINE)
     assert re.search(r"^termination: 1 .* ± 0\.\d{3}, 4 0\.\d{3}\*$", text, re.MULTILINE)
-    assert "* PBM, UBM: clicks tell only products of attraction and examination." in text
+    assert "* PBM, UBM: only products of attraction and examination are identifiable." in text
     assert "* DCM: nothing follows the last position" in text
     assert "* 0.500" not in text
     assert "Caution" not in text

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from edge_logs import CHECKS, check, draw
 
-from clickgym_logs import ESTIMATORS, ClickLog, FixedPolicy, ListPolicy, UniformPolicy, evaluate
+from clickgym_logs import ClickLog, FixedPolicy, ListPolicy, UniformPolicy, evaluate
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.evaluation import ESTIMATORS
 
 
 def faults(name: str, seeds: range) -> list[str]:

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from clickgym_logs import ClickLog, hold_out, read_log, write_tidy
+from clickgym_logs import ClickLog, read_log, write_tidy
+from clickgym_logs.fitting import hold_out
 
 LABELS = tuple("ab"), ("p", "q")
 

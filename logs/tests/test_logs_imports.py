@@ -11,9 +11,7 @@ BEYOND = {
     "clickgym.envs.click_chain",  # kernels of models, which their estimators share
     "clickgym.envs.contextual.interactions",
     "clickgym.envs.guests",
-    "clickgym.envs.instances",
     "clickgym.envs.registration",
-    "clickgym.envs.users",
     "clickgym.runner.commands.names",
     "clickgym.runner.commands.run",
     "clickgym.runner.loop",

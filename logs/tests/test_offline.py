@@ -25,7 +25,6 @@ from clickgym_logs import (
     CCMEstimator,
     ClickLog,
     CMEstimator,
-    ConvergenceWarning,
     DBNEstimator,
     DCMEstimator,
     PBMEstimator,
@@ -34,7 +33,7 @@ from clickgym_logs import (
     read_yandex,
 )
 from clickgym_logs.estimation import browsing, cascading, estimator
-from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 
 ALL = {
     "CM": CMEstimator,

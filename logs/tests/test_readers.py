@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickgym
-from clickgym_logs import ClickLog, Ratings, read_log, read_ratings, read_yandex, write_tidy
+from clickgym_logs import ClickLog, read_log, read_ratings, read_yandex, write_tidy
+from clickgym_logs.contextual import Ratings
 from clickgym_logs.record import record
 
 

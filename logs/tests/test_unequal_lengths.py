@@ -30,12 +30,12 @@ from clickgym_logs import (
     SDBNEstimator,
     UBMEstimator,
     UniformPolicy,
-    contributions,
     empirical_policies,
     evaluate,
     query_instance,
-    read_policy,
 )
+from clickgym_logs.comparison import read_policy
+from clickgym_logs.evaluation import contributions
 
 
 def cut(log, lengths):

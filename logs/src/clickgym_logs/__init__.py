@@ -8,73 +8,55 @@ Example:
     array([0.5  , 0.333])
 """
 
-from .comparison import Comparison, compare, read_policy
-from .contextual import Ratings, contextual_instance, label_attraction, read_ratings
-from .decide import Decision, decide, decide_all
+from .comparison import compare
+from .contextual import contextual_instance, read_ratings
+from .decide import decide, decide_all
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
-from .estimation.estimator import ConvergenceWarning, Estimator
-from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
-from .features import TruncatedSVD
-from .fitting import Fitted, fit_models, hold_out, query_instance
-from .left_out import Simulability, check_models
+from .estimation.estimator import Estimator
+from .evaluation import evaluate
+from .fitting import fit_models, query_instance
 from .log import ClickLog, write_tidy
 from .page import write_decisions
 from .policies import (
     FixedPolicy,
     ItemPositionPolicy,
     ListPolicy,
-    MixturePolicy,
     PlackettLucePolicy,
-    Policy,
     UniformPolicy,
     empirical_policies,
 )
 from .readers import read_log, read_yandex
 from .record import record
 from .replay import replay
+from .simulability import check_models
 
 __all__ = [
-    "ESTIMATORS",
     "CCMEstimator",
     "CMEstimator",
     "ClickLog",
-    "Comparison",
-    "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
-    "Decision",
     "Estimator",
-    "Evaluation",
-    "Fitted",
     "FixedPolicy",
     "ItemPositionPolicy",
     "ListPolicy",
-    "MixturePolicy",
     "PBMEstimator",
     "PlackettLucePolicy",
-    "Policy",
-    "Ratings",
     "SDBNEstimator",
-    "Simulability",
-    "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
     "check_models",
     "compare",
     "contextual_instance",
-    "contributions",
     "decide",
     "decide_all",
     "empirical_policies",
     "evaluate",
     "fit_models",
-    "hold_out",
-    "label_attraction",
     "query_instance",
     "read_log",
-    "read_policy",
     "read_ratings",
     "read_yandex",
     "record",

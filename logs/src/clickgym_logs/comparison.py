@@ -21,8 +21,7 @@ from clickgym.core.checks import (
     unknown,
 )
 from clickgym.core.files import read_arrays, reading
-from clickgym.envs import CLICK_MODELS, Instance, load_instance
-from clickgym.envs.users import REWARDS
+from clickgym.envs import CLICK_MODELS, REWARDS, Instance, load_instance
 
 from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
 from .log import ClickLog

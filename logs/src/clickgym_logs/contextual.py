@@ -4,9 +4,9 @@ The candidates of a user are the items that the user rated, because nothing is k
 items. A user with fewer than L ratings is left out. If there are more, each session shows L of
 them, drawn at random.
 
-*Attraction* of a rating y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest rating of
-the data. This is the gain of the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a
-floor for clicks on what is irrelevant. Or, ``linear``, the least-squares fit θ* of these
+*Attraction* of a rating y: ``.05 + .95 (2^y - 1) / 2^y_max``, y_max the largest rating of the data.
+This is the gain of the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a floor for
+clicks on what is irrelevant. Or, ``linear``, the least-squares fit θ* of these
 attractions to the features, so that what the agents assume holds exactly; should a fitted
 attraction leave [0, 1], all are moved and scaled until they fit.
 
@@ -26,9 +26,8 @@ by each V_b(j). Products are not written to the file: environments compute them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -36,6 +35,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from clickgym.core.checks import (
     as_call,
@@ -46,10 +46,8 @@ from clickgym.core.checks import (
     check_labels,
     check_path,
     check_positions,
-    check_seed,
     integers,
     numbers,
-    probability,
 )
 from clickgym.core.formats import one_line
 from clickgym.envs import (
@@ -68,13 +66,14 @@ from clickgym.envs.contextual.interactions import (
 )
 
 from .distinct import grouped
-from .features import TruncatedSVD
 from .log import set_checked
 from .readers import coded
 
 Floats: TypeAlias = NDArray[np.float64]
-Groups: TypeAlias = Sequence[NDArray[np.int64]]
 Pairs: TypeAlias = NDArray[np.int64]
+
+FLOOR = 0.05
+"""The attraction of the rating 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +162,15 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
         raise ValueError(f"{path}: {error}") from None
 
 
-def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
+def label_attraction(labels: Floats) -> Floats:
     """The attraction probability of ratings, by the formula in the module's docstring.
 
-    Args:
-        labels: numbers from 0.
-        floor: the attraction of the label 0, in [0, 1].
-
-    Returns:
-        Probabilities; the largest label's is ``1 - (1 - floor) 2^-y_max``.
-
     Example:
-        >>> label_attraction(np.array([0.0, 1.0, 4.0]), floor=0.0)
-        array([0.    , 0.0625, 0.9375])
+        >>> label_attraction(np.array([0.0, 1.0, 4.0])).round(4)
+        array([0.05  , 0.1094, 0.9406])
     """
-    labels, floor = numbers("labels", labels, (None,), 0.0), probability("floor", floor)
     most = labels.max()
-    return floor + (1.0 - floor) * (np.exp2(labels - most) - np.exp2(-most))
+    return FLOOR + (1.0 - FLOOR) * (np.exp2(labels - most) - np.exp2(-most))
 
 
 def contextual_instance(
@@ -189,12 +180,8 @@ def contextual_instance(
     n_items: int = 10,
     n_positions: int = 5,
     linear: bool = False,
-    floor: float = 0.05,
     dimension: int = 10,
     interactions: str = "none",
-    most_rated: int | None = None,
-    examination: str = DEFAULT_INSTANCE,
-    seed: int = 0,
     name: str = "contextual",
     origin: str = "",
 ) -> Instance:
@@ -202,20 +189,16 @@ def contextual_instance(
 
     Args:
         ratings: as `read_ratings` returns them.
-        models: click models of the instance ``examination`` in which only attraction belongs to
-        items: UBM, PBM, CM, DCM.
+        models: click models of the real query in which only attraction belongs to items: UBM, PBM,
+            CM, DCM. Its examination is taken.
         n_items: L, the number of candidates in each session.
         n_positions: K.
         linear: replace the attraction of the ratings by the linear function of the features that
             fits it best.
-        floor: attraction of the rating 0.
         dimension: of the singular value decomposition; there are twice as many features and a
             constant.
-        interactions: ``"none"``, or which products of features are further features, ``"products"``
-            or ``"outer"``.
-        most_rated: keep only so many items, those with the most ratings; None keeps all.
-        examination: the instance whose users' examination is taken: a name or a file.
-        seed: of the decomposition.
+        interactions: ``"none"``, or which products of features are further features,
+            ``"products"`` or ``"outer"``.
         name, origin: of the instance.
 
     Returns:
@@ -224,6 +207,9 @@ def contextual_instance(
 
     Raises:
         ValueError: naming what does not fit together.
+
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online
+        mobile recommendation*, RecSys 2020, section 6.3.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -235,147 +221,95 @@ def contextual_instance(
         5
     """
     check_positions(n_positions, check_count("n_items", n_items))
-    probability("floor", floor)
     check_count("dimension", dimension)
-    check_seed(seed)
     check_flag("linear", linear)
     check_choice("interactions", interactions, ("none", *INTERACTIONS))
     check_kind("origin", origin, str, "text")
     check_kind("ratings", ratings, Ratings, "ratings, as read_ratings returns them")
-    source, bases = _bases(models, examination, n_items, n_positions)
-    ratings = _of_most_rated(ratings, most_rated)
-    users, items = _features(ratings, dimension, floor, seed)
-    raters, groups = _groups(ratings.users, n_items)
-    places = _places(ratings)
-    shared: dict[str, Any] = {
-        "items": items,
-        "users": users[raters],
-        "candidates": [places[group] for group in groups],
-    }
-    pairs = _pairs(interactions, shared)
-    shared = _scaled(shared, pairs)
-    contents, explained, words = _users(
-        bases, linear, label_attraction(ratings.stars, floor), groups, shared, pairs
+    source = load_instance(DEFAULT_INSTANCE)
+    models = check_labels("models", models)
+    for model in models or ("",):
+        check_choice("model", model, _offered(source))
+    bases = [
+        source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
+        for model in models
+    ]
+    places = np.unique(ratings.items, return_inverse=True)[1]  # among the items that are rated
+    attraction = label_attraction(ratings.stars)
+    raters, groups = grouped(ratings.users)
+    enough = np.array([len(group) >= n_items for group in groups])
+    if not enough.any():
+        raise ValueError(
+            f"no user has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
+        )
+    groups = [group for group, kept in zip(groups, enough, strict=True) if kept]
+    users, items = _features(ratings.users, places, attraction, dimension)
+    users, candidates = users[raters[enough]], [places[group] for group in groups]
+    pairs = interaction_pairs(
+        interactions, range(1, 1 + dimension), range(1 + dimension, 1 + 2 * dimension)
     )
-    n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
+    if len(pairs):
+        users, items = _scaled(users, items, pairs, candidates)
+    shared: dict[str, Any] = {"items": items, "users": users, "candidates": candidates}
+    attractions = [attraction[group] for group in groups]
+    theta, explained, fitted = _linear_fit(shared, attractions, pairs)
+    contents: list[LabelledModel | LinearModel]
+    if linear and not len(pairs):
+        contents = [LinearModel(base, theta, **shared) for base in bases]
+    else:
+        shared["attraction"] = fitted if linear else attractions
+        contents = [LabelledModel(base, interactions=pairs, **shared) for base in bases]
+    n_candidates = len(np.unique(np.concatenate(candidates)))
+    what = "linear in them"
+    if not linear:
+        what = f"from labels, {explained:.0%} of its variance linear in them"
     return Instance(
         name,
         {model.kind: model for model in contents},
         n_positions,
-        description=(
-            f"{len(groups):,} users, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
-        ),
+        description=f"{len(groups):,} users, {n_candidates:,} items, {contents[0].n_features} "
+        f"features; attraction {what}",
         origin="; ".join(filter(None, (origin, f"examination: {source.origin}"))),
         estimation={
-            "left_out": len(np.unique(ratings.users)) - len(groups),
+            "left_out": int((~enough).sum()),
             "attraction": "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest",
-            "floor": floor,
+            "floor": FLOOR,
             "explained_by_linear_fit": round(explained, 4),
             "features": "singular value decomposition",
             **({"interactions": interactions} if interactions != "none" else {}),
-            "seed": seed,
         },
     )
 
 
-def _of_most_rated(ratings: Ratings, most_rated: int | None) -> Ratings:
-    """All ratings, or those of the items with the most of them."""
-    if most_rated is None:
-        return ratings
-    check_count("most_rated", most_rated)
-    counts = np.bincount(ratings.items, minlength=len(ratings.item_labels))
-    kept = np.isin(ratings.items, np.argsort(-counts, kind="stable")[:most_rated])
-    return replace(
-        ratings, users=ratings.users[kept], items=ratings.items[kept], stars=ratings.stars[kept]
-    )
-
-
-def _places(ratings: Ratings) -> NDArray[np.int64]:
-    """The place of each rating's item among those that are rated."""
-    return np.unique(ratings.items, return_inverse=True)[1]
-
-
-def _users(
-    bases: Sequence[ClickModel],
-    linear: bool,
-    attraction: Floats,
-    groups: Groups,
-    shared: dict[str, Any],
-    pairs: Pairs,
-) -> tuple[Sequence[LabelledModel | LinearModel], float, str]:
-    """The models, the share of their attraction that a linear function explains, and the
-    description.
-    """
-    attractions = [attraction[group] for group in groups]
-    theta, explained, fitted = _linear_fit(shared, attractions, pairs)
-    words = (
-        "linear in them"
-        if linear
-        else f"from labels, {explained:.0%} of its variance linear in them"
-    )
-    if linear and not len(pairs):
-        return [LinearModel(base, theta, **shared) for base in bases], explained, words
-    if linear:
-        attractions = fitted
-    models = [
-        LabelledModel(base, attraction=attractions, interactions=pairs, **shared) for base in bases
-    ]
-    return models, explained, words
-
-
-def _bases(
-    models: Sequence[str], examination: str, n_items: int, n_positions: int
-) -> tuple[Instance, list[ClickModel]]:
-    """The instance that says how lists are examined, and its click models before items without
-    attraction.
-    """
-    models = check_labels("models", models)
-    source = load_instance(examination)
-    # Labels and features tell the attraction of items, and nothing else of them.
-    offered = [
+def _offered(source: Instance) -> list[str]:
+    """The click models in which only attraction belongs to items: ratings tell nothing else."""
+    return [
         kind
         for kind, model in source.models.items()
         if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
     ]
-    for model in models:
-        check_choice("model", model, offered)
-    if not models or len(set(models)) < len(models):
-        raise ValueError(
-            f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once"
-        )
-    return source, [
-        source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
-        for model in models
+
+
+def _features(
+    users: NDArray[np.int32], items: Pairs, attraction: Floats, dimension: int
+) -> tuple[Floats, Floats]:
+    """The features of users and of items, from ratings by user and item."""
+    matrix = sparse.csr_array((attraction, (users, items)))
+    if dimension >= min(matrix.shape):
+        raise ValueError(f"dimension is {dimension}; expected less than {min(matrix.shape)}")
+    left, values, right = svds(matrix, k=dimension, v0=np.ones(min(matrix.shape)))
+    if values.min() <= values.max() * 1e-10:
+        raise ValueError(f"the ratings have a rank below dimension = {dimension}")
+    # Largest values first; the largest entry of each direction of items is positive.
+    left, right = left[:, ::-1], right[::-1].T
+    signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(dimension)])
+    tables = [
+        vectors * signs / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+        for vectors in (left, right)
     ]
-
-
-def _groups(
-    users: NDArray[np.int32], n_items: int
-) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
-    """The users with enough candidates for a session, and the entries of each."""
-    raters, groups = grouped(users)
-    enough = [len(group) >= n_items for group in groups]
-    if not any(enough):
-        raise ValueError(
-            f"no user has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
-        )
-    return raters[enough], list(compress(groups, enough))
-
-
-def _features(ratings: Ratings, dimension: int, floor: float, seed: int) -> tuple[Floats, Floats]:
-    """The features of users and of items."""
-    places = _places(ratings)
-    shape = (len(ratings.user_labels), int(places.max()) + 1)
-    matrix = sparse.csr_array(
-        (label_attraction(ratings.stars, floor), (ratings.users, places)), shape
-    )
-    svd = TruncatedSVD(dimension, seed=seed).fit(matrix)
-    users, items = (
-        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
-        for vectors in (svd.users_, svd.items_)
-    )
-    constant = np.ones((len(users), 1))
-    return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
+    tables[0] = np.hstack([np.ones((len(left), 1)), tables[0]])
+    of_users, of_items = (_cut(table / np.sqrt(3.0)) for table in tables)
+    return of_users, of_items
 
 
 def _cut(features: Floats) -> Floats:
@@ -383,31 +317,17 @@ def _cut(features: Floats) -> Floats:
     return np.trunc(features * 1e6) / 1e6
 
 
-def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
-    """The pairs of features whose products are added; the first feature is the constant."""
-    n_user_features, n_item_features = shared["users"].shape[1], shared["items"].shape[1]
-    return interaction_pairs(
-        interactions,
-        range(1, n_user_features),
-        range(n_user_features, n_user_features + n_item_features),
-    )
-
-
-def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
+def _scaled(
+    users: Floats, items: Floats, pairs: Pairs, candidates: list[Pairs]
+) -> tuple[Floats, Floats]:
     """Features whose largest norm is 1 with the products; the constant is cut first, so that no
     product grows by the cut.
     """
-    if not len(pairs):
-        return shared
-    users, items, candidates = shared["users"], shared["items"], shared["candidates"]
     constant = users[0, 0]
     scaled = _cut(constant / largest_norm(users, items, pairs, candidates))
-    tables = {
-        "items": _cut(items * (scaled / constant)),
-        "users": _cut(users * (scaled / constant)),
-    }
-    tables["users"][:, 0] = scaled
-    return shared | tables
+    users, items = (_cut(table * (scaled / constant)) for table in (users, items))
+    users[:, 0] = scaled
+    return users, items
 
 
 def _linear_fit(

@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from clickgym.core.kernels import entry, kernel
+
+from .distinct import distinct
 
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -169,76 +171,25 @@ def count_certain(  # type: ignore[no-untyped-def]
                 skipped[pair] += 1
 
 
-def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]:
+def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
     and all items below.
 
     Args:
-        pairs: ``(N, K)``, sorted by query; its memory is used again for the result.
+        pairs: ``(N, K)``, sorted by query.
         last: ``(N,)`` as from `last_clicks`.
-        first: the first session of each block of whole queries, and N; a block is the work of one
-            thread.
 
     Returns:
         ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order,
         and ``(M,)`` how many sessions there are of each.
     """
-    weights = np.empty(len(pairs), np.int32)
-
-    def merge(block: int) -> None:
-        start, stop = first[block], first[block + 1]
-        slots = np.full(1 << int(2 * (stop - start)).bit_length(), -1, np.int32)
-        count_tails(start, stop, pairs, last, slots, weights)
-
-    in_parallel(merge, len(first) - 1)
-    n_kinds = keep_counted(pairs, last, weights)
-    return pairs[:n_kinds], last[:n_kinds], weights[:n_kinds]
-
-
-@entry
-def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-untyped-def]
-    """Count the sessions of each kind at the first of them; the others count nothing.
-
-    ``slots``, -1 everywhere, a power of two and more than twice the number of sessions, is a hash
-    table of the first ones.
-    """
-    n_positions, mask = pairs.shape[1], len(slots) - 1
-    for session in range(start, stop):
-        certain = max(last[session], 0)
-        begin = (
-            certain if last[session] >= 0 else 1
-        )  # without a click all is known of the first position
-        code = last[session] + 1
-        for k in range(begin, n_positions):
-            code = (code ^ pairs[session, k]) * 0x1E3779B97F4A7C15
-            code ^= (code >> 32) & 0xFFFFFFFF
-        slot = code & mask
-        while True:
-            other = slots[slot]
-            if other < 0:
-                slots[slot], weights[session] = session, 1
-                break
-            same = last[other] == last[session]
-            for k in range(begin, n_positions):
-                same = same and pairs[other, k] == pairs[session, k]
-            if same:
-                weights[other] += 1
-                weights[session] = 0
-                break
-            slot = (slot + 1) & mask
-
-
-@entry
-def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
-    """Move the sessions that count up to the front, and return how many there are."""
-    n_counted = 0
-    for session in range(len(pairs)):
-        if weights[session]:
-            for k in range(pairs.shape[1]):
-                pairs[n_counted, k] = pairs[session, k]
-            last[n_counted], weights[n_counted] = last[session], weights[session]
-            n_counted += 1
-    return n_counted
+    # Without a click all is known of the first position.
+    start = np.where(last < 0, 1, last)
+    tails = np.where(np.arange(pairs.shape[1]) < start[:, None], -1, pairs)
+    first, _, counts = distinct(np.column_stack([last, tails]))
+    order = np.argsort(first)
+    first = first[order]
+    return pairs[first], last[first], counts[order].astype(np.int32)
 
 
 def count_cells(
@@ -257,69 +208,21 @@ def count_cells(
         ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and
         the displays without click.
     """
-    n_contexts = pairs.shape[1] ** 2 if after_click else pairs.shape[1]
-    first_event = np.zeros(n_pairs + 1, np.int64)
-    count_displays(pairs, first_event[1:])
-    first_event.cumsum(out=first_event)
-    events = np.empty(first_event[-1], np.int32)
-    collect_events(pairs, clicks, after_click, first_event[:-1].copy(), events)
-    counts, contexts = np.zeros(2 * n_contexts, np.int64), np.empty(n_contexts, np.int64)
-    first_cell = np.zeros(n_pairs + 1, np.int64)
-    nothing = np.empty(0, np.int32)
-    merge_events(events, first_event, counts, contexts, first_cell, nothing, nothing, nothing)
-    context, clicked, skipped = (np.empty(first_cell[-1], np.int32) for _ in range(3))
-    merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped)
-    return first_cell, context, clicked, skipped
-
-
-@entry
-def count_displays(pairs, displays):  # type: ignore[no-untyped-def]
-    """Add the displays of each pair."""
-    for session in range(len(pairs)):
-        for k in range(list_length(pairs[session])):
-            displays[pairs[session, k]] += 1
-
-
-@entry
-def collect_events(pairs, clicks, after_click, position, events):  # type: ignore[no-untyped-def]
-    """Sort the displays by pair; an event is twice the context, plus one if there was a click."""
     n_positions = pairs.shape[1]
-    for session in range(len(pairs)):
-        last = 0
-        for k in range(list_length(pairs[session])):
-            pair = pairs[session, k]
-            context = k * n_positions + last if after_click else k
-            events[position[pair]] = 2 * context + clicks[session, k]
-            position[pair] += 1
-            if clicks[session, k]:
-                last = k + 1
-
-
-@entry
-def merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
-    """Count equal events of each pair. Where there is no room for the cells yet, only find where
-    those of a pair begin.
-    """
-    cell = 0
-    for pair in range(len(first_event) - 1):
-        n_met = 0
-        for event in events[first_event[pair] : first_event[pair + 1]]:
-            here = event // 2
-            if counts[2 * here] + counts[2 * here + 1] == 0:
-                contexts[n_met] = here
-                n_met += 1
-            counts[event] += 1
-        for i in range(n_met):
-            here = contexts[i]
-            if len(context):
-                context[cell], skipped[cell], clicked[cell] = (
-                    here,
-                    counts[2 * here],
-                    counts[2 * here + 1],
-                )
-            counts[2 * here] = counts[2 * here + 1] = 0
-            cell += 1
-        first_cell[pair + 1] = cell
+    context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
+    if after_click:
+        marks = np.where(clicks > 0, np.arange(1, n_positions + 1, dtype=np.int32), 0)
+        last = np.maximum.accumulate(marks, axis=1)[:, :-1]
+        context = context * n_positions + np.pad(last, ((0, 0), (1, 0)))
+    shown = pairs >= 0
+    shape = n_pairs, n_positions**2 if after_click else n_positions
+    # Rows of sparse matrices are the pairs; zeros that are given stay, so both have the same cells.
+    displays, clicked = (
+        sparse.coo_array((values, (pairs[shown], context[shown])), shape).tocsr()
+        for values in (np.ones(int(shown.sum()), np.int32), clicks[shown].astype(np.int32))
+    )
+    skipped = displays.data - clicked.data
+    return displays.indptr.astype(np.int64), displays.indices, clicked.data, skipped
 
 
 def cut(first: Long, size: int) -> Long:
@@ -348,7 +251,3 @@ def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
 def n_processors() -> int:
     """How many processors there are for this process."""
     return (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1
-
-
-Input = TypeVar("Input")
-Output = TypeVar("Output")

@@ -5,7 +5,6 @@ ranking problem.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +23,7 @@ from clickgym.core.checks import (
     check_seed,
     check_share,
 )
-from clickgym.envs import ClickModel, DependentClickModel
-from clickgym.envs.instances import Instance
+from clickgym.envs import ClickModel, DependentClickModel, Instance
 
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
@@ -124,10 +122,18 @@ def fit_models(
         >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
         (array([0.92, 0.14]), True)
     """
-    models, queries = _check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
+    models, queries = check_labels("models", models), check_labels("queries", queries)
+    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
+    check_flag("per_query", per_query)
+    for name in models:
+        check_choice("model", name, MODEL_ESTIMATORS)
+        if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
+            raise ValueError(f"{name} has no examination probabilities per query; PBM and UBM have")
+    check_count("n_items", n_items)
+    check_at_least("tol", tol, 0, strictly=True)
+    check_seed(seed)
     test_share = check_share("test_share", test_share)
     check_kind("log", log, ClickLog, "a ClickLog")
-    check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     check_kind("origin", origin, str, "text")
@@ -136,52 +142,8 @@ def fit_models(
     for label in labels:  # what is wrong with a query is said before the work
         query_instance(log, label, quick, n_items)
 
-    train, test = _hold_out(log, test_share, seed, on_step)
-    settings = FitSettings(iterations, tol, per_query)
-    scored, estimators = _fit_each(models, settings, train, log, on_step)
-    names = _one_of_each(scored, test if len(test) else train, on_step)
-    best = {name: estimators[name] for name in names}
-    method = _method_of(len(log), per_query, best, models)
-    instances = {
-        label: query_instance(log, label, best, n_items, origin=origin, estimation=method)
-        for label in labels
-    }
-    if bootstrap:
-        start = time.perf_counter()
-        instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
-        on_step(
-            f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s"
-        )
-    return Fitted(
-        train,
-        test,
-        scored,
-        estimators,
-        instances,
-        {label: _variety(log, label) for label in labels},
-    )
-
-
-def _hold_out(
-    log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]
-) -> tuple[ClickLog, ClickLog]:
-    """The sessions to learn from, and those held out: none, if the share is 0."""
-    if not share:
-        return log, log[:0]
-    start = time.perf_counter()
-    train, test = hold_out(log, share, seed)
-    on_step(f"held out {len(test):,} sessions in {time.perf_counter() - start:.1f} s")
-    return train, test
-
-
-def _fit_each(
-    models: Sequence[str],
-    settings: FitSettings,
-    train: ClickLog,
-    log: ClickLog,
-    on_step: Callable[[str], object],
-) -> tuple[dict[str, Estimator], dict[str, Estimator]]:
-    """The estimators fitted to a part of the sessions of a log, and those fitted to all."""
+    train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
+    settings = FitSettings(check_count("iterations", iterations), tol, per_query)
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
@@ -190,7 +152,50 @@ def _fit_each(
         if train is not log:
             estimators[name] = settings.fit(MODEL_ESTIMATORS[name], log, start=scored[name])
         on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
-    return scored, estimators
+    names = _one_of_each(scored, test if len(test) else train, on_step)
+    best = {name: estimators[name] for name in names}
+    method = {
+        "sessions_of_all_queries": len(log),
+        "smoothing": "(1 + successes) / (2 + trials)",
+        "position_parameters": "of each query by itself"
+        if per_query
+        else "shared by all queries of the log",
+        "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
+    }
+    instances = {}
+    for label in labels:
+        instance = query_instance(log, label, best, n_items, origin=origin)
+        estimation = {**instance.estimation, **method}
+        instances[label] = replace(instance, estimation=estimation)
+    if bootstrap:
+        start = time.perf_counter()
+        instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
+        on_step(
+            f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s"
+        )
+    variety = {label: _variety(log, label) for label in labels}
+    return Fitted(train, test, scored, estimators, instances, variety)
+
+
+def _one_of_each(
+    scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]
+) -> list[str]:
+    """Of the estimators of one click model the one that predicts a log better, for an instance has
+    room for one.
+    """
+    rivals: dict[type[ClickModel], list[str]] = {}
+    for name, estimator in scored.items():
+        rivals.setdefault(estimator.model_class, []).append(name)
+    best = []
+    for names in rivals.values():
+        best.append(names[0])
+        if len(names) > 1:
+            best[-1] = max(names, key=lambda name: scored[name].score(log))
+            on_step(
+                f"{' and '.join(names)} estimate one click model: the instance holds {best[-1]}, "
+                "which predicts better"
+            )
+    return best
 
 
 def _variety(log: ClickLog, query: str) -> tuple[int, float]:
@@ -204,20 +209,6 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
-def _method_of(
-    n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]
-) -> dict[str, Any]:
-    """How all parameters are estimated, as instances tell it."""
-    return {
-        "sessions_of_all_queries": n_sessions,
-        "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself"
-        if per_query
-        else "shared by all queries of the log",
-        "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
-    }
-
-
 def _with_standard_errors(
     instances: Mapping[str, Instance],
     estimators: Mapping[str, Estimator],
@@ -229,27 +220,33 @@ def _with_standard_errors(
     """The instances of queries with the standard errors of their parameters, by click model and
     parameter, from n refits.
     """
-    errors: dict[str, dict[str, Any]] = defaultdict(dict)
-    size = _refit_size(log)
+    errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
+    size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
     for name, estimator in estimators.items():
         kind = estimator.model_class.short
-        models = {label: instance.model(kind) for label, instance in instances.items()}
-        draws: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for _, drawn in settings.refits(estimator, log, n, seed, size):
+        draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
+        for drawn in settings.refits(estimator, log, n, seed, size):
             for label, instance in instances.items():
-                (model,) = _models(
-                    {name: drawn}, label, instance.estimation["items"], unseen=True
-                ).values()
-                draws[label].append(_parameters(model, models[label]))
+                items = instance.estimation["items"]
+                model = _models({name: drawn}, label, items, unseen=True)[kind]
+                draws[label].append(_parameters(model, instance.model(kind)))
         for label, instance in instances.items():
-            displays = _displays(log, label, instance.estimation["items"])
-            of_query = {
-                key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
-                for key in draws[label][0]
-            }
+            model, lists = (
+                instance.model(kind),
+                log.items[log.queries == log.query_labels.index(label)],
+            )
+            displays = np.array(
+                [(lists == log.item_labels.index(item)).sum() for item in instance.labels]
+            )
             errors[label][kind] = {
-                key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays)
-                for key, spread in of_query.items()
+                key: _identified(
+                    model,
+                    key,
+                    np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
+                    * np.sqrt(size / len(log)),
+                    displays,
+                )
+                for key in draws[label][0]
             }
     return {
         label: replace(
@@ -260,86 +257,27 @@ def _with_standard_errors(
     }
 
 
-def _refit_size(log: ClickLog) -> int:
-    return max(len(log) // 4, min(len(log), REFIT_SESSIONS))
-
-
-def _displays(log: ClickLog, query: str, labels: Sequence[str]) -> NDArray[np.int64]:
-    """How often a query's lists show each item."""
-    lists = log.items[log.queries == log.query_labels.index(query)]
-    return np.array([(lists == log.item_labels.index(label)).sum() for label in labels])
-
-
 def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
     """Its parameters, those of PBM and UBM with the examination at position 1 of another."""
     values = {name: np.asarray(getattr(model.parameters, name)) for name in model.shapes}
     if "examination" in values:
         factor = values["examination"].flat[0] / like.parameters.examination.flat[0]
-        values |= {
-            "attraction": values["attraction"] * factor,
-            "examination": values["examination"] / factor,
-        }
+        values["attraction"] = values["attraction"] * factor
+        values["examination"] = values["examination"] / factor
     return values
 
 
-def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
+def _identified(model: ClickModel, name: str, errors: Any, displays: NDArray[np.int64]) -> Any:
     """Standard errors as an instance holds them: None where clicks do not tell the parameter."""
     values = np.asarray(getattr(model.parameters, name))
     untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
     if name in ("examination", "termination"):
         untold.flat[0 if name == "examination" else -1] = True
-    if (
-        name in model.item_parameters()
-    ):  # no item is known better than from its displays under a Beta(1, 1) prior
+    if name in model.item_parameters():
+        # No item is known better than from its displays under a Beta(1, 1) prior.
         errors = np.maximum(errors, np.sqrt(values * (1 - values) / (displays + 3)))
-    told: Any = np.where(untold, None, errors.round(6))
-    return told.tolist()
-
-
-def _check_fitting(
-    models: Any, queries: Any, n_items: Any, iterations: Any, tol: Any, per_query: Any, on_step: Any
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The models to fit, and the labels of queries; models that cannot be fitted so are refused,
-    and other wrong settings.
-    """
-    models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
-    check_flag("per_query", per_query)
-    for name in models:
-        check_choice("model", name, MODEL_ESTIMATORS)
-        if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
-            offered = [
-                other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query
-            ]
-            raise ValueError(
-                f"{name} has no examination probabilities per query; {' and '.join(offered)} have"
-            )
-    check_count("n_items", n_items)
-    check_count("iterations", iterations)
-    check_at_least("tol", tol, 0, strictly=True)
-    check_kind("on_step", on_step, Callable, "a function")
-    return models, queries
-
-
-def _one_of_each(
-    scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]
-) -> list[str]:
-    """Of the estimators of one click model the one that predicts a log better, for an instance has
-    room for one.
-    """
-    rivals: dict[type[ClickModel], list[str]] = {}
-    for name, estimator in scored.items():
-        rivals.setdefault(estimator.model_class, []).append(name)
-    best = [
-        max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0]
-        for names in rivals.values()
-    ]
-    for names, name in zip(rivals.values(), best, strict=True):
-        if len(names) > 1:
-            on_step(
-                f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better"
-            )
-    return best
+    identified: Any = np.where(untold, None, errors.round(6))
+    return identified.tolist()
 
 
 def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:
@@ -380,14 +318,13 @@ def query_instance(
     *,
     name: str | None = None,
     origin: str = "",
-    estimation: Mapping[str, Any] | None = None,
 ) -> Instance:
     """Make an instance of one query of a log.
 
     Its items are the documents that were displayed in most sessions, numbered in the order of their
-    labels. So the numbers say nothing about positions and clicks; ``estimation["items"]`` lists the
-    labels. The initial ranking is the most frequent list, without documents that are not items.
-    Items that this list lacks follow, most displayed first.
+    labels. So the numbers say nothing about positions and clicks; `Instance.labels` tells which
+    item is which. The initial ranking is the most frequent list, without documents that are not
+    items. Items that this list lacks follow, most displayed first.
 
     Args:
         log: the log that the estimators were fitted to, or a part of it.
@@ -396,7 +333,6 @@ def query_instance(
         n_items: L; fewer, if the query has fewer.
         name: of the instance; None takes the label of the query.
         origin: where the log comes from.
-        estimation: further facts about the estimation.
 
     Raises:
         ValueError: on a query that the log lacks or that has fewer items than positions, and on two
@@ -404,76 +340,37 @@ def query_instance(
     """
     check_kind("log", log, ClickLog, "a ClickLog")
     check_kind("query", query, str, "text")
-    check_kind("estimation", estimation, Mapping | None, "a mapping")
-    _check_estimators(estimators)
+    check_kind("estimators", estimators, Mapping, "fitted estimators by their models")
+    for key, estimator in estimators.items():
+        check_kind(f"estimators[{key!r}]", estimator, Estimator, "a fitted estimator")
     if query not in log.query_labels:
-        frequent = [
-            log.query_labels[index]
-            for index in np.argsort(-np.bincount(log.queries), kind="stable")[:10]
-        ]
-        raise ValueError(
-            f"the log has no query {query!r}; its most frequent ones are {', '.join(frequent)}"
-        )
+        order = np.argsort(-np.bincount(log.queries), kind="stable")[:10]
+        frequent = ", ".join(log.query_labels[index] for index in order)
+        raise ValueError(f"the log has no query {query!r}; its most frequent ones are {frequent}")
     if check_count("n_items", n_items) < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
-    sessions = log[log.queries == log.query_labels.index(query)]
-    displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
-    displayed = np.flatnonzero(displays).tolist()
-    if len(displayed) < log.n_positions:
+    sessions = log.items[log.queries == log.query_labels.index(query)]
+    displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
+    shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
+    if len(shown) < log.n_positions:
         raise ValueError(
-            f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions"
+            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} positions"
         )
-    lists, _, counts = sorted_distinct(sessions.items)
-    most_frequent = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
-    shown = {log.item_labels[item]: int(displays[item]) for item in displayed}
-    instance = make_instance(
-        query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items
-    )
-    return replace(
-        instance,
-        name=query if name is None else name,
-        origin=origin,
-        estimation={**instance.estimation, **(estimation or {})},
-    )
-
-
-def make_instance(
-    query: str,
-    displays: Mapping[str, int],
-    production: Sequence[str],
-    n_sessions: int,
-    n_positions: int,
-    estimators: Mapping[str, Estimator],
-    n_items: int,
-) -> Instance:
-    """The instance that `query_instance` describes.
-
-    Args:
-        query: its label.
-        displays: of each item.
-        production: the list that the initial ranking begins with.
-        n_sessions, n_positions: of the query, and of its lists.
-        estimators, n_items: as for `query_instance`.
-    """
-    by_displays = sorted(displays, key=lambda item: (-displays[item], item))[:n_items]
+    by_displays = sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
     items = sorted(by_displays)
+    lists, _, counts = sorted_distinct(sessions)
+    production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
     return Instance(
-        name=query,
+        name=query if name is None else name,
         models=_models(estimators, query, items),
-        n_positions=n_positions,
-        description=f"query {query}, {n_sessions} sessions, {len(items)} items ({', '.join(estimators)})",
+        n_positions=log.n_positions,
+        description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
+        f"({', '.join(estimators)})",
+        origin=origin,
         initial_ranking=np.array([items.index(item) for item in initial]),
-        estimation={"query": query, "items": items, "sessions": n_sessions},
+        estimation={"query": query, "items": items, "sessions": len(sessions)},
     )
-
-
-def _check_estimators(estimators: Any) -> None:
-    check_kind(
-        "estimators", estimators, Mapping, "fitted estimators by the short names of their models"
-    )
-    for name, estimator in estimators.items():
-        check_kind(f"estimators[{name!r}]", estimator, Estimator, "a fitted estimator")
 
 
 def _models(

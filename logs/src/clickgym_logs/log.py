@@ -130,11 +130,6 @@ class ClickLog:
         return self.items.shape[1]
 
     @property
-    def rankings(self) -> NDArray[np.int64]:
-        """``(N, K)`` the list of each session, as `Agent.learn` takes it: `items`."""
-        return self.items.astype(np.int64)
-
-    @property
     def lengths(self) -> NDArray[np.int64]:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
@@ -247,13 +242,6 @@ class ClickLog:
         frame = pl.DataFrame(columns)
         filled = self.items.ravel() >= 0
         return frame if filled.all() else frame.filter(filled)
-
-
-def time_blocks(log: ClickLog, n_blocks: int = BLOCKS) -> NDArray[np.int64]:
-    """``(N,)`` the block of time of each session, in blocks of equal numbers of sessions."""
-    blocks = np.empty(len(log), np.int64)
-    blocks[log.order] = n_blocks * np.arange(len(log)) // len(log)
-    return blocks
 
 
 def set_checked(

@@ -9,8 +9,8 @@ import typer
 from clickgym.core.console import Json, bold, compiling_told, errors, output, print_json
 from clickgym.core.terminal import Column, print_table, say
 
-from ..left_out import MODELS, check_models
 from ..readers import log_name, read_log
+from ..simulability import MODELS, check_models
 from .logs import Columns, Log, names
 
 
@@ -37,11 +37,11 @@ def check(
 ) -> None:
     """Check whether simulations of a click log can be trusted to order lists.
 
-    Each query with two or more lists leaves out one list at a time, and click models foretell its
+    Each query with two or more lists leaves out one list at a time, and click models predict its
     click rates by position from all other lists. [bold]error[/] is the root of their mean squared
-    error, [bold]noise[/] that of a model that knows the truth. [bold]foretold[/] is the share of
-    the differences between lists that a model foretells, without noise: 1 is all, 0 is what the
-    click rates of positions foretell, below 0 is worse. Intervals (0.95) are from resampled
+    error, [bold]noise[/] that of a model that knows the truth. [bold]predicted[/] is the share of
+    the differences between lists that a model predicts, without noise: 1 is all, 0 is what the
+    click rates of positions predict, below 0 is worse. Intervals (0.95) are from resampled
     queries.
 
     [bold]Examples[/]
@@ -59,13 +59,13 @@ def check(
             f"{row['error']:.4f}",
             f"{row['error_low']:.4f} to {row['error_high']:.4f}",
             f"{row['noise']:.4f}",
-            f"{row['foretold']:.3f}",
+            f"{row['predicted']:.3f}",
             f"{row['low']:.3f} to {row['high']:.3f}",
         ]
         for row in checked.table.iter_rows(named=True)
     ]
     heads = (
-        Column(name, right=True) for name in ("error", "interval", "noise", "foretold", "interval")
+        Column(name, right=True) for name in ("error", "interval", "noise", "predicted", "interval")
     )
     print_table(output(as_json), [Column("model"), *heads], rows)
     say(output(as_json), checked.sentence, "bold")

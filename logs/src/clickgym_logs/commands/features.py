@@ -9,7 +9,7 @@ import typer
 
 from clickgym.core.console import bold, output
 from clickgym.core.terminal import say
-from clickgym.envs import CLICK_MODELS, DEFAULT_INSTANCE
+from clickgym.envs import CLICK_MODELS
 
 from ..contextual import contextual_instance, read_ratings
 
@@ -56,9 +56,6 @@ def features(
             help="Replace the attraction probabilities by their best linear fit from the features.",
         ),
     ] = False,
-    floor: Annotated[
-        float, typer.Option(metavar="P", help="Attraction of items with the rating 0.")
-    ] = 0.05,
     dimension: Annotated[
         int, typer.Option(metavar="N", help="N features of the user and N of the item.")
     ] = 10,
@@ -70,22 +67,6 @@ def features(
             "of them.",
         ),
     ] = "none",
-    items: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Use only the N items with most ratings.",
-            show_default="all",
-        ),
-    ] = None,
-    examination: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The instance from which the examination parameters are taken.",
-        ),
-    ] = DEFAULT_INSTANCE,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the decomposition.")] = 0,
 ) -> None:
     """Make a contextual instance (items with features) from ratings.
 
@@ -104,7 +85,7 @@ def features(
       clickgym features ml-latest-small/ratings.csv --interactions products --out
       movielens-products.json
 
-    An item with rating y has the attraction floor + (1 - floor) (2^y - 1) / 2^(largest rating).
+    An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
         raise ValueError(
@@ -117,12 +98,8 @@ def features(
         n_items=candidates,
         n_positions=positions,
         linear=linear,
-        floor=floor,
         dimension=dimension,
         interactions=interactions,
-        most_rated=items,
-        examination=examination,
-        seed=seed,
         name=out.stem,
         origin=f"made by clickgym from {data.name}",
     )

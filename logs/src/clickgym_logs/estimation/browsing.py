@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_flag
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, PositionBasedModel, UserBrowsingModel
 
 from ..counting import count_cells, cut, in_parallel
@@ -160,7 +160,7 @@ def browsing_step(  # type: ignore[no-untyped-def]
         likelihood[block] = value
 
 
-@kernel
+@entry
 def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # type: ignore[no-untyped-def]
     """The probability of a click at each position given the clicks above it."""
     n_positions = pairs.shape[1]
@@ -173,7 +173,7 @@ def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # t
                 last = k + 1
 
 
-@kernel
+@entry
 def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-untyped-def]
     """The probability of a click at each position where examination depends on the last click
     above.

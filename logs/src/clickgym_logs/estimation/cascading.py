@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_choice
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 
 from ..counting import (
@@ -58,8 +58,8 @@ def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) ->
 def merged_tails(
     codes: NDArray[np.int64], pairs: Indices, last: Indices, n_items: int
 ) -> tuple[Indices, Indices, Indices, NDArray[np.int64]]:
-    """What `merge_tails` makes of the sessions of each block, and the blocks of what it leaves."""
-    pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(codes, pairs, n_items))
+    """What `merge_tails` makes of the sessions, and the blocks of what it leaves."""
+    pairs, last, weights = merge_tails(pairs, last)
     return pairs, last, weights, blocks_of_queries(codes, pairs, n_items)
 
 
@@ -106,7 +106,7 @@ class _CascadingEstimator(Estimator):
         return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
 
 
-@kernel
+@entry
 def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):  # type: ignore[no-untyped-def]
     """The probability of a click at each position given the clicks above it; users go on below a
     click with the probability of the pair (``of_pairs``) or of the position, and below an examined
@@ -126,7 +126,7 @@ def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, r
                 looking = 0.0
 
 
-@kernel
+@entry
 def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
     """The probability of a click at each position."""
     for session in range(len(pairs)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickChainModel, ClickModel
 from clickgym.envs.click_chain import Parameters, marginals
 
@@ -191,7 +191,7 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
 
 
-@kernel
+@entry
 def chain_marginal(pairs, parameters, examination, result):  # type: ignore[no-untyped-def]
     """The probability of a click at each position; ``examination`` is working memory of K
     floats.

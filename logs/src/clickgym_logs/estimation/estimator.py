@@ -194,10 +194,9 @@ class Estimator(ABC):
             given: given the session's clicks above, instead of whatever they are.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        queries, pairs = self._numbers(log, log.queries[:, None], log.items)
-        pairs[log.items < 0] = -1
+        queries, pairs = self._numbers(log)
         law = self._conditional if given else self._marginal
-        return np.where(log.items < 0, 0.0, law(queries[:, 0], pairs, log.clicks))
+        return np.where(log.items < 0, 0.0, law(queries, pairs, log.clicks))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the
@@ -246,16 +245,22 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
-    def _numbers(
-        self, log: ClickLog, queries: NDArray[np.integer], items: NDArray[np.integer]
-    ) -> tuple[Indices, Indices]:
-        """The numbers here of a log's queries, see `_renumber`, and of the pairs of a query and an
-        item, see `_find`.
+    def _numbers(self, log: ClickLog) -> tuple[Indices, Indices]:
+        """``(N,)`` the numbers here of a log's queries, and ``(N, K)`` those of its pairs: P where
+        nothing was fitted, -1 below the end of a list.
         """
         query_of, item_of = self._renumber(log)
-        rows, columns = query_of[queries], item_of[items]
-        codes = np.where(columns < 0, -1, rows * len(self._labels.item_labels) + columns)
-        return rows.astype(np.int32), self._find(codes)
+        order, codes, numbers = by_query(log.queries, log.items, len(log.item_labels))
+        queries, items = np.divmod(codes, max(len(log.item_labels), 1))
+        pair_of = np.append(self._pairs_of(query_of[queries], item_of[items]), np.int32(-1))
+        pairs = np.empty_like(numbers)
+        pairs[order] = pair_of[numbers]
+        return query_of[log.queries].astype(np.int32), pairs
+
+    def _pairs_of(self, queries: NDArray[np.int64], items: NDArray[np.int64]) -> Indices:
+        """The pairs of queries and items that are numbered as here, P where nothing was fitted."""
+        codes = np.where(items < 0, -1, queries * len(self._labels.item_labels) + items)
+        return self._find(codes)
 
     def _renumber(self, log: ClickLog) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number here of each query of a log, and of each item.
@@ -290,63 +295,29 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to score.
-            law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and
-                pairs; of one that the fitted log lacks the number is P. Below the end of a list,
-                where the pair is -1, it may say anything.
+            law: `_conditional` or `_marginal`. It takes queries and pairs as `_numbers` returns
+                them. Below the end of a list it may say anything.
 
         Returns:
             ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        query_of, item_of = self._renumber(log)
+        queries, pairs = self._numbers(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(
                 f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}"
             )
-        n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        first_pair = np.searchsorted(self._codes, np.arange(n_queries + 2) * n_items)
-        pair_of = np.zeros(n_items, np.int64)
-        pair_of[self._codes % n_items] = np.arange(len(self._codes))
         starts = range(0, len(log), SESSIONS)
         likelihood, by_position = np.empty(len(log)), np.zeros((len(starts), log.n_positions))
 
         def score(block: int) -> None:
             part = slice(starts[block], starts[block] + SESSIONS)
-            clicks, pairs = log.clicks[part], np.empty(log.items[part].shape, np.int32)
-            queries = query_of[log.queries[part]].astype(np.int32)
-            find_fitted(queries, log.items[part], item_of, pair_of, first_pair, self._codes, pairs)
-            add_logs(
-                law(queries, pairs, clicks), pairs, clicks, likelihood[part], by_position[block]
-            )
+            clicks, shown = log.clicks[part], pairs[part]
+            probabilities = law(queries[part], shown, clicks)
+            add_logs(probabilities, shown, clicks, likelihood[part], by_position[block])
 
         in_parallel(score, len(starts))
         return likelihood, by_position.sum(axis=0)
-
-
-@entry
-def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # type: ignore[no-untyped-def]
-    """Replace the items of each session by the numbers of the fitted pairs, by P where there is
-    none, and -1 by -1.
-
-    Most items belong to a single query, so ``pair_of``, some pair of each item, is nearly always
-    the right one.
-    """
-    for session in range(len(items)):
-        query = queries[session]
-        for k in range(items.shape[1]):
-            if items[session, k] < 0:
-                pairs[session, k] = -1
-                continue
-            item, pair = item_of[items[session, k]], len(codes)
-            if item >= 0:
-                code = np.int64(query) * len(pair_of) + item
-                pair = pair_of[item]
-                if codes[pair] != code:
-                    first = first_pair[query]
-                    pair = first + np.searchsorted(codes[first : first_pair[query + 1]], code)
-                    if pair == first_pair[query + 1] or codes[pair] != code:
-                        pair = len(codes)
-            pairs[session, k] = pair
 
 
 @entry
@@ -462,7 +433,8 @@ class EMEstimator(Estimator):
             }
             return [np.full((*sizes[owner], *shape), 0.5) for owner, shape in parts]
         query_of, item_of = start._renumber(self._labels)
-        _, pair_of = start._numbers(self._labels, *np.divmod(self._codes, len(item_of)))
+        queries, items = np.divmod(self._codes, len(item_of))
+        pair_of = start._pairs_of(query_of[queries], item_of[items])
         # The last entry of an estimate is that of what was never shown.
         rows: dict[str, Any] = {
             "pair": np.append(pair_of, -1),

@@ -1,4 +1,4 @@
-"""Can a log be simulated? Lists are left out, and their clicks foretold."""
+"""Can a log be simulated? Lists are left out, and their clicks predicted."""
 
 import json
 
@@ -43,11 +43,11 @@ def of_positions(rng, attraction, ranking):
     return np.array([0.5, 0.3, 0.2])
 
 
-def test_users_of_a_click_model_are_foretold_up_to_the_noise():
+def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
     pbm, cm = checked.table.iter_rows(named=True)
     assert checked.verdict == "can"
-    assert "can be trusted to order lists: the best model, PBM, foretells" in checked.sentence
+    assert "can be trusted to order lists: the best model, PBM, predicts" in checked.sentence
     assert (checked.n_queries, checked.n_lists) == (8, 32)
     assert pbm["low"] > 0.9
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
@@ -69,7 +69,7 @@ def test_where_lists_do_not_differ_or_queries_are_few_the_log_cannot_tell():
     assert few.sentence.endswith("intervals need 5 queries.")
 
 
-def test_items_that_other_lists_hardly_show_are_not_foretold():
+def test_items_that_other_lists_hardly_show_are_not_predicted():
     log = log_of(of_the_pbm, n_queries=5)
     items = log.items.copy()
     items[:500] = [0, 1, 15]  # an item of its own

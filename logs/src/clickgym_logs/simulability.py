@@ -1,0 +1,217 @@
+"""Check whether the users of a log can be simulated: lists are left out, and click models predict
+the clicks on them from the other lists.
+
+A query leaves out one list at a time. Its click rates by position are predicted by click models that
+were fitted to the sessions of all other lists, and by the rates that the other lists of the query
+had at these positions, as if no item were better than another. What a model gains on the latter is
+what it knows of the order of lists. Squared errors hold the noise of the clicks, too, which is
+known, and taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from clickgym.core.checks import check_choice, check_count, check_kind, check_labels, check_seed
+
+from .distinct import distinct
+from .estimation.estimator import MODEL_ESTIMATORS
+from .estimation.settings import QUICK
+from .log import ClickLog
+
+MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
+MOST_LISTS = 5
+"""Lists that a query leaves out, one after the other."""
+LEAST_DISPLAYS = 30
+"""Sessions with other lists that must show an item, or nothing is predicted of it."""
+TRUSTED = 0.5
+"""The share of the differences between lists that a model must predict."""
+LEAST_QUERIES = 5
+"""Queries with which there are intervals."""
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Simulability:
+    """How well click models predict the clicks on lists that were left out.
+
+    Attributes:
+        table: a row per model: ``error`` of its click rates by position (root of the mean square),
+            ``error_low`` and ``error_high``; ``noise``, the error of a model that knows the truth;
+            ``predicted``, the share of the squared differences between a list and the others that it
+            predicts, both without noise (1 is all, 0 is what click rates of positions predict),
+            ``low`` and ``high``. The intervals (0.95, bootstrap over queries) are NaN below 5
+            queries.
+        n_queries, n_lists: that were left out.
+        verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
+            contains one half.
+        sentence: the same in words.
+    """
+
+    table: pl.DataFrame
+    n_queries: int
+    n_lists: int
+    verdict: str
+    sentence: str
+
+
+def check_models(
+    log: ClickLog,
+    models: Sequence[str] = MODELS,
+    *,
+    least_sessions: int = 100,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> Simulability:
+    """Check whether simulations of a log can be trusted to order lists.
+
+    ⚠ Every query counts its own lists, at most five, and all lists and positions alike, however
+    often they were shown. Items that other lists of the query showed in fewer than 30 sessions are
+    left out.
+
+    Args:
+        log: sessions of any queries, of which some have two lists or more.
+        models: short names of click models.
+        least_sessions: of a list that is left out.
+        bootstrap: resamples of the queries.
+        seed: of the bootstrap.
+
+    Raises:
+        ValueError: on wrong input, and if no query has two lists, one of them in so many sessions.
+
+    Example:
+        >>> import gymnasium as gym, clickgym, clickgym_logs
+        >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
+        >>> log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 3000, seed=0)
+        >>> check_models(log, ["PBM"]).table.select("model", "predicted").rows()[0][1] > 0.9
+        True
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    models = check_labels("models", models)
+    for name in models or ("",):
+        check_choice("model", name, MODEL_ESTIMATORS)
+    check_count("least_sessions", least_sessions)
+    check_count("bootstrap", bootstrap)
+    check_seed(seed)
+    first, index, counts = distinct(np.column_stack([log.queries, log.items]))
+    rounds = _rounds(log.queries[first], counts, least_sessions)
+    n_lists = int((rounds >= 0).sum())
+    if not n_lists:
+        raise ValueError(
+            f"no query has two lists, one of them in {least_sessions} sessions or more; none can be left out"
+        )
+    # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
+    cells = np.concatenate(
+        [
+            _errors(log, models, index, first, np.flatnonzero(rounds == number))
+            for number in range(rounds.max() + 1)
+        ]
+    )
+    labels, rows = np.unique(cells[:, 0], return_inverse=True)
+    if not len(labels):
+        raise ValueError(
+            "no item of a list that can be left out is in other lists of its query often enough"
+        )
+    sums = np.zeros((len(labels), cells.shape[1]))
+    np.add.at(sums, rows, np.column_stack([np.ones(len(cells)), cells[:, 1:]]))
+    shares = np.full(len(labels), 1 / len(labels))
+    draws = np.random.default_rng(seed).multinomial(len(labels), shares, bootstrap) @ sums
+    error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
+    spread = [np.percentile(figures, [2.5, 97.5], axis=0) for figures in _figures(draws)]
+    if len(labels) < LEAST_QUERIES:
+        spread = [np.full_like(ends, np.nan) for ends in spread]
+    table = pl.DataFrame(
+        {
+            "model": models,
+            "error": error,
+            "error_low": spread[0][0],
+            "error_high": spread[0][1],
+            "noise": np.full(len(models), np.sqrt(sums[:, 1].sum() / sums[:, 0].sum())),
+            "predicted": predicted,
+            "low": spread[1][0],
+            "high": spread[1][1],
+        }
+    )
+    return Simulability(table, len(labels), n_lists, *_verdict(table, len(labels), n_lists))
+
+
+def _rounds(queries: Indices, counts: Indices, least: int) -> Indices:
+    """The round in which each list is left out: the most frequent one of a query in the first; -1
+    for never.
+    """
+    order = np.lexsort((-counts, queries))
+    _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(starts, sizes)
+    left_out = (np.repeat(sizes, sizes) > 1) & (counts[order] >= least) & (place < MOST_LISTS)
+    rounds = np.empty(len(order), np.int64)
+    rounds[order] = np.where(left_out, place, -1)
+    return rounds
+
+
+def _errors(
+    log: ClickLog, models: Sequence[str], index: Indices, first: Indices, lists: Indices
+) -> Floats:
+    """A row for each position of the lists that are left out at once, as `check_models` adds them
+    up.
+    """
+    out = np.isin(index, lists)
+    train, shown, n_items = log[~out], log[first[lists]], np.int64(len(log.item_labels))
+    pairs, displays = np.unique(
+        (train.queries[:, None] * n_items + train.items)[train.items >= 0], return_counts=True
+    )
+    wanted = shown.queries[:, None] * n_items + shown.items
+    place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+    often = (pairs[place] == wanted) & (displays[place] >= LEAST_DISPLAYS)
+    rates, noise = _rates(log[out], np.searchsorted(lists, index[out]), len(lists))
+    others, others_noise = (
+        table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
+    )
+    errors = [
+        (QUICK.fit(MODEL_ESTIMATORS[name], train).click_probabilities(shown) - rates) ** 2
+        for name in models
+    ]
+    columns = np.broadcast_arrays(
+        shown.queries[:, None], noise, noise + others_noise, (others - rates) ** 2, *errors
+    )
+    return np.stack([column[often & (shown.items >= 0)] for column in columns], axis=1)
+
+
+def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
+    """``(n, K)`` click rates of groups of sessions by position, and the variances of these."""
+    seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
+    clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
+    rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
+    return clicks / np.maximum(seen, 1), rate * (1 - rate) / np.maximum(seen, 1)
+
+
+def _figures(sums: Floats) -> tuple[Floats, Floats]:
+    """Of sums over positions, in rows: the error of each model, and the share that it predicts."""
+    cells, noise, both, others = (column[:, None] for column in sums.T[:4])
+    differences = np.where(others > both, others - both, np.nan)
+    return np.sqrt(sums[:, 4:] / cells), 1 - (sums[:, 4:] - noise) / differences
+
+
+def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, str]:
+    """Whether simulations can be trusted, and the sentence that says it."""
+    ranked = table.sort("predicted", descending=True, nulls_last=True)
+    model, share, low, high = ranked.select("model", "predicted", "low", "high").row(0)
+    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
+    unknown = "This log cannot tell whether simulations can be trusted to order lists"
+    if np.isnan(share):
+        return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
+    what = f"{share:.0%}" if np.isnan(low) else f"{share:.0%} ({low:.0%} to {high:.0%})"
+    fact = f"the best model, {model}, predicts {what} of the differences between lists ({basis})"
+    if low > TRUSTED:
+        return "can", f"Simulations of this log can be trusted to order lists: {fact}."
+    if high < TRUSTED:
+        return "cannot", f"Simulations of this log cannot be trusted to order lists: {fact}."
+    few = f"; intervals need {LEAST_QUERIES} queries" if n_queries < LEAST_QUERIES else ""
+    return "unknown", f"{unknown}: {fact}{few}."
