@@ -14,7 +14,7 @@ from .memory.model import CascadeMDP
 from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
-from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_others
+from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register_click_model, register_others
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
@@ -34,7 +34,7 @@ from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 # Every click model imported above has registered itself: to add one is to import it.
 for _model in CLICK_MODELS.values():
-    register(f"{_model.short}Rank-v0", _model)
+    register_click_model(f"{_model.short}Rank-v0", _model)
 register_others()
 
 __all__ = [
@@ -74,6 +74,6 @@ __all__ = [
     "kernel",
     "list_instances",
     "load_instance",
-    "register",
+    "register_click_model",
 ]
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

@@ -70,7 +70,7 @@ class ClickModel(Users, abstract=True):
 
     A new model is a subclass in one file. It describes itself in its docstring, and has the three
     kernels of the module's docstring. If a theorem says which list is best, it also defines
-    `_places` or `_optimal`. Ids (see `clickgym.register`), instance files, documentation pages and
+    `_places` or `_optimal`. Ids (see `clickgym.register_click_model`), instance files, documentation pages and
     tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
     `clickgym.check_click_model` checks whether the model is complete.
 

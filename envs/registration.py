@@ -55,24 +55,23 @@ class Environment(NamedTuple):
     @property
     def default_reward(self) -> str:
         """The reward of a session if none is given."""
-        return (
-            self.click_model.contextual_reward
-            if self.form == "Contextual"
-            else self.users.default_reward
-        )
+        if self.form == "Contextual":
+            return self.click_model.contextual_reward
+        return self.users.default_reward
 
     @property
     def about(self) -> str:
         """The users in one line."""
         if self.kind == "Memory":
-            return "users with a memory (cascading Markov decision process): their clicks change their next state"
+            return f"users with a memory ({CascadeMDP.title}): their clicks change their next state"
         model = self.click_model
+        title = f"{model.title} ({model.name()})"
         if self.form == "NonStationary":
-            return f"{model.title} ({model.short}) with parameters that change abruptly, at given steps"
+            return f"{title} with parameters that change abruptly, at given steps"
         if self.form == "Contextual":
-            return f"{model.title} ({model.short}), with other candidates in every session"
+            return f"{title}, with other candidates in every session"
         summary = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
-        return f"{model.title} ({model.name()}): {summary.partition(': ')[2].rstrip('.')}"
+        return f"{title}: {summary.partition(': ')[2].rstrip('.')}"
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
@@ -83,13 +82,13 @@ MEMORY: dict[str, Environment] = {}
 """The registered ids of users with a memory."""
 
 
-def register(env_id: str, model: str | type[ClickModel]) -> None:
+def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
     """Register the environments of a click model: its id, and the ids with ``NonStationary...`` and
     ``Contextual...``.
 
-    A model whose items have no attraction has no contextual form. If you give only the name of the
-    class, the model is not imported yet and all forms are registered. A form that the model does
-    not have is then refused when you make it.
+    A model whose items have no attraction has no contextual form. If only the name of the class is
+    known, the model is not imported yet and all forms are registered. A form that the model does
+    not have is then refused when it is made.
 
     Args:
         env_id: as Gymnasium has them, ``"MyRank-v0"``.
@@ -97,47 +96,53 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
             imported from its module; or the short name of a click model.
 
     Raises:
-        ValueError: on an id without a version, or with a namespace, and on a model that has no
-            environments.
+        ValueError: on an id without a version, or with a namespace.
+        TypeError: on a model that is neither a click model's class nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym
-        >>> clickgym.register("TwinRank-v0", "clickgym.envs.cascade:CascadeModel")
+        >>> clickgym.register_click_model("TwinRank-v0", "clickgym.envs.cascade:CascadeModel")
         >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """
     if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
-    named = _name_of(model)
-    click_model: Any = Users._named.get(model) if isinstance(model, str) else model
-    forms, own = (
-        (tuple(FORMS), {}) if click_model is None else (forms_of(click_model), vars(click_model))
-    )
-    if not forms:
-        raise ValueError(f"a {click_model.__name__} has no environments: it is only fitted to logs")
+    if isinstance(model, str):
+        name, click_model = model, Users._named.get(model)
+    elif isinstance(model, type) and issubclass(model, ClickModel):
+        is_short = users_class(model.short) is model
+        name = model.short if is_short else f"{model.__module__}:{model.__qualname__}"
+        click_model = model
+    else:
+        raise TypeError(
+            f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name"
+        )
+    forms = FORMS if click_model is None else forms_of(click_model)
     for form in forms:
-        # Where users or candidates change, no number is the best of every episode; and a subclass has other users.
+        # Where users or candidates change, no number is the best of every episode; and a subclass
+        # has other users.
+        optimum = None if form or click_model is None else vars(click_model).get("optimum")
         ids = CONTEXTUAL if form == "Contextual" else ENVIRONMENTS
-        _add(form + env_id, Environment(named, form), ids, None if form else own.get("optimum"))
+        _add(form + env_id, Environment(name, form), ids, optimum)
 
 
 def register_others() -> None:
-    """Register the environments of mixtures and of users with a memory, which have no other forms."""
+    """Register the ids of mixtures and of users with a memory, which have no other forms."""
     _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), ENVIRONMENTS, MixtureModel.optimum)
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
 
 
 def _add(
-    env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None = None
+    env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None
 ) -> None:
     ids[env_id] = environment
+    form = {"form": environment.form} if environment.form else {}
     gymnasium.register(
         env_id,
         entry_point="clickgym.envs.click_env:ClickEnv",
         vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
         max_episode_steps=EPISODE,
-        kwargs={"model": environment.model}
-        | ({"form": environment.form} if environment.form else {}),
+        kwargs={"model": environment.model, **form},
         reward_threshold=optimum,
     )
 
@@ -168,17 +173,3 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
         return False
     return env.spec.max_episode_steps == EPISODE
-
-
-def _name_of(model: str | type[ClickModel]) -> str:
-    if isinstance(model, str):
-        return model
-    if not isinstance(model, type) or not issubclass(model, ClickModel):
-        raise TypeError(
-            f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name"
-        )
-    return (
-        model.short
-        if users_class(model.short) is model
-        else f"{model.__module__}:{model.__qualname__}"
-    )

@@ -31,7 +31,7 @@ import clickgym
 
 import gymnasium
 
-clickgym.register("OwnRank-v0", "ownpkg.models:FadingModel")
+clickgym.register_click_model("OwnRank-v0", "ownpkg.models:FadingModel")
 gymnasium.register("Shop-v0", "ownpkg.shop:Shop")
 """
 

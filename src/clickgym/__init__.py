@@ -12,7 +12,7 @@ from . import envs as envs
 from .core.later import loader
 from .envs import RecordRegret as RecordRegret
 from .envs import RecordVectorRegret as RecordVectorRegret
-from .envs import register as register
+from .envs import register_click_model as register_click_model
 
 if TYPE_CHECKING:
     from . import agents as agents
@@ -58,7 +58,7 @@ _OURS = {
     "RecordVectorRegret",
     "__version__",
     "envs",
-    "register",
+    "register_click_model",
     *_LATER.keys() - _ROOMS,
 }
 __all__ = sorted(_OURS)

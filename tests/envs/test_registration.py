@@ -125,7 +125,7 @@ def test_a_class_that_can_be_imported_is_registered_by_its_name_and_imported_whe
     (tmp_path / "shymodule.py").write_text(OWN)
     code = """
 import sys, gymnasium as gym, clickgym
-clickgym.register("ShyRank-v0", "shymodule:Shy")
+clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
 assert "shymodule" not in sys.modules
 for form in ("", "NonStationary", "Contextual"):
     assert gym.spec(f"{form}ShyRank-v0").kwargs["model"] == "shymodule:Shy"
@@ -168,11 +168,11 @@ for form, wanted in needs.items():
 )
 def test_a_bad_registration_is_refused(env_id, model, error, message):
     with pytest.raises(error, match=message):
-        clickgym.register(env_id, model)
+        clickgym.register_click_model(env_id, model)
 
 
 def test_a_model_that_cannot_be_imported_is_named_when_it_is_made():
-    clickgym.register("GhostRank-v0", "no_such_module:Ghost")
+    clickgym.register_click_model("GhostRank-v0", "no_such_module:Ghost")
     with pytest.raises(
         ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"
     ):
@@ -270,7 +270,7 @@ def test_a_model_without_attraction_has_all_but_contextual_environments():
     ) == (4, 1, 4)
     with pytest.raises(AttributeError, match="a AppealModel has no attraction"):
         _ = users.attraction
-    clickgym.register("AppealRank-v0", model)
+    clickgym.register_click_model("AppealRank-v0", model)
     assert "ContextualAppealRank-v0" not in gym.registry
     with pytest.raises(
         ValueError,

@@ -91,7 +91,7 @@ def test_needs_of_an_own_agent_follow_from_its_class():
 
 
 def test_one_of_ones_own_is_listed():
-    clickgym.register("CataloguedRank-v0", "PBM")
+    clickgym.register_click_model("CataloguedRank-v0", "PBM")
     try:
         assert "CataloguedRank-v0" in clickgym.list_environments()
     finally:

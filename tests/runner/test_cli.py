@@ -100,7 +100,7 @@ def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, printe
     (tmp_path / "shown_env.py").write_text(
         "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\nclass Mine(CascadeModel):\n"
         '    """Users of mine: they click twice."""\n    short, title = "Mine", "my model"\n'
-        'clickgym.register("ShownRank-v0", Mine)\ngymnasium.register("Plain-v0", entry_point="shown_env:Mine")\n'
+        'clickgym.register_click_model("ShownRank-v0", Mine)\ngymnasium.register("Plain-v0", entry_point="shown_env:Mine")\n'
     )
     monkeypatch.chdir(tmp_path)
     for form, about in {
@@ -114,8 +114,9 @@ def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, printe
     assert "the module 'shown_env' registers no id 'NoRank-v0'" in refused(
         ["show", "shown_env:NoRank-v0"]
     )
-    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in refused(
-        ["show", "shown_env:Plain-v0"]
+    assert (
+        "shown_env:Plain-v0 is no environment that clickgym.register_click_model made"
+        in refused(["show", "shown_env:Plain-v0"])
     )
     assert "Position-based model" in printed(["show", "clickgym:PBMRank-v0"])
 

@@ -52,7 +52,7 @@ class MineModel(clickgym.envs.PositionBasedModel):
     title = "model of a test"
     default_instance = None
 
-clickgym.register("MineRank-v0", MineModel)
+clickgym.register_click_model("MineRank-v0", MineModel)
 """
 
 

@@ -123,7 +123,7 @@ def list_agents() -> Catalogue:
 
 
 def list_environments() -> Catalogue:
-    """List the ids of the package and those that were registered by `register`, with their users.
+    """List the ids of the package and those that were registered by `register_click_model`, with their users.
 
     Example:
         >>> "PBMRank-v0" in list_environments()

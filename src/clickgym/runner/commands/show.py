@@ -85,7 +85,7 @@ def _of_environment(env_id: str) -> str:
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
     if environment is None:
         raise ValueError(
-            f"{env_id} is no environment that clickgym.register made, and only these are shown"
+            f"{env_id} is no environment that clickgym.register_click_model made, and only these are shown"
         )
     return f"{environment.about}\n\n{_documented(environment.users)}"
 
