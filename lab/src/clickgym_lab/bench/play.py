@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +55,7 @@ class Prepared:
 
     def __call__(self, n_items: int, n_positions: int, *, horizon: int, seed: Any = None) -> Any:
         """An agent, ready for its first session; sizes are those of the task."""
-        env, known = self.task.make(), {}
+        env, known = _env_of(self.task), {}
         if "examination" in player_of(self.agent).asks and _has_items(env):
             known["examination"] = examination(env)
         agent: Any = make_agent(self.agent, env, horizon=horizon, seed=seed, **known)
@@ -65,6 +66,12 @@ class Prepared:
             ):
                 agent.update(None, ranking, clicks, float(clicks.sum()))
         return agent
+
+
+@cache
+def _env_of(task: Task) -> gym.Env:
+    """The environment that says what an agent is given; it is not played."""
+    return task.make()
 
 
 def _has_items(env: gym.Env) -> bool:
