@@ -91,7 +91,6 @@ def drawing_only(wanted: str) -> Any:
 
 
 only_svg, only_pdf = pytest.fixture(drawing_only("svg")), pytest.fixture(drawing_only("pdf"))
-only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
 
 
 undrawn = pytest.fixture(not_drawing)

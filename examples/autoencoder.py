@@ -68,7 +68,8 @@ def main() -> None:
     hidden, seen = made_up(rng)
     codes, error = codes_of(seen, options.epochs, seed=0)
     print(
-        f"{N_FEATURES} features restored from {codes.shape[1]} numbers: error {error:.4f}, variance {seen.var():.4f}"
+        f"{N_FEATURES} features restored from {codes.shape[1]} numbers: "
+        f"error {error:.4f}, variance {seen.var():.4f}"
     )
     candidates = [rng.permutation(N_ITEMS)[:12] for _ in range(200)]
     attraction = list((hidden @ rng.dirichlet(np.ones(N_HIDDEN)))[np.array(candidates)])
@@ -84,7 +85,8 @@ def main() -> None:
         )
         result = clickgym.run("UBMLinUCB:alpha=0.1", env, options.sessions, seed=0)
         print(
-            f"UBM-LinUCB told {name}: regret {result.regret[-1]:,.0f} after {options.sessions:,} sessions"
+            f"UBM-LinUCB with {name}: regret {result.regret[-1]:,.0f} "
+            f"after {options.sessions:,} sessions"
         )
 
 

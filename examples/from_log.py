@@ -57,17 +57,14 @@ def main() -> None:
     log = clickgym_logs.record(Production(lists), env, arguments.sessions, seed=0)
     decision = clickgym_logs.decide(log)
     print(decision.sentence)
-    for each in decision.measured:
-        truth = users.expected_reward([int(item) for item in each.labels]) - users.expected_reward(
-            production[:5]
-        )
-        low, high = each.interval
-        print(
-            f"{', '.join(each.labels)}: {each.difference:+.3f} ({low:+.3f} to {high:+.3f}), truth {truth:+.3f}"
-        )
-    print(
-        f"In {arguments.out}: {', '.join(file.name for file in write_decisions([decision], arguments.out))}"
-    )
+    shown = users.expected_reward(production[:5])
+    for row in decision.measured:
+        truth = users.expected_reward([int(item) for item in row.labels]) - shown
+        low, high = row.interval
+        measured = f"{row.difference:+.3f} ({low:+.3f} to {high:+.3f})"
+        print(f"{', '.join(row.labels)}: {measured}, truth {truth:+.3f}")
+    files = write_decisions([decision], arguments.out)
+    print(f"In {arguments.out}: {', '.join(file.name for file in files)}")
 
 
 if __name__ == "__main__":

@@ -48,9 +48,8 @@ def main() -> None:
         last_tenth = result.steps >= 0.9 * result.steps[-1]
         steps, regret = result.steps[last_tenth], result.regret[last_tenth]
         slope = (regret[-1] - regret[0]) / max(steps[-1] - steps[0], 1)
-        print(
-            f"{result.agent:<10} {regret[-1]:>10,.0f} {slope:>24.4f} {steps[-1] / result.seconds:>12,.0f}"
-        )
+        speed = steps[-1] / result.seconds
+        print(f"{result.agent:<10} {regret[-1]:>10,.0f} {slope:>24.4f} {speed:>12,.0f}")
         axes.loglog(result.steps, result.regret, label=result.agent)
     if arguments.figure:
         axes.set(

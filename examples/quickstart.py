@@ -29,9 +29,8 @@ def main() -> None:
     for name in ("BatchRank", "TopRank", "CascadeKLUCB"):
         agent = clickgym.make_agent(name, env, horizon=int(horizon), seed=0)
         result = clickgym.run(agent, gym.make("PBMRank-v0"), horizon, seed=0)
-        print(
-            f"{name:13}regret {result.regret[-1]:7.0f}   clicks per session {result.clicks[-1] / horizon:.3f}"
-        )
+        clicks = result.clicks[-1] / horizon
+        print(f"{name:13}regret {result.regret[-1]:7.0f}   clicks per session {clicks:.3f}")
 
 
 if __name__ == "__main__":

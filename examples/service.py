@@ -217,7 +217,8 @@ class Service:
                 lists[number], clicks[number] = json.loads(content), set()
                 if [names[item] for item in agent.rank(None)] != lists[number]:
                     raise ValueError(
-                        f"the list {number} cannot be replayed: another version of clickgym has written it"
+                        f"the list {number} cannot be replayed: "
+                        "another version of clickgym has written it"
                     )
             elif kind == "click":
                 clicks[impression].add(content)

@@ -13,8 +13,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-FLAGS = """headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update
-    disable-sync disable-dev-shm-usage"""
+FLAGS = """headless=new no-sandbox disable-gpu disable-quic no-first-run disable-dev-shm-usage
+    disable-background-networking disable-component-update disable-sync"""
 
 
 def started(profile: Path) -> Iterator[webdriver.Chrome]:

@@ -98,7 +98,7 @@ class Magnified(gym.ObservationWrapper):
         return {**observation, "features": self.factor * observation["features"]}
 
 
-# -------------------------------------------------------------------------------------------------------------- drawing
+# ------------------------------------------------------------ drawing
 
 
 def draw(
@@ -281,7 +281,7 @@ def _least_horizon(name: str, users: Users, arguments: dict[str, Any]) -> int:
     return 1
 
 
-# -------------------------------------------------------------------------------------------------------------- playing
+# ------------------------------------------------------------ playing
 
 
 class Fault(Exception):

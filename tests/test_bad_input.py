@@ -23,7 +23,7 @@ from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, ClickVectorEnv, Po
 MODEL = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
 SIZES = {"n_items": 4, "n_positions": 2}
 
-# ------------------------------------------------------------------------------------------------------------- commands
+# ------------------------------------------------------------ commands
 
 OWN_AGENT = """
 from clickgym.agents import Agent
@@ -178,7 +178,7 @@ def test_error_of_an_agent(workplace, capsys):
     assert "Traceback" not in err
 
 
-# ---------------------------------------------------------------------------------------------------------------- calls
+# ------------------------------------------------------------ calls
 
 
 def endless():
@@ -262,7 +262,7 @@ def test_action(action):
         assert refusal(step) is None
 
 
-# ------------------------------------------------------------------------------------------------------------ arguments
+# ------------------------------------------------------------ arguments
 
 SHAPES = {"L": [0.5, 0.4, 0.3, 0.2], "K": [1.0, 0.6], "KK": [[1.0, 0.0], [0.5, 0.9]], "": 0.5}
 HYPERPARAMETERS = {

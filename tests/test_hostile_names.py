@@ -5,6 +5,7 @@ spreadsheet computes.
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -60,66 +61,43 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_such_character_is_escaped():
+def test_characters():
     for code in EVERY:
         assert HIDDEN.search(chr(code)), hex(code)
         assert visible(chr(code)).startswith("\\")
     assert visible("naïve 日本 😀 a\u00a0b") == "naïve 日本 😀 a\u00a0b"
 
 
-EVALUATE = [
-    "evaluate",
-    "log.parquet",
-    "--query",
-    NAME,
-    "--policy",
-    f"fixed:0{NAME},1{NAME}",
-    "--estimator",
-    "pbm",
-]
-SHORT = ["--horizon", "50", "--runs", "2"]
+EVALUATE = ["evaluate", "log.parquet", "--query", NAME, "--estimator", "pbm"]
+EVALUATE += ["--policy", f"fixed:0{NAME},1{NAME}"]
 DECIDE = ["decide", "log.parquet", "--query", NAME, "--out", "decided"]
-RUN = [
-    "run",
-    "PBMRank-v0",
-    "--instance",
-    "it.json",
-    "--agents",
-    "TopRank",
-    "Random",
-    *SHORT,
-    "--jobs",
-    "1",
-]
+FIT = ["fit", "log.parquet", "--model", "PBM", "--out", "fitted.json"]
+RUN = "run PBMRank-v0 --instance it.json --agents TopRank Random --horizon 50 --runs 2"
+RUN = [*shlex.split(RUN), "--jobs", "1", "--out", "out"]
+COMMANDS = {
+    "show": [["show", "it.json"]],
+    "fit": [FIT, ["show", "fitted.json"]],
+    "fit --json": [[*FIT, "--json"]],
+    "evaluate": [EVALUATE],
+    "evaluate --json": [[*EVALUATE, "--json"]],
+    "decide": [DECIDE],
+    "run, report": [RUN, ["report", "out", "--html"]],
+}
 
 
-@pytest.mark.parametrize(
-    "commands",
-    [
-        [["show", "it.json"]],
-        [["fit", "log.parquet", "--model", "PBM", "--out", "fitted.json"], ["show", "fitted.json"]],
-        [["fit", "log.parquet", "--model", "PBM", "--json", "--out", "fitted.json"]],
-        [EVALUATE],
-        [[*EVALUATE, "--json"]],
-        [DECIDE],
-        [
-            [*RUN, "--out", "out"],
-            ["report", "out", "--html"],
-        ],
-    ],
-    ids=lambda commands: " ".join(commands[0][:1] + commands[0][-1:]),
-)
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.usefixtures("only_svg")
-def test_no_command_sends_them_to_the_terminal_or_into_a_table(commands, folder, capsys):
-    for words in commands:
+def test_output_of_commands(name, folder, capsys):
+    """Nothing of it is obeyed by a terminal, in no file either that people read."""
+    for words in COMMANDS[name]:
         code = main(words)
-        told = capsys.readouterr()
-        assert code == 0, told.err
-        assert obeyed(told.out + told.err) == []
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        assert obeyed(out + err) == []
         if "--json" in words:
-            json.loads(told.out)
+            json.loads(out)
     for file in folder.rglob("*"):
-        if file.suffix in (".csv", ".md", ".tex", ".svg"):
+        if file.suffix in (".csv", ".svg"):
             assert obeyed(file.read_text(encoding="utf-8").replace("\t", "")) == [], file
         if file.suffix == ".svg":
             ElementTree.parse(file)
@@ -138,14 +116,14 @@ def test_no_command_sends_them_to_the_terminal_or_into_a_table(commands, folder,
         [NAME],
     ],
 )
-def test_no_error_sends_them_to_the_terminal(words, folder, capsys):
+def test_errors_of_commands(words, folder, capsys):
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert obeyed(told) == []
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert obeyed(err) == []
 
 
-def test_tables_sentences_and_warnings_escape_them(capsys):
+def test_tables_sentences_and_warnings(capsys):
     with one_line_warnings():
         import warnings
 
@@ -157,17 +135,17 @@ def test_tables_sentences_and_warnings_escape_them(capsys):
         [(f"two\n{NAME}", Text(f"one\ntwo{ESCAPE}", "bold"))],
         title=NAME,
     )
-    told = capsys.readouterr().err
-    assert obeyed(told) == []
-    assert told.count("\\u202e") == 4
-    assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", told), (
+    err = capsys.readouterr().err
+    assert obeyed(err) == []
+    assert err.count("\\u202e") == 4
+    assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", err), (
         "of names no line ends, of the package's own words they stay"
     )
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_cells_that_a_spreadsheet_would_compute_are_quoted(folder, capsys):
-    assert main([*RUN, "--out", "out"]) == 0
+def test_cells_that_a_spreadsheet_computes(folder, capsys):
+    assert main(RUN) == 0
     with Path("out", "summary.csv").open(encoding="utf-8", newline="") as file:
         names = {row["instance"] for row in csv.DictReader(file)}
     assert names == {f"'{visible(NAME)}"}

@@ -70,7 +70,8 @@ def test_a_broken_command_costs_one_line(packages, capsys, place):
 
 
 def test_the_library_loads_nothing_of_other_distributions():
-    code = "import sys, clickgym, clickgym.command_line; clickgym.command_line.main(['--help']); clickgym.run"
+    code = "import sys, clickgym, clickgym.command_line"
+    code += "; clickgym.command_line.main(['--help']); clickgym.run"
     done = subprocess.run(
         [
             sys.executable,

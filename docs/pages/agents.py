@@ -22,10 +22,11 @@ def page(name: str) -> str:
     agent: Any = PUBLISHED[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     bibtex = "\n\n".join(papers(agent)) or "% a baseline"
+    command = f"clickgym run {env_of(name)} --agents {name} --horizon 1e5 --out results/{name}"
     parts = [
         f"# {name}",
         f"Made for: {agent.click_models}. Requires, besides clicks: {requires}.",
-        f"```sh\nclickgym run {env_of(name)} --agents {name} --horizon 1e5 --out results/{name}\n```",
+        f"```sh\n{command}\n```",
         f"```{{eval-rst}}\n.. autoclass:: clickgym.agents.{name}\n```",
         f"## BibTeX\n\n```bibtex\n{bibtex}\n```",
     ]

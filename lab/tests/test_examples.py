@@ -161,7 +161,7 @@ def test_codes_of_an_autoencoder_restore_features(tmp_path):
     printed = example("autoencoder.py", "--epochs", "200", "--sessions", "1000", cwd=tmp_path)
     error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
     assert error < 0.75 * variance
-    assert "UBM-LinUCB told the codes: regret " in printed
+    assert "UBM-LinUCB with the codes: regret " in printed
 
 
 def test_documentation_pages_are_up_to_date():

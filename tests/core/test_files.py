@@ -93,7 +93,7 @@ def test_file_in_the_place_of_a_folder(tmp_path):
             make_folder(path)
 
 
-# ---------------------------------------------------------------------------------------------------------------- drafts
+# ------------------------------------------------------------ drafts
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_draft_of_this_process_stays(tmp_path):
     assert draft_of(tmp_path / "a.txt").exists()
 
 
-# --------------------------------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------ reading
 
 
 def test_flipped_bits_of_a_sealed_table(tmp_path):

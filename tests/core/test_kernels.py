@@ -202,15 +202,18 @@ def calls(x):
     [
         (
             misspells,
-            "test_kernels:misspells: line .*'return halve\\(x\\).name', does not compile: Unknown attribute 'name'",
+            r"test_kernels:misspells: line .*'return halve\(x\).name', "
+            "does not compile: Unknown attribute 'name'",
         ),
         (
             allocates,
-            "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string",
+            r"test_kernels:allocates: line .*'array = np.zeros\(3\)', "
+            "makes an array, list or string",
         ),
         (
             calls,
-            "test_kernels:allocates: line .*'array = np.zeros\\(3\\)', makes an array, list or string",
+            r"test_kernels:allocates: line .*'array = np.zeros\(3\)', "
+            "makes an array, list or string",
         ),
         (recurses, "test_kernels:recurses calls itself"),
         (reads, "test_kernels:reads reads a dict; expected a number"),
@@ -241,7 +244,7 @@ def test_errors_of_a_kernel_pass():
 
 
 PLAIN = """
-import json, os, sys
+import json, sys
 import clickgym, gymnasium as gym
 from clickgym.runner import make_agent
 
@@ -249,7 +252,7 @@ lists, stepped = [], set()
 
 
 def note(frame, event, argument):
-    stepped.add(os.path.basename(frame.f_code.co_filename) + " " + frame.f_code.co_name)
+    stepped.add(frame.f_code.co_filename + " " + frame.f_code.co_name)
 
 
 for name, env_id in json.loads(sys.argv[1]):
@@ -295,4 +298,4 @@ def test_lists_without_compilation(pair):
     assert lists == plain_lists
     of_the_kernels = set(stepped) - set(compiled)
     assert any(KERNELS[pair[0]] in place for place in of_the_kernels), "rank"
-    assert any(" sample" in place or " play" in place for place in of_the_kernels), "env.step"
+    assert any("/envs/" in place for place in of_the_kernels), "env.step"

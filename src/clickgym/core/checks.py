@@ -1,4 +1,6 @@
-"""Checks of arguments, each with an error of one line: the argument, its value, what was expected."""
+"""Checks of arguments, each with an error of one line: the argument, its value, what was
+expected.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def as_call(thing: object, **arguments: object) -> str:
     return f"{type(thing).__name__}({call})"
 
 
-# ---------------------------------------------------------------------------------------------------------------- words
+# ------------------------------------------------------------ words
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
@@ -115,7 +117,7 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-# -------------------------------------------------------------------------------------------------------------- numbers
+# ------------------------------------------------------------ numbers
 
 
 def is_integer(value: Any) -> bool:
@@ -229,7 +231,7 @@ def probability(name: str, value: Any) -> float:
     return float(value)
 
 
-# --------------------------------------------------------------------------------------------------------------- arrays
+# ------------------------------------------------------------ arrays
 
 
 def is_sequence(values: Any) -> bool:

@@ -32,7 +32,7 @@ class FileError(OSError):
     """A file cannot be written; the message says in one line where and why."""
 
 
-# ---------------------------------------------------------------------------------------------------------------- writing
+# ------------------------------------------------------------ writing
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -89,7 +89,7 @@ def _file_error(path: Path, error: OSError) -> FileError:
     return refusal
 
 
-# ----------------------------------------------------------------------------------------------------------------- drafts
+# ------------------------------------------------------------ drafts
 
 HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
 DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)\.partial")
@@ -141,7 +141,7 @@ def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
     return False
 
 
-# ---------------------------------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------ reading
 
 
 @contextmanager
@@ -172,7 +172,8 @@ def check_format(where: object, number: object) -> None:
     """
     if number != FORMAT:
         raise ValueError(
-            f"{where} is of another version of clickgym: its format is {number!r}, and this one reads {FORMAT}"
+            f"{where} is of another version of clickgym: "
+            f"its format is {number!r}, and this one reads {FORMAT}"
         )
 
 
@@ -186,7 +187,7 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError("it is a single array")
     with archive as file:
-        if damaged := file.zip.testzip():  # type: ignore[union-attr]  # open until the end of the block
+        if damaged := file.zip.testzip():  # type: ignore[union-attr]
             raise ValueError(f"the checksum of {damaged} differs")
         return {name: file[name] for name in file.files}
 
@@ -247,7 +248,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-# ---------------------------------------------------------------------------------------------------------------- Parquet
+# ------------------------------------------------------------ Parquet
 
 SEAL, BLANK = "clickgym_sha256", "0" * 64
 SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"

@@ -165,7 +165,7 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
             setattr(cls, name, staticmethod(kernel(member)))
 
 
-# ------------------------------------------------------------------------------------------------------------- the folder
+# ------------------------------------------------------------ the folder
 
 
 def cache_folder() -> Path:
@@ -203,7 +203,7 @@ def _remove_old_files(folder: Path) -> None:
                 file.unlink()
 
 
-# ------------------------------------------------------------------------------------------------------------- the hash
+# ------------------------------------------------------------ the hash
 
 
 def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
@@ -317,7 +317,8 @@ def _text(function: Any, value: Any) -> str:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if name is None:
         raise KernelError(
-            f"kernel {_name(function)} reads a {type(value).__name__}; expected a number, an array, a tuple or a kernel"
+            f"kernel {_name(function)} reads a {type(value).__name__}; "
+            "expected a number, an array, a tuple or a kernel"
         )
     return f"{getattr(value, '__module__', '')}.{name}"
 
@@ -346,7 +347,7 @@ def _may_be_kept(records: list[Any]) -> bool:
     ) and not any(kind.__module__ == "__main__" for kind in records)
 
 
-# ------------------------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------ errors
 
 
 def _name(function: Any) -> str:
@@ -362,29 +363,21 @@ def _explanation(functions: dict[Any, list[Any]], error: str) -> str:
     entry, *_ = functions
     function, line, account = entry, entry.__code__.co_firstlineno, error
     for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
-        there = next(
-            (
-                f
-                for f in functions
-                if f.__code__.co_filename == match[1] and int(match[2]) in _lines(f)
-            ),
-            None,
-        )
-        if there is not None:
-            function, line, account = there, int(match[2]), error[: match.start()]
+        named = [f for f in functions if _has_line(f, match[1], int(match[2]))]
+        if named:
+            function, line, account = named[0], int(match[2]), error[: match.start()]
             break
-    where = f"kernel {_name(function)}: line {line} of {function.__code__.co_filename}, "
-    where += repr(linecache.getline(function.__code__.co_filename, line).strip())
+    file = function.__code__.co_filename
+    source = linecache.getline(file, line).strip()
+    where = f"kernel {_name(function)}: line {line} of {file}, {source!r}"
     if any(phrase in account for phrase in ALLOCATES):
-        return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"
-    words = (
-        account.rpartition("pipeline (step: nopython frontend)")[2]
-        .split("There are")[0]
-        .split("File ")[0]
-        .split()
-    )
+        rule = "a kernel allocates nothing: its working memory is an argument"
+        return f"{where}, makes an array, list or string, but {rule}"
+    reason = account.rpartition("pipeline (step: nopython frontend)")[2]
+    words = re.split("There are|File ", reason)[0].split()
     return f"{where}, does not compile: {' '.join(words) or 'numba does not say why'}"
 
 
-def _lines(function: Any) -> set[int | None]:
-    return {line for *_, line in function.__code__.co_lines()}
+def _has_line(function: Any, file: str, line: int) -> bool:
+    code = function.__code__
+    return code.co_filename == file and any(line == number for *_, number in code.co_lines())

@@ -29,7 +29,8 @@ def module_of(what: str, name: str) -> ModuleType:
     module, here = name.partition(":")[0], Path.cwd()
     if not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
-            f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName"
+            f"{what} {name!r}: {module!r} is no name of a module; "
+            "expected module:Name, as my_module:MyName"
         )
     with looking_in(here):
         try:

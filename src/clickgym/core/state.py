@@ -93,7 +93,8 @@ def _length(text: str, sizes: Mapping[str, int]) -> int:
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None:
         raise ValueError(
-            f"the length {text!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example"
+            f"the length {text!r} in a state is not understood; "
+            "expected L, K+1, 2K+1 or 64, for example"
         )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)

@@ -54,7 +54,8 @@ def check_workers(n_jobs: int) -> None:
     """Check a number of workers."""
     if not is_integer(n_jobs) or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(
-            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
+            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, "
+            "or -1 for one per processor"
         )
 
 
@@ -83,8 +84,8 @@ def on_cluster(address: str | None) -> Iterator[None]:
         client = Client(address, timeout=ANSWERS_IN)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"--cluster {address}: no scheduler answers ({error or type(error).__name__}); expected the address of one that "
-            "runs, such as tcp://host:8786"
+            f"--cluster {address}: no scheduler answers ({error or type(error).__name__}); "
+            "expected the address of one that runs, such as tcp://host:8786"
         ) from None
     with client, joblib.parallel_config(backend="dask"):
         if not client.scheduler_info(n_workers=-1)["workers"]:
