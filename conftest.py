@@ -83,7 +83,9 @@ def drawing_only(wanted: str) -> Any:
             patch.setattr(
                 figures,
                 "drawn",
-                lambda figure, kind: drawn(figure, kind) if kind == wanted else b"",
+                lambda figure, kind, **options: (
+                    drawn(figure, kind, **options) if kind == wanted else b""
+                ),
             )
             yield
 

@@ -9,12 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from clickgym import list_agents
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
@@ -63,13 +62,18 @@ def _environments() -> str:
 
 
 def _agents() -> str:
-    rows = []
-    for need, group in groupby(list_agents().rows, key=lambda row: row["needs"]):
-        rows.append((f"**needs {need}**", "", "", ""))
-        rows += [
-            (f"`{row['name']}`", row["paper"], row["click_models"], row["requires"] or "–")
-            for row in group
-        ]
+    kinds = {
+        "by clicks alone": AGENTS,
+        "by features": CONTEXTUAL_AGENTS,
+        "by the user's state": STATE_AGENTS,
+        "generic reinforcement learning": LEARNERS,
+    }
+    rows: list[Sequence[str]] = []
+    for kind, agents in kinds.items():
+        rows.append((f"**{kind}**", "", "", ""))
+        for name, agent in agents.items():
+            requires = ", ".join(getattr(agent, "requires", {})) or "–"
+            rows.append((f"`{name}`", agent.paper, agent.click_models, requires))
     return _table(("name", "source", "made for", "requires"), rows)
 
 

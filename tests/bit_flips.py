@@ -19,7 +19,6 @@ import numpy as np
 import clickgym
 from clickgym.core.files import write_whole
 from clickgym.envs import Instance, load_instance
-from clickgym.runner.results import read_results
 from clickgym_logs import ClickLog, contextual_instance, read_log, read_ratings, record, write_tidy
 from clickgym_logs.comparison import read_policy
 
@@ -63,20 +62,17 @@ def kinds(folder: Path) -> dict[str, Kind]:
         f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 15)
     ]
     write_whole(folder / "ratings.csv", "\n".join(["userId,movieId,rating", *ratings, ""]))
-    contextual_instance(
-        read_ratings(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0
-    ).save(folder / "features.json")
+    contextual_instance(read_ratings(folder / "ratings.csv"), dimension=2, n_positions=3).save(
+        folder / "features.json"
+    )
 
-    finished = [out / "results.parquet", out / "timings.parquet", out / "config.json"]
-    trials = tuple(sorted((out / "cells").iterdir()))
+    runs = tuple(sorted((out / "runs").rglob("*.parquet")))
+    config = (out / "config.json",)
     return {
-        "trial, sweep over it": Kind(trials, lambda _: _sweep(out)),
-        "tables, report of them": Kind(tuple(finished[:2]), lambda _: _results(out)),
-        "tables, sweep over them": Kind(
-            tuple(finished[:2]), lambda _: (_sweep(out), _results(out))
-        ),
-        "config.json, report": Kind((finished[2],), lambda _: _results(out)),
-        "config.json, sweep over it": Kind((finished[2],), lambda _: _sweep(out)),
+        "run, sweep over it": Kind(runs, lambda _: _sweep(out)),
+        "run, report of it": Kind(runs, lambda _: _results(out)),
+        "config.json, report": Kind(config, lambda _: _results(out), checked=False),
+        "config.json, sweep over it": Kind(config, lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
         "policy (.npz)": Kind((folder / "policy.npz",), _policy),
         "log (.parquet)": Kind((folder / "log.parquet",), _log, checked=False),
@@ -96,8 +92,9 @@ def _sweep(out: Path) -> Any:
 
 
 def _results(out: Path) -> Any:
-    table, timings, config = read_results(out)
-    return table.rows(), dict(table.schema), timings.rows(), dict(timings.schema), config
+    results = clickgym.Results(out)
+    frame = results.to_frame()
+    return frame.rows(), dict(frame.schema), results.config
 
 
 def _agent(path: Path) -> Any:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import polars
 import pytest
 
+import clickgym
 from clickgym.__main__ import main
-from clickgym.runner.results import read_results
 
 distributed = pytest.importorskip("distributed")
 
@@ -28,7 +28,7 @@ def run(out, *more):
         str(out),
     ]
     assert main(["run", *words, *more]) == 0
-    return read_results(out)[0]
+    return clickgym.Results(out).frame
 
 
 def tune(out, *more):

@@ -34,11 +34,7 @@ def packages(tmp_path, monkeypatch):
 
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    command_line._plugged.cache_clear()
-    command_line._load.cache_clear()
-    yield install
-    command_line._plugged.cache_clear()
-    command_line._load.cache_clear()
+    return install
 
 
 def test_a_command_of_another_package_is_called_and_named_without_being_loaded(

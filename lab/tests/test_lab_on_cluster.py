@@ -7,8 +7,8 @@ from __future__ import annotations
 import polars
 import pytest
 
+import clickgym
 from clickgym.__main__ import main
-from clickgym.runner.results import read_results
 
 distributed = pytest.importorskip("distributed")
 
@@ -27,14 +27,14 @@ def study(out, *more):
     ]
     assert main([*words, *more]) == 0
     return polars.concat(
-        [read_results(file.parent)[0] for file in sorted(out.glob("*/config.json"))]
+        [clickgym.Results(file.parent).frame for file in sorted(out.glob("*/config.json"))]
     )
 
 
 def bench(out, *more):
     assert main(["bench", "TopRank", "--quick", "--out", str(out), *more]) == 0
     return polars.concat(
-        [read_results(file.parent)[0] for file in sorted(out.glob("plays/*/config.json"))],
+        [clickgym.Results(file.parent).frame for file in sorted(out.glob("plays/*/config.json"))],
         how="diagonal",
     )
 

@@ -1,9 +1,8 @@
 """Command line: the table of commands, each loaded when it is called, and the one-line messages of
 what they raise.
 
-Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function,
-and prints. Other packages add commands as entry points of the group `PLUGS`, ``name =
-"module:function"``.
+A command is a function that parses, calls one Python function, and prints. Other packages add
+commands as entry points of the group `PLUGS`, ``name = "module:function"``.
 """
 
 from __future__ import annotations
@@ -13,60 +12,37 @@ import sys
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.console import OPEN_FLAG, USAGE_ERROR, errors, interruptible
+from .core.console import USAGE_ERROR, errors, interruptible
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError
 
-if TYPE_CHECKING:
-    from .runner.progress import Progress
-
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""How the system says that no more can be written."""
-
 PLUGS = "clickgym.commands"
 COMMANDS = {
-    "list": ("runner:list_", "List the environments, instances, agents and metrics."),
-    "show": (
-        "runner:show",
-        "Describe an agent, environment, instance or metric: its parameters, its paper and what it needs.",
-    ),
-    "run": (
-        "runner:run",
-        "Run every agent in every environment, and write a table and a figure of the regret.",
-    ),
-    "tune": (
-        "runner:tune",
-        "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
-    ),
-    "report": (
-        "runner:report",
-        "Write the table, the figure and a page of the results in a folder.",
-    ),
+    "list": "List the environments, instances, agents and metrics.",
+    "show": "Print the docstring of an agent, environment or metric, or the facts of an instance.",
+    "run": "Run every agent in every environment, and write a table and a figure of the regret.",
+    "report": "Print the table of the results in a folder, and write their figure.",
+    "tune": "Search for the hyper-parameters that give an agent the lowest regret, by Optuna.",
 }
-"""The commands in the order of the help text: the room and the function of each, in
-``commands/NAME.py`` of the room; and the first line of its docstring.
+"""The commands of this package, in the order of the help text, each with the first line of its
+own. A command is the function of its name in its module in ``runner.commands``.
 """
 
 
-@cache
 def _plugged() -> dict[str, EntryPoint]:
     """The commands of other packages: none takes the place of one of ours."""
-    found: dict[str, EntryPoint] = {}
-    for each in entry_points(group=PLUGS):
-        if each.name not in COMMANDS:
-            found.setdefault(each.name, each)
-    return found
+    plugs = sorted(entry_points(group=PLUGS), key=lambda plug: plug.name)
+    return {plug.name: plug for plug in plugs if plug.name not in COMMANDS}
 
 
 def _package(plug: EntryPoint) -> str:
@@ -74,60 +50,52 @@ def _package(plug: EntryPoint) -> str:
 
 
 class _Commands(TyperGroup):
-    """The commands of `COMMANDS` and of other packages; the help text needs no module, and that of
-    a command loads when it is called.
-    """
+    """All commands; the help text needs no module, and that of a command loads when it is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {
-            name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()
-        }
+        self.commands = {name: TyperCommand(name, short_help=COMMANDS[name]) for name in COMMANDS}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *sorted(_plugged())]
+        return [*COMMANDS, *_plugged()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in _plugged():
-            return TyperCommand(cmd_name, help=f"A command of {_package(_plugged()[cmd_name])}.")
-        return super().get_command(ctx, cmd_name)
+        plug = _plugged().get(cmd_name)
+        if plug is None:
+            return super().get_command(ctx, cmd_name)
+        return TyperCommand(cmd_name, short_help=f"A command of {_package(plug)}.")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 
 
-@cache  # whoever calls `main` again in one process
 def _load(name: str) -> Any:
-    return _made(name, _function(name))
-
-
-def _function(name: str) -> Any:
     if name in COMMANDS:
-        room, _, function = COMMANDS[name][0].partition(":")
-        return getattr(
-            import_module(f".{room}.commands.{name.replace('-', '_')}", __package__), function
-        )
-    try:
-        return _plugged()[name].load()
-    except Exception as error:  # code of others
-        problem = f"the command {name!r} of {_package(_plugged()[name])} cannot be loaded: {error}"
-        raise typer.Exit(_fail(problem, BAD_INPUT)) from error
-
-
-def _made(name: str, function: Any) -> Any:
-    loaded = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+        module = import_module(f".runner.commands.{name}", __package__)
+        function = getattr(module, f"{name}_" if name == "list" else name)
+    else:
+        try:
+            function = _plugged()[name].load()
+        except Exception as error:  # code of others
+            package = _package(_plugged()[name])
+            problem = f"the command {name!r} of {package} cannot be loaded: {error}"
+            raise typer.Exit(_fail(problem, BAD_INPUT)) from error
+    loaded = typer.Typer(
+        pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
+    )
     loaded.command(name, cls=_Command)(function)
     return typer.main.get_command(loaded)
 
 
 app = typer.Typer(
     cls=_Commands,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compare algorithms that learn to rank from clicks.",
-    epilog="Start with:  [bold]clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --runs 5 --out first[/]",
+    epilog="Start with: clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out "
+    "results/first",
 )
 
 
@@ -142,35 +110,31 @@ def clickgym(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            is_eager=True,
-            callback=_version,
-            help="Print the version and exit.",
+            "--version", is_eager=True, callback=_version, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     """Compare algorithms that learn to rank from clicks."""
 
 
-def _spread(words: Sequence[str], repeatable: Container[str]) -> tuple[list[str], str | None]:
-    """The words with a flag before each of its values, and the flag that the last of them belong
-    to.
+def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
+    """The words with a flag before each of its values: ``--agents A B`` becomes ``--agents A
+    --agents B``.
     """
     spread: list[str] = []
-    flag, first = None, False
+    flag, first = "", False
     for position, word in enumerate(words):
         if word == "--":
-            spread += words[position:]
-            break
+            return spread + list(words[position:])
         if word.startswith("-"):
             name, equals, _ = word.partition("=")
-            flag, first = (name if name in repeatable else None), not equals
-        elif flag is not None and not first:
+            flag, first = name if name in repeatable else "", not equals
+        elif flag and not first:
             spread.append(flag)
         else:
             first = False
         spread.append(word)
-    return spread, flag
+    return spread
 
 
 @contextmanager
@@ -178,9 +142,8 @@ def one_line_warnings() -> Iterator[None]:
     """Print warnings in one line, without the place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors().print(
-            f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False
-        )
+        text = f"clickgym: {one_line(str(message))}"
+        errors().print(text, highlight=False, markup=False, emoji=False)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -188,83 +151,55 @@ def one_line_warnings() -> Iterator[None]:
 
 
 class _Command(TyperCommand):
-    """Says in one line what went wrong; and takes several values after one flag: ``--agents A B``
-    is ``--agents A --agents B``.
+    """Takes several values after one flag, and says in one line what went wrong.
 
-    A command that plays sessions leaves in ``context.obj`` the `Progress` that tells whether they
+    A command that plays sessions leaves in ``context.obj`` the `Progress`, which knows whether they
     were begun, and what is kept.
     """
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        repeatable = {
-            name
-            for option in self.params
-            if getattr(option, "multiple", False)
-            for name in option.opts
-        }
-        words, flag = _spread(args, repeatable)
-        if flag is not None:
-            ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
-        return super().parse_args(ctx, words)
+        several = [option for option in self.params if getattr(option, "multiple", False)]
+        repeatable = {name for option in several for name in option.opts}
+        return super().parse_args(ctx, _spread(args, repeatable))
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:
-            fault = _fault(error, ctx.obj, ctx.params.get("out"))
-            if fault is None:
+            playing = ctx.obj is not None and ctx.obj.started
+            code = _code_of(error, ctx.obj is not None, playing)
+            if code is None:
                 raise
-        message, code = fault
-        raise typer.Exit(_fail(message, code) if message is not None else code)
+            text = "stopped" if isinstance(error, KeyboardInterrupt) else str(error)
+            if playing and not isinstance(error, ValueError | KernelError):
+                text += f"; {ctx.obj.kept(ctx.params.get('out'))}"
+                if not isinstance(error, SessionError):
+                    text += ", and the same command resumes it"
+        silent = code == INTERRUPTED and not playing
+        raise typer.Exit(code if silent else _fail(text, code))
 
 
-def _fault(
-    error: BaseException, progress: Progress | None, out: Any
-) -> tuple[str | None, int] | None:
-    """What went wrong, if that is to be said, and the exit code; None for a fault of code, which is
+def _code_of(error: BaseException, plays: bool, playing: bool) -> int | None:
+    """The exit code of an error that is told in one line; None for a fault of code, which is
     raised.
 
     Args:
         error: what the command raised.
-        progress: of its sessions, if it plays any.
-        out: the folder of its results.
+        plays: whether it is a command that plays sessions.
+        playing: whether it has begun; then wrong input is a fault of code.
     """
-    kept = ""
-    if progress is not None:
-        kept = f"; {progress.kept(out)}"
-        if progress.started:
-            return _fault_in_mid_run(error, kept)
     match error:
-        case SessionError():
-            return f"{error}{kept}", FAULT
-        case FileError() | WorkerError():
-            return str(error), FAULT if getattr(error, "errno", None) in FULL else BAD_INPUT
         case KeyboardInterrupt():
-            return None, INTERRUPTED
+            return INTERRUPTED
+        case SessionError() | WorkerError() | FileError():
+            return FAULT
         case ValueError() | KernelError():
-            return str(error), BAD_INPUT
-        case TypeError() if progress is None:
-            return None  # no word becomes the argument of a class that might not take it
-        case TypeError() | OSError() | ImportError() if not _is_of_output(error):
-            return str(error), BAD_INPUT
-    return None
-
-
-def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
-    """The same once sessions are played: it is not the input any more, and whoever wrote the agent
-    wants to see where.
-    """
-    resumed = f"{kept}, and the same command resumes it"
-    match error:
-        case SessionError():
-            return f"{error}{kept}", FAULT
-        case FileError() | WorkerError():
-            return f"{error}{resumed}", FAULT
-        case KeyboardInterrupt():
-            return f"stopped{resumed}", INTERRUPTED
-        case ValueError() | KernelError():
-            return str(error), BAD_INPUT
+            return BAD_INPUT
+        case TypeError() if plays and not playing:  # of the arguments of an agent
+            return BAD_INPUT
+        case OSError() | ImportError() if not playing and not _is_of_output(error):
+            return BAD_INPUT
     return None
 
 
@@ -276,8 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed,
-        the disk is full, or no more can be written; 2 for wrong input; 130 after Ctrl-C. What is
-        wrong is named in one line on stderr.
+        or a file cannot be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in
+        one line on stderr.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -295,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
 
 
-def _is_of_output(error: Exception) -> bool:
+def _is_of_output(error: BaseException) -> bool:
     """Whether it is what standard output says on a full disk; files are written elsewhere, and
     named.
     """

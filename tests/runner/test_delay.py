@@ -254,7 +254,6 @@ def test_generic_rl_is_refused():
 def test_sweep_and_command_line(tmp_path):
     """A delay is a setting of a sweep: the command line has it, a folder holds one."""
     from clickgym.command_line import main
-    from clickgym.runner.results import read_results
 
     out = tmp_path / "late"
     words = "run PBMRank-v0 --agents CascadeTS --horizon 500 --runs 2 --delay batch:50 --jobs 1"
@@ -269,7 +268,7 @@ def test_sweep_and_command_line(tmp_path):
     assert late.equals(sweep("batch:50", engine="python"))
     assert late.equals(sweep("batch:50", out=out))
     assert not late.equals(sweep(None))
-    assert read_results(out)[-1]["delay"] == "batch:50"
+    assert clickgym.Results(out).config["delay"] == "batch:50"
     for other in (None, "batch:5"):
         with pytest.raises(ValueError, match='delay: "batch:50" there'):
             sweep(other, out=out)

@@ -347,7 +347,7 @@ def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, a
             n_jobs=1,
             seed=3,
         )
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2
+    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) >= 2
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys)
     if name == "Plain":  # compiled code does not tell where
         assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\); ", said[0])
     assert "Traceback" not in errors
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
+    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) == 2
 
 
 @pytest.mark.usefixtures("own")
@@ -397,4 +397,4 @@ def test_the_command_line_names_a_click_model(tmp_path, capsys):
         said,
     )
     assert "Traceback" not in errors
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 1
+    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) == 1

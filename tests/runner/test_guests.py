@@ -20,7 +20,6 @@ import clickgym_logs
 from clickgym.agents import AGENTS
 from clickgym.envs import RankedList
 from clickgym.envs.guests import sizes_of
-from clickgym.runner.summaries import ranked
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
 N_ITEMS, K = 4, 2
@@ -282,13 +281,13 @@ def test_the_table_of_a_sweep_has_no_regret_where_it_is_unknown(swept):
 
 
 def test_agents_are_ranked_by_reward_where_regret_is_unknown(swept):
-    folder, table = swept["mixed"]
-    rows = ranked(table, polars.read_parquet(folder / "timings.parquet"))
+    rows = clickgym.Results(swept["mixed"][0]).table()
     for env in ("GuestShop-v0", "GuestShelf-v0"):
         of_env = rows.filter(env=env)
         assert of_env["agent"].to_list() == ["TopRank", "Random"]
         assert of_env["reward"].is_sorted(descending=True)
-        assert of_env["place"].to_list() == [1, 2]
+        assert of_env["regret_ci95"].null_count() == 2 * (env == "GuestShop-v0")
+        assert of_env["reward_ci95"].null_count() == 0
 
 
 @pytest.mark.usefixtures("only_svg")

@@ -23,10 +23,10 @@ from clickgym.agents.stable_baselines import adopt
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
-from clickgym.runner.callback import Callback
 from clickgym.runner.labels import own_label, parse_spec
 from clickgym.runner.make import place_of
 from clickgym.runner.pairs import pair_of
+from clickgym.runner.progress import Callback
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])

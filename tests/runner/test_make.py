@@ -3,7 +3,6 @@ the object behind it.
 """
 
 import importlib
-import json
 import subprocess
 import sys
 
@@ -20,8 +19,7 @@ from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
 from clickgym.envs.guests import sizes_of
 from clickgym.runner.labels import by_label, own_label
 from clickgym.runner.make import agent_class, make_env
-from clickgym.runner.results import read_results
-from clickgym.runner.words import command_of, unit_of
+from clickgym.runner.reports.figures import unit_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -216,16 +214,16 @@ def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp
             [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 0, done.stderr
-    one, two, three = (read_results(tmp_path / out) for out in ("one", "two", "three"))
-    assert_frame_equal(one[0], two[0])
-    assert one[2]["agents"] == [
+    one, two, three = (clickgym.Results(tmp_path / out) for out in ("one", "two", "three"))
+    assert_frame_equal(one.frame, two.frame)
+    assert one.config["agents"] == [
         "__main__:TopRank",
         "__main__:TopRank:shift=2",
         "__main__:Outer.Inner",
         "Random",
     ]
-    assert three[0]["env"].unique(maintain_order=True).to_list() == ["mine"]
-    assert (three[1]["engine"] == "python").all()
+    assert three.frame["env"].unique(maintain_order=True).to_list() == ["mine"]
+    assert (three.timings["engine"] == "python").all()
 
 
 # --------------------------------------------------------------------------------------------------------------- one session
@@ -395,23 +393,8 @@ def test_reports_speak_of_every_label(mine, tmp_path, printed):
         tmp_path / "out",
     )
     assert "a b" in printed(["report", str(tmp_path / "out"), "--html"])
-    config = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users)")
     assert [unit_of({}, env) for env in ("users", "MineRank-v0", "CartPole-v1")] == [
         "reward",
         "clicks",
         "reward",
     ]
-
-
-def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):
-    config = {
-        "envs": ["MineRank-v0", "label_mine:MineRank-v0"],
-        "agents": ["__main__:A", "m:A"],
-        "instances": ["custom"],
-    }
-    text = command_of(config | {"horizon": 10, "runs": 1, "seed": 0})
-    assert text.startswith(
-        "clickgym run MineRank-v0 label_mine:MineRank-v0 --agents __main__:A m:A --horizon"
-    )
-    assert text.endswith("--out results/again (from Python: MineRank-v0, __main__:A)")

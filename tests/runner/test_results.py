@@ -1,33 +1,20 @@
-"""Results folders: they grow without a changed number, refuse what contradicts, and notice
+"""Results folders: they grow and resume without a changed number, refuse what contradicts, and notice
 damage.
 """
 
-import io
 import json
-import os
-import re
 import shutil
-import sys
 import warnings
-from pathlib import Path
 
 import polars
 import pytest
 from polars.testing import assert_frame_equal
-from rich.console import Console
-from scipy.stats import ttest_ind
 
 import clickgym
 from clickgym.__main__ import main
 from clickgym.core.files import FORMAT
-from clickgym.core.statistics import half_width
-from clickgym.runner.callback import Callback
-from clickgym.runner.progress import Progress
-from clickgym.runner.reports.figures import regret_figure
-from clickgym.runner.reports.page import to_html
-from clickgym.runner.results import Trial, read_parts, read_results, trials_of
-from clickgym.runner.summaries import average, pairwise, ranked
-from clickgym.runner.words import commands_of, heading
+from clickgym.runner.progress import Callback
+from clickgym.runner.results import RUNS, Trial, extended, file_name, read_results, write_run
 
 ENVS, AGENTS, INSTANCES = (
     ["PBMRank-v0", "CMRank-v0"],
@@ -36,14 +23,19 @@ ENVS, AGENTS, INSTANCES = (
 )
 ALL = {"envs": ENVS, "agents": AGENTS, "runs": 3, "instances": INSTANCES}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
+ONE = Trial(ENVS[0], INSTANCES[0], AGENTS[0], 1)
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def sweep(out, **changed):
-    """A small sweep of everything, in one thread, with some arguments changed."""
+    """The numbers of a small sweep of everything, in one thread, with some arguments changed."""
     arguments = {"horizon": 300, "seed": 5, "checkpoints": [10, 300], "n_jobs": 1, **ALL, **changed}
-    return clickgym.sweep(
-        arguments.pop("envs"), arguments.pop("agents"), out=out, **arguments
-    ).frame
+    envs, agents = arguments.pop("envs"), arguments.pop("agents")
+    return clickgym.sweep(envs, agents, out=out, **arguments).frame
+
+
+def numbers(out):
+    return clickgym.Results(out).frame
 
 
 class Played(Callback):
@@ -60,391 +52,310 @@ class Played(Callback):
 
 def files(folder):
     """Every file with its bytes and when it was written."""
-    return {
-        path: (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def edit(folder, **changed):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, undrawn_here):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     sweep(folder)
     return folder
 
 
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    """A folder of parts with other numbers of runs, and an agent that is in one environment
-    only.
-    """
-    folder = tmp_path_factory.mktemp("mixed") / "out"
-    sweep(folder, runs=2)
-    sweep(folder, envs=ENVS[:1], agents=["TopRank", "Oracle", "EpsilonGreedy"], runs=4)
-    return folder
+# ---------------------------------------------------------------------------------- what is there
 
 
-# ---------------------------------------------------------------------------------------------------------------- growing
+def test_files_of_a_python_sweep(whole):
+    """`sweep(out=)` in Python writes what the command line writes (A11)."""
+    assert {path.name for path in whole.iterdir()} == {
+        *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
+    }
+    runs = {path.relative_to(whole / RUNS).as_posix() for path in (whole / RUNS).rglob("*.parquet")}
+    assert "PBMRank-v0/yandex-9/TopRank-2.parquet" in runs
+    assert len(runs) == 24
+    table = polars.read_parquet(whole / "results.parquet")
+    assert_frame_equal(table, read_results(whole)[0])
+    assert table.columns == [
+        *("env", "instance", "agent", "run", "step", "regret", "reward", "clicks"),
+        *("engine", "seconds"),
+    ]
 
 
-@pytest.mark.parametrize("key", ["envs", "agents", "runs", "instances"])
-def test_a_folder_that_grew_is_that_of_one_sweep(whole, tmp_path, key):
-    sweep(tmp_path / "out", **{key: FIRST[key]})
-    before = read_results(tmp_path / "out")[0]
+def test_configuration(whole):
+    config = read_results(whole)[1]
+    assert {key: config[key] for key in ALL} == ALL
+    assert config["clickgym"] == clickgym.__version__
+    assert {"numba", "numpy", "processor"} <= set(config["versions"])
+    assert config["command"] == (
+        "clickgym run PBMRank-v0 CMRank-v0 --agents TopRank Random --instance yandex-9 yandex-990 "
+        "--horizon 300 --runs 3 --seed 5"
+    )
+
+
+def test_command_repeats_the_numbers(tmp_path):
+    envs, agents = {"easy": "PBMRank-v0:cutoff=3"}, {"mine": "TopRank:delta=0.1", "R": "Random"}
+    options = {"metrics": ["ndcg"], "engine": "python", "n_jobs": 1}
+    clickgym.sweep(envs, agents, 20, 2, out=tmp_path / "a", **options)
+    _, *words = read_results(tmp_path / "a")[1]["command"].split()
+    assert words[1:5] == [
+        "easy=PBMRank-v0:cutoff=3",
+        "--agents",
+        "mine=TopRank:delta=0.1",
+        "R=Random",
+    ]
+    assert main([*words, "--out", str(tmp_path / "b")]) == 0
+    assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("label", ["a/b", "..", "café ~", "x" * 300, "y" * 299 + "z"])
+def test_names_of_files(label, tmp_path):
+    clickgym.sweep({label: "PBMRank-v0"}, {label: "Random"}, 10, 1, out=tmp_path / "out")
+    (file,) = (tmp_path / "out" / RUNS).rglob("*.parquet")
+    assert file == tmp_path / "out" / RUNS / Trial(label, "yandex-9982", label, 0).file
+    assert set(file_name(label)) <= set("%._-") | {c for c in file_name(label) if c.isalnum()}
+    assert len(file.name) < 255
+    assert clickgym.Results(tmp_path / "out").names("agent") == [label]
+
+
+# ------------------------------------------------------------------------------ growing, resuming
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_grown_folder_equals_one_sweep(whole, tmp_path, key):
+    before = sweep(tmp_path / "out", **{key: FIRST[key]})
     played = Played()
     returned = sweep(tmp_path / "out", callback=played)
-    table, timings, config = read_results(tmp_path / "out")
-    wanted = read_results(whole)[0]
-    assert_frame_equal(table, wanted)
-    assert_frame_equal(returned, wanted)
-    assert timings.height == 24
-    assert not set(played.trials) & {
-        Trial(*row) for row in before.select(Trial._fields).iter_rows()
-    }
+    assert_frame_equal(returned, numbers(whole))
+    assert_frame_equal(numbers(tmp_path / "out"), numbers(whole))
+    assert not set(played.trials) & {Trial(*row) for row in before.select(Trial._fields).rows()}
     assert len(played.trials) == 24 - before.filter(step=300).height
-    assert [part[key] for part in config["parts"]] == [FIRST[key], ALL[key]]
-    assert {key: config[key] for key in ALL} == ALL
+    assert {key: read_results(tmp_path / "out")[1][key] for key in ALL} == ALL
 
 
-def test_a_sweep_returns_what_it_was_asked_for_and_the_folder_holds_all(whole):
-    before = files(whole)
-    table = sweep(whole, **FIRST)
-    assert_frame_equal(
-        table,
-        read_results(whole)[0]
-        .filter(env=ENVS[0], agent=AGENTS[0], instance=INSTANCES[0])
-        .filter(polars.col("run") < 2),
-    )
+def test_part_of_a_finished_folder(whole):
+    """A part is returned, nothing is played or written, and the folder keeps the whole (A4)."""
+    before, played = files(whole), Played()
+    table = sweep(whole, **FIRST, callback=played)
+    part = {"env": ENVS[0], "agent": AGENTS[0], "instance": INSTANCES[0]}
+    assert_frame_equal(table, numbers(whole).filter(polars.col("run") < 2, **part))
+    assert not played.trials
     assert files(whole) == before
 
 
-def test_growth_that_was_interrupted_goes_on(whole, tmp_path):
-    sweep(tmp_path / "out", agents=AGENTS[:1])
-    first = read_results(tmp_path / "out")
+@pytest.mark.parametrize("agents", [AGENTS, AGENTS[:1], AGENTS[1:]])
+def test_interrupted_sweep_resumes_in_parts(whole, tmp_path, agents):
+    """Also by a part of its agents, whether all their runs are there or none (A4)."""
+    out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        sweep(tmp_path / "out", callback=Played(at_most=5))
-    table, _, config = read_results(
-        tmp_path / "out"
-    )  # what was finished before is still there to be reported
-    assert_frame_equal(table, first[0])
-    assert config == first[2]
-    played = Played()
-    sweep(tmp_path / "out", callback=played)
-    assert len(played.trials) == 12 - 5
-    assert_frame_equal(read_results(tmp_path / "out")[0], read_results(whole)[0])
-    assert len(read_parts(tmp_path / "out" / "config.json")) == 2
+        sweep(out, instances=INSTANCES[:1], callback=Played(at_most=3))
+    wanted = numbers(whole).filter(polars.col("agent").is_in(agents), instance=INSTANCES[0])
+    assert_frame_equal(sweep(out, instances=INSTANCES[:1], agents=agents), wanted)
+    assert_frame_equal(sweep(out), numbers(whole))
 
 
-def test_growth_beside_an_unfinished_part_counts_what_is_finished(tmp_path):
-    sweep(tmp_path / "out", **FIRST)
+def test_half_finished_folder_is_reported(tmp_path, printed):
+    """`report` works on what is finished (A4)."""
+    out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        sweep(tmp_path / "out", callback=Played(at_most=3))
-    sweep(tmp_path / "out", **FIRST | {"agents": ["Oracle"]})
-    table, _, config = read_results(tmp_path / "out")
-    assert (
-        table["agent"].unique(maintain_order=True).to_list()
-        == config["agents"]
-        == ["TopRank", "Oracle"]
-    )
+        sweep(out, callback=Played(at_most=5))
+    assert "(mean ± 95 % interval over 2 to 3 runs)" in printed(["report", str(out)])
+    assert (out / "regret.png").exists()
+    assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 5
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "new", callback=Played(at_most=1))
+    shutil.rmtree(tmp_path / "new" / RUNS)
+    with pytest.raises(ValueError, match="holds no finished run yet"):
+        clickgym.Results(tmp_path / "new")
 
 
-def test_a_finished_sweep_is_not_written_again(whole, refused):
-    words = [
-        "run",
-        *ENVS,
-        "--agents",
-        *AGENTS,
-        "--instance",
-        *INSTANCES,
-        "--horizon",
-        "300",
-        "--runs",
-        "3",
-        "--seed",
-        "5",
-    ]
-    before = files(whole)
-    assert_frame_equal(sweep(whole), read_results(whole)[0])
-    assert files(whole) == before
-    assert "another configuration (checkpoints: " in refused([*words, "--out", str(whole)])
+def test_files_are_written_again_after_a_stop(whole, tmp_path):
+    """A process that was killed between its last run and the tables leaves older tables."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    wanted = (folder / "summary.csv").read_bytes()
+    (folder / "summary.csv").write_text("old")
+    (folder / "results.parquet").write_bytes(b"old")
+    sweep(folder)
+    assert (folder / "summary.csv").read_bytes() == wanted
+    assert (folder / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_folder_that_may_only_be_read_is_reported(tmp_path, monkeypatch, printed):
-    words = [
-        "run",
-        *ENVS,
-        "--agents",
-        *AGENTS,
-        "--horizon",
-        "300",
-        "--runs",
-        "2",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    out = printed(words)
-    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
-    for name in ("write_text", "replace", "rename"):
-        monkeypatch.setattr(Path, name, lambda *_: pytest.fail("something is written"))
-    again = printed(words)
-    assert again.strip()
-    assert out.startswith(again)
+def test_folder_passed_on_without_its_runs(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    shutil.rmtree(folder / RUNS)
+    assert_frame_equal(read_results(folder)[0], read_results(whole)[0])
+
+
+def test_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert_frame_equal(sweep(None), numbers(whole))
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "")
+
+
+# -------------------------------------------------------------------------- what contradicts
+
+
+CONFIG = {
+    "clickgym": "4.0.0",
+    "commit": "a",
+    "versions": {"numpy": "2"},
+    "envs": ["CMRank-v0"],
+    "instances": ["i"],
+    "agents": ["mine"],
+    "horizon": 1,
+    "runs": 1,
+    "seed": 0,
+    "checkpoints": [1],
+    "engine": "auto",
+    "metrics": [],
+    "delay": None,
+    "labels": {"envs": {}, "agents": {"mine": "mine.py:Mine"}},
+    "sources": {"mine": "c"},
+    "files": {},
+}
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("key", "value", "named"),
     [
-        ({"checkpoints": [20, 300]}, r"checkpoints: \[10, 300\] there, \[20, 300\] now"),
-        ({"engine": "python"}, 'engine: "auto" there, "python" now'),
+        ("clickgym", "5.0.0", "clickgym"),
+        ("horizon", 2, "horizon"),
+        ("seed", 1, "seed"),
+        ("checkpoints", [2], "checkpoints"),
+        ("engine", "python", "engine"),
+        ("metrics", ["ndcg"], "metrics"),
+        ("delay", "batch:2", "delay"),
+        ("labels", {"envs": {}, "agents": {"mine": "TopRank"}}, "mine"),
+        ("sources", {"mine": "other"}, "source of mine"),
     ],
 )
-def test_what_contradicts_is_refused(whole, changed, message):
-    before = files(whole)
-    with pytest.raises(
-        ValueError,
-        match=f"holds results of another configuration .*{message}.*; choose another folder",
-    ):
-        sweep(whole, **changed)
-    assert files(whole) == before
+def test_each_contradiction_is_named(key, value, named):
+    assert extended("here", CONFIG, CONFIG) == CONFIG
+    with pytest.raises(ValueError, match=rf"^here .* configuration \({named}: [^;]*\); .*--out"):
+        extended("here", CONFIG, CONFIG | {key: value})
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
-    words = [
-        "run",
-        "PBMRank-v0",
-        "--agents",
-        "Random",
-        "--horizon",
-        "50",
-        "--out",
-        str(tmp_path / "out"),
-        "--runs",
-    ]
-    assert main([*words, "1"]) == 0
-    file = tmp_path / "out" / "config.json"
-    config = json.loads(file.read_text())
-    now = config["parts"][0]["versions"]["numpy"]
-    config["parts"][0]["versions"]["numpy"] = "1.0"
-    del config["checksum"]
-    file.write_text(json.dumps(config))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 1, out=tmp_path / "out")  # nothing is added
-    shutil.copytree(tmp_path / "out", tmp_path / "copy")
-    with pytest.warns(
-        UserWarning, match=f"made with other versions .numpy 1.0 there, {now} now"
-    ) as caught:
-        clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "copy")
-    assert [warning.filename for warning in caught] == [__file__]
-    capsys.readouterr()
-    assert main([*words, "3"]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    assert sum("made with other versions" in line for line in lines) == 1
-    assert [part["versions"]["numpy"] for part in read_parts(file)] == ["1.0", now]
+def test_other_agents_may_stand_beside():
+    other = {"agents": ["theirs"], "sources": {"theirs": "e"}, "runs": 2}
+    both = extended("here", CONFIG, CONFIG | other)
+    assert (both["agents"], both["runs"]) == (["mine", "theirs"], 2)
+    assert both["sources"] == {"mine": "c", "theirs": "e"}
 
 
-def test_a_configuration_of_another_version_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text('{"format": 3, "parts": []}')
-    with pytest.raises(
-        ValueError, match=r"config.json is of another version of clickgym: its format is 3, and "
-    ):
-        read_results(tmp_path)
+OWN = """
+from clickgym.agents import Random
+from clickgym.envs import CascadeModel
+import clickgym
+
+class Mine(Random):
+    pass
+
+class Shop(CascadeModel):
+    short = "Shop"
+
+clickgym.register_click_model("ShopRank-v0", Shop)
+"""
 
 
-# ---------------------------------------------------------------------------------------------------------------- damage
+@pytest.mark.parametrize(
+    "words",
+    [
+        "PBMRank-v0 --agents changing:Mine",
+        "changing:ShopRank-v0:attraction=[0.5,0.2],n_positions=1 --agents Random",
+    ],
+)
+def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, refused):
+    """One line refuses, and names --out."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "changing.py").write_text(OWN)
+    words = ["run", *words.split(), "--horizon", "10", "--runs", "1", "--out", "out", "--jobs", "1"]
+    assert main(words) == 0
+    (tmp_path / "changing.py").write_text(OWN + "\n# another line\n")
+    before = files(tmp_path / "out")
+    line = refused(words)
+    assert "source of " in line
+    assert line.rstrip().endswith("choose another folder (--out)")
+    assert files(tmp_path / "out") == before
+
+
+def test_other_versions_warn_once(tmp_path):
+    out = tmp_path / "out"
+    sweep(out, **FIRST)
+    now = json.loads((out / "config.json").read_text())["versions"]
+    edit(out, versions=now | {"numpy": "1.0"})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sweep(out, **FIRST | {"runs": 3})
+    (warning,) = caught
+    assert f'numpy: "1.0" there, "{now["numpy"]}" now' in str(warning.message)
+    assert read_results(out)[1]["versions"]["numpy"] == "1.0"
+
+
+# ---------------------------------------------------------------------------------------- damage
 
 
 @pytest.mark.parametrize(
     ("edited", "message"),
     [
-        ({"envs": ["DCMRank-v0"]}, "results.parquet has Trial"),
-        ({"envs": [3]}, "config.json is not the configuration of a sweep"),
-        ({"labels": {"agents": ["Random"]}}, "config.json is not the configuration of a sweep"),
-        ({"labels": {"agents": {"mine": 3}}}, "config.json is not the configuration of a sweep"),
-        ({"agents": ["Random"]}, "results.parquet has Trial.*, which config.json does not name"),
-        ({"instances": ["yandex-990"]}, "results.parquet has Trial"),
-        ({"pairs": []}, "results.parquet has Trial"),
-        ({"runs": 9}, "results.parquet has all runs of no part of config.json"),
-        ({"runs": 1}, "which config.json does not name"),
-        ({"runs": 0}, "config.json is not the configuration of a sweep"),
-        (
-            {"checkpoints": [10, 200, 300]},
-            "the steps of results.parquet are not the checkpoints of config.json",
-        ),
-        ({"checkpoints": []}, "config.json is not the configuration of a sweep"),
-        ({"metrics": ["ndcg"]}, "results.parquet has no column 'ndcg'"),
+        ({"format": FORMAT - 1}, "is of another version of clickgym"),
+        ({"envs": [3]}, "is not the configuration of a sweep"),
+        ({"agents": []}, "is not the configuration of a sweep"),
+        ({"labels": {"agents": ["Random"]}}, "is not the configuration of a sweep"),
+        ({"agents": ["Random"]}, "holds results of 'TopRank', not named in config.json"),
+        ({"checkpoints": [10, 200, 300]}, "its steps are not the checkpoints of config.json"),
+        ({"metrics": ["ndcg"]}, "ndcg"),
     ],
 )
-def test_files_that_do_not_fit_one_another_are_refused_in_one_line(
-    tmp_path, edited, message, refused
-):
+def test_configuration_that_does_not_fit(tmp_path, edited, message, refused):
     sweep(tmp_path / "out", **FIRST)
-    shutil.rmtree(tmp_path / "out" / "cells")  # as folders are passed on
-    file = tmp_path / "out" / "config.json"
-    (part,) = json.loads(file.read_text())["parts"]
-    file.write_text(json.dumps({"format": FORMAT, "parts": [part | edited]}))
-    told = refused(["report", str(tmp_path / "out")])
-    assert told.count("\n") == 1
-    assert re.search(message, told), told
-
-
-def test_tables_of_different_runs_and_of_other_types_are_refused(tmp_path, whole):
-    sweep(tmp_path / "out", **FIRST)
-    timings = tmp_path / "out" / "timings.parquet"
-    polars.read_parquet(timings).head(1).write_parquet(timings)
-    with pytest.raises(
-        ValueError,
-        match=r"are inconsistent: results.parquet and timings.parquet have different runs",
-    ):
-        read_results(tmp_path / "out")
-    polars.read_parquet(timings).with_columns(run=polars.lit([0])).write_parquet(timings)
-    with pytest.raises(
-        ValueError, match=r"timings.parquet is damaged .its column 'run' holds List"
-    ):
-        read_results(tmp_path / "out")
-
-
-def rewritten(change, keep_metadata=True):
-    def damage(path):
-        metadata = polars.read_parquet_metadata(path) if keep_metadata else {}
-        metadata.pop("ARROW:schema", None)
-        change(polars.read_parquet(path)).write_parquet(path, metadata=metadata)
-
-    return damage
+    edit(tmp_path / "out", **edited)
+    line = refused(["report", str(tmp_path / "out")])
+    assert line.count("\n") == 1
+    assert message in line
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("change", "message"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:-7]), ""),
-        (
-            rewritten(lambda frame: frame.with_columns(polars.col("regret") + 1e-9)),
-            "its checksum differs",
-        ),
-        (
-            rewritten(lambda frame: frame.with_columns(run=7), keep_metadata=False),
-            "it belongs to another run",
-        ),
-        (
-            rewritten(lambda frame: frame.head(1), keep_metadata=False),
-            "its steps are not the checkpoints of config.json",
-        ),
+        (lambda frame: frame.with_columns(run=7), "it belongs to another run"),
+        (lambda frame: frame.with_columns(env=polars.lit(ENVS[1])), "it belongs to another run"),
+        (lambda frame: frame.with_columns(agent=polars.lit("b")), "it belongs to another run"),
+        (lambda frame: frame.with_columns(instance=polars.lit("b")), "it belongs to another run"),
+        (lambda frame: frame.head(1), "its steps are not the checkpoints of config.json"),
+        (None, ""),
     ],
 )
-def test_a_damaged_trial_is_named_with_the_cure(tmp_path, damage, message):
-    table = sweep(tmp_path / "out", **FIRST)
-    path = tmp_path / "out" / "cells" / Trial(ENVS[0], INSTANCES[0], AGENTS[0], 1).file
-    damage(path)
-    with pytest.raises(
-        ValueError, match=rf"{path.name} is damaged \(.*{message}.*\); delete it to have Trial"
-    ):
+def test_damaged_run_is_named_with_the_cure(tmp_path, change, message):
+    """A file of another run is refused by each of its names, however undamaged it is."""
+    table, path = sweep(tmp_path / "out", **FIRST), tmp_path / "out" / RUNS / ONE.file
+    if change is None:
+        path.write_bytes(path.read_bytes()[:-7])
+    else:
+        write_run(tmp_path / "out", ONE, change(polars.read_parquet(path)))
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged .*{message}.*; delete it to"):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
     assert_frame_equal(sweep(tmp_path / "out", **FIRST), table)
 
 
-# ------------------------------------------------------------------------------------------------- reports of what grew
+def test_run_in_two_files(tmp_path):
+    sweep(tmp_path / "out", **FIRST)
+    path = tmp_path / "out" / RUNS / ONE.file
+    shutil.copy(path, path.with_name("copy.parquet"))
+    with pytest.raises(ValueError, match=r"two files of .* hold the same run"):
+        clickgym.Results(tmp_path / "out")
 
 
-def test_each_agent_has_the_interval_of_its_own_runs(mixed):
-    table = read_results(mixed)[0].filter(env=ENVS[0], step=300)
-    rows = {row["agent"]: row for row in average(table, ["env", "agent"]).iter_rows(named=True)}
-    values = {
-        agent: table.filter(agent=agent).group_by("run").agg(polars.col("regret").mean())["regret"]
-        for agent in rows
-    }
-    assert {agent: row["runs"] for agent, row in rows.items()} == {
-        "TopRank": 4,
-        "Random": 2,
-        "Oracle": 4,
-        "EpsilonGreedy": 4,
-    }
-    for agent, row in rows.items():
-        assert row["regret_ci95"] == pytest.approx(
-            values[agent].std() * half_width(len(values[agent]))
-        )
-    pairs = pairwise(table)
-    raw = [
-        ttest_ind(values[row["better"]], values[row["worse"]], equal_var=False).pvalue
-        for row in pairs.iter_rows(named=True)
-    ]
-    assert pairs["p"].min() == pytest.approx(len(raw) * min(raw), rel=1e-3)
-
-
-def test_what_cannot_be_compared_is_not(tmp_path):
-    sweep(tmp_path / "out", envs=ENVS[:1])
-    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Oracle"], instances=INSTANCES[:1])
-    sweep(tmp_path / "out", envs=ENVS[:1], agents=["EpsilonGreedy"], runs=1)
-    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Fixed"], runs=2, instances=INSTANCES[:1])
-    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Fixed"], runs=1)
-    table, timings, config = read_results(tmp_path / "out")
-    rows = {row["agent"]: row for row in ranked(table, timings).iter_rows(named=True)}
-    assert rows["Oracle"]["instances"] == 1
-    assert (rows["Fixed"]["instances"], rows["Fixed"]["runs"]) == (
-        2,
-        1,
-    )  # its second run is on one of two instances only
-    assert rows["EpsilonGreedy"]["alike"] is None
-    tested = pairwise(table).filter(polars.col("differ").is_not_null())
-    assert tested.select("better", "worse").rows() == [("TopRank", "Random")]
-    assert rows["Oracle"]["alike"] == sorted(
-        row["place"] for agent, row in rows.items() if agent != "Oracle"
-    )
-    assert "are not compared; they count as tied" in to_html(table, timings, config)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_reports_speak_of_all_parts(mixed, capsys):
-    table, timings, config = read_results(mixed)
-    commands = commands_of(config)
-    assert len(commands) == 2
-    assert "over 2 to 4 runs" in heading(config)
-    figure = regret_figure(table, config)
-    assert figure.get_supxlabel().count("clickgym run") == 2
-    assert "2 to 4 runs" in figure.get_suptitle()
-    assert [len(panel.get_lines()) for panel in figure.axes] == [4, 2]
-    assert not [
-        text for panel in figure.axes[1:] for text in panel.texts
-    ]  # an agent that is not there has not "no regret"
-    page = to_html(table, timings, config)
-    assert "these commands make the same numbers" in page
-    assert "2 to 4 runs of each of 4 agents" in page
-
-
-# -------------------------------------------------------------------------------------------------------------- in memory
-
-
-def test_a_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert_frame_equal(sweep(None), read_results(whole)[0])
-    assert not list(tmp_path.iterdir())
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
-    sweep(None, **FIRST, progress=True)
-    assert capsys.readouterr().err.startswith("PBMRank-v0  TopRank  regret ")
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    for progress in (None, True, False):
-        monkeypatch.setattr(sys, "stderr", terminal)
-        sweep(None, **FIRST, progress=progress)
-        assert bool(terminal.getvalue()) == (progress is not False)
-        terminal.seek(0)
-        terminal.truncate()
-    assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
-    with pytest.raises(ValueError, match="progress and callback cannot both be given"):
-        sweep(None, **FIRST, progress=True, callback=Callback())
-
-
-def test_trials_of_parts_are_in_the_order_of_one_sweep():
-    part = {"envs": ["e"], "instances": ["i"], "agents": ["a"], "runs": 1, "pairs": ["e i"]}
-    other = part | {"envs": ["f", "e"], "agents": ["b", "a"], "pairs": ["e i", "f i"], "runs": 2}
-    assert ["".join(map(str, trial)) for trial in trials_of([part, other])] == [
-        f"{env}i{agent}{run}" for env in "ef" for agent in "ab" for run in range(2)
-    ]
+def test_folder_of_something_else(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(ValueError, match="is not a results folder"):
+        sweep(tmp_path, **FIRST)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

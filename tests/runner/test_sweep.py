@@ -1,9 +1,5 @@
-"""Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and
-what is in the folder.
-"""
+"""Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
-import functools
-import json
 import os
 import signal
 import subprocess
@@ -17,14 +13,16 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 from slow import slow
-from test_make import MINE, a_function
+from test_make import MINE
 
 import clickgym
 from clickgym.core.workers import check_workers
-from clickgym.runner.callback import Callback
-from clickgym.runner.results import Trial, read_results
+from clickgym.envs import PositionBasedModel
+from clickgym.runner.progress import Callback
+from clickgym.runner.results import RUNS, Trial
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 # An agent of a user's own: a plain Python class in a module that sweeps find in the working folder.
 ROTATE = """
@@ -67,84 +65,77 @@ def own_agent(folder, monkeypatch):
     return "rotating:Rotate"
 
 
-def ordered(table):
-    return table.sort("env", "instance", "agent", "run", "step")
+def numbers(*arguments, **options):
+    """The numbers of a sweep."""
+    return clickgym.sweep(*arguments, **options).frame
+
+
+def finished(out):
+    return list((out / RUNS).rglob("*.parquet"))
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """The table of an undisturbed sweep in one thread."""
-    return clickgym.sweep(
-        ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1
-    ).frame
+def reference():
+    """The numbers of an undisturbed sweep in one thread."""
+    return numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=1)
 
 
-# ------------------------------------------------------------------------------------------- what must not change numbers
+# ---------------------------------------------------------------------- what must not change numbers
 
 
-def test_order_and_workers_change_nothing(reference, tmp_path):
-    table = clickgym.sweep(
-        ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=3
-    ).frame
-    assert_frame_equal(ordered(table), ordered(reference))
+def test_order_and_workers_change_nothing(reference):
+    table = numbers(ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, n_jobs=3)
+    assert_frame_equal(table.sort(table.columns[:5]), reference.sort(table.columns[:5]))
 
 
-def test_another_agent_and_another_run_change_no_other_number(reference, tmp_path):
-    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 1000, 4, seed=5, out=tmp_path / "out").frame
+def test_another_agent_and_run_change_no_other_number(reference):
+    table = numbers(ENVS, ["Oracle", *AGENTS], 1000, 4, seed=5)
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
     assert_frame_equal(same, reference)
 
 
-def test_another_seed_gives_other_numbers(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=6, out=tmp_path / "out").frame
-    assert not table["clicks"].equals(reference["clicks"])
+def test_another_seed_gives_other_numbers(reference):
+    assert not numbers(ENVS, AGENTS, 1000, 3, seed=6)["clicks"].equals(reference["clicks"])
 
 
 def test_seeds_come_from_names():
-    cells = [
-        Trial(env, "i", agent, run)
-        for env in ("a", "b")
-        for agent in ("c", "d")
-        for run in range(3)
-    ]
-    seeds = [seed for cell in cells for seed in cell.seeds(0)]
+    names = [(env, agent, run) for env in "ab" for agent in "cd" for run in range(3)]
+    trials = [Trial(env, "i", agent, run) for env, agent, run in names]
+    seeds = [seed for trial in trials for seed in trial.seeds(0)]
     assert len(set(seeds)) == len(seeds)
-    assert (
-        Trial("a", "i", "c", 0).seeds(0)
-        == Trial("a", "i", "c", 0).seeds(0)
-        != Trial("a", "i", "c", 0).seeds(1)
-    )
+    first = Trial("a", "i", "c", 0)
+    assert first.seeds(0) == Trial(*first).seeds(0) != first.seeds(1)
+    assert Trial("PBMRank-v0", "yandex-9982", "TopRank", 3).seeds(7) == (
+        6002560857175825168,
+        2704252693420592272,
+    )  # of version 3.0
 
 
-# --------------------------------------------------------------------------------------------------------------- resuming
+# --------------------------------------------------------------------------------------- resuming
 
 
-def test_a_killed_sweep_goes_on_with_what_is_finished(tmp_path, own_agent):
-    words = f"['PBMRank-v0'], ['Random', '{own_agent}', '{own_agent}:nap=0.003'], 200, 2, seed=5, n_jobs=1"
+def test_killed_sweep_resumes(tmp_path, own_agent):
+    agents = f"['Random', '{own_agent}', '{own_agent}:nap=0.003']"
+    words = f"['PBMRank-v0'], {agents}, 200, 2, seed=5, n_jobs=1"
     code = f"import clickgym, sys; clickgym.sweep({words}, out=sys.argv[1])"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, tmp_path / "killed"], start_new_session=True
-    )
-    while len(list((tmp_path / "killed" / "cells").glob("*.parquet"))) < 4:
+    out = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-c", code, out], start_new_session=True)
+    while len(finished(out)) < 4:
         assert process.poll() is None
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    finished = {
-        file: file.stat().st_mtime_ns for file in (tmp_path / "killed" / "cells").glob("*.parquet")
-    }
-    assert len(finished) < 6
+    before = {file: file.stat().st_mtime_ns for file in finished(out)}
+    assert len(before) < 6
     undisturbed, resumed = (
-        eval(
-            f"clickgym.sweep({words}, out=out)", {"clickgym": clickgym, "out": tmp_path / name}
-        ).frame
+        eval(f"numbers({words}, out=out)", {"numbers": numbers, "out": tmp_path / name})
         for name in ("whole", "killed")
     )
     assert_frame_equal(resumed, undisturbed)
-    assert all(file.stat().st_mtime_ns == written for file, written in finished.items())
+    assert all(file.stat().st_mtime_ns == written for file, written in before.items())
 
 
-def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
+def test_finished_sweep_is_not_run_again(tmp_path):
     class Count(Callback):
         fresh = 0
 
@@ -156,7 +147,7 @@ def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
 
     first, second = Count(), Count()
     tables = [
-        clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback).frame
+        numbers(ENVS, AGENTS, 200, 2, out=tmp_path / "a[1]*", callback=callback)
         for callback in (first, second)
     ]
     assert (first.trials, first.done, first.fresh) == (8, 0, 8)
@@ -164,63 +155,22 @@ def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
     assert_frame_equal(*tables)
 
 
-def test_the_name_of_the_folder_is_no_pattern(tmp_path):
-    first = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
-    again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
-    assert again.equals(first)
-    assert read_results(tmp_path / "a[1]*")[0].equals(first)
-
-
-def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
-    table = clickgym.sweep(
-        ["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"]
-    ).frame
-    read, timings, config = read_results(tmp_path / "out")
-    assert_frame_equal(read, table)
-    assert table.columns == [
-        "env",
-        "instance",
-        "agent",
-        "run",
-        "step",
-        "regret",
-        "reward",
-        "clicks",
-    ]
-    assert (timings["engine"] == "compiled").all()
-    assert (timings["seconds"] > 0).all()
-    assert config["agents"] == AGENTS
-    assert config["instances"] == ["yandex-9"]
-    assert config["clickgym"] == clickgym.__version__
-    assert set(config["versions"]) == {"numba", "numpy", "processor"}
-    json.dumps(config)
-
-
-def test_a_sweep_too_large_is_refused_with_its_size_before_it_begins(tmp_path, monkeypatch):
+def test_sweep_too_large_is_refused_before_it_begins(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "MOST_TRIALS", 10)
-    words = "^12 trials are 120 sessions; expected at most 10 trials and "
-    with pytest.raises(ValueError, match=words):
-        clickgym.sweep(
-            ENVS,
-            AGENTS,
-            10,
-            3,
-            checkpoints=[10],
-            metrics=["any_click", "ndcg"],
-            out=tmp_path / "out",
-        )
+    with pytest.raises(
+        ValueError, match=r"^12 trials are 120 sessions; expected at most 10 trials"
+    ):
+        clickgym.sweep(ENVS, AGENTS, 10, 3, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])
-def test_what_is_no_number_of_workers_is_refused(n_jobs):
-    with pytest.raises(
-        ValueError, match=f"n_jobs is {n_jobs!r}; expected a number of workers up to 1,000, or -1"
-    ):
+def test_wrong_number_of_workers(n_jobs):
+    with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}; "):
         check_workers(n_jobs)
 
 
-def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
+def test_no_more_workers_than_trials(monkeypatch):
     workers = []
 
     class Parallel(joblib.Parallel):
@@ -230,56 +180,36 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
 
     monkeypatch.setattr(joblib, "Parallel", Parallel)
     for runs in (3, 1):
-        clickgym.sweep(ENVS[:1], AGENTS[:1], 10, runs, n_jobs=9, out=tmp_path / str(runs))
+        clickgym.sweep(ENVS[:1], AGENTS[:1], 10, runs, n_jobs=9)
     assert workers == [3, 2]
 
 
-# ----------------------------------------------------------------------------------------------------------- own agents
+# ------------------------------------------------------------------------------------- own agents
 
 
-def test_plain_python_agents_run_in_processes_and_change_nothing_else(
-    reference, tmp_path, own_agent
-):
-    table = clickgym.sweep(
-        ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=2
-    ).frame
+def test_python_agents_run_in_processes(reference, own_agent):
+    results = clickgym.sweep(ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, n_jobs=2)
+    table = results.frame
     assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = clickgym.sweep(
-        ["CMRank-v0"], [own_agent], 1000, 1, seed=5, out=tmp_path / "alone", n_jobs=1
-    ).frame
-    same = (
-        (polars.col("agent") == own_agent)
-        & (polars.col("env") == "CMRank-v0")
-        & (polars.col("run") == 0)
-    )
-    assert_frame_equal(table.filter(same), alone)
-    _, timings, _ = read_results(tmp_path / "out")
-    assert dict(timings.select("agent", "engine").iter_rows()) == {
-        own_agent: "python",
-        "TopRank": "compiled",
-        "Random": "compiled",
-    }
+    alone = numbers(["CMRank-v0"], [own_agent], 1000, 1, seed=5, n_jobs=1)
+    assert_frame_equal(table.filter(agent=own_agent, env="CMRank-v0", run=0), alone)
+    engines = dict(results.timings.select("agent", "engine").iter_rows())
+    assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
 
 
-def test_what_stands_in_the_script_reaches_worker_processes(tmp_path, monkeypatch):
+def test_objects_of_a_script_reach_worker_processes(monkeypatch):
     names = {"__name__": "__main__"}
     exec(MINE.partition("class MineModel")[0], names)
     monkeypatch.setattr(sys.modules["__main__"], "TopRank", names["TopRank"], raising=False)
-    agents, envs = (
-        [functools.partial(names["TopRank"], shift=2), "Random"],
-        {"made": lambda: a_function(0.2)},
-    )
-    alone, workers = (
-        clickgym.sweep(envs, agents, 200, 2, out=tmp_path / str(n_jobs), n_jobs=n_jobs).frame
-        for n_jobs in (1, 2)
-    )
-    assert_frame_equal(alone, workers)
-    config = read_results(tmp_path / "2")[2]
-    assert config["agents"] == ["__main__:TopRank:shift=2", "Random"]
-    assert config | {"made": ""} == read_results(tmp_path / "1")[2] | {"made": ""}
+    agents = [(names["TopRank"], {"shift": 2}), "Random"]
+    envs = {"made": PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])}
+    alone, workers = (clickgym.sweep(envs, agents, 200, 2, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert_frame_equal(alone.frame, workers.frame)
+    assert workers.config["agents"] == ["__main__:TopRank:shift=2", "Random"]
+    assert workers.config | {"made": ""} == alone.config | {"made": ""}
 
 
-def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
+def test_callback_hears_of_every_session_once(own_agent):
     class Count(Callback):
         counted = uncounted = 0
 
@@ -290,54 +220,38 @@ def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
             self.uncounted += 0 if counted else 2000
 
     callback = Count()
-    clickgym.sweep(
-        ["PBMRank-v0"],
-        ["Random", own_agent],
-        2000,
-        2,
-        out=tmp_path / "out",
-        n_jobs=2,
-        callback=callback,
-    )
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2, callback=callback)
     assert callback.counted + callback.uncounted == 2 * 2 * 2000
     assert callback.counted >= 2 * 2000
 
 
 @pytest.mark.parametrize("n_jobs", [1, *slow(2)])
-def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, own_agent, n_jobs):
+def test_bad_list_in_mid_run_keeps_what_is_finished(tmp_path, own_agent, n_jobs):
     agents = ["Random", own_agent, f"{own_agent}:bad_at=100"]
     with pytest.raises(clickgym.AgentError, match=r"Rotate, step 100: .* position 1 shows item"):
         clickgym.sweep(["PBMRank-v0"], agents, 200, 2, out=tmp_path / "out", n_jobs=n_jobs)
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2 + (n_jobs == 1) * 2
-    with pytest.raises(ValueError, match="unfinished sweep"):
-        read_results(tmp_path / "out")
+    assert len(finished(tmp_path / "out")) >= 2 + (n_jobs == 1) * 2
 
 
-# -------------------------------------------------------------------------------------------------------------- backends
+# --------------------------------------------------------------------------------------- backends
 
 
-def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
+def test_dask_gives_the_same_table(reference):
     distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False}
     with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-        ) as cluster,
+        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path / "out").frame
+        table = numbers(ENVS, AGENTS, 1000, 3, seed=5)
     assert_frame_equal(table, reference)
 
 
-# --------------------------------------------------------------------------------------------------------------- watching
-
-
-def test_memory_does_not_grow_with_the_horizon(tmp_path):
+def test_memory_does_not_grow_with_the_horizon():
     def peak(horizon):
         tracemalloc.start()
-        clickgym.sweep(
-            ["PBMRank-v0"], ["TopRank"], horizon, 1, out=tmp_path / str(horizon), n_jobs=1
-        )
+        clickgym.sweep(["PBMRank-v0"], ["TopRank"], horizon, 1, n_jobs=1)
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size

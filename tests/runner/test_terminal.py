@@ -7,7 +7,6 @@ import re
 import sys
 import time
 
-import numpy as np
 import polars
 import pytest
 from hypothesis import given, settings
@@ -22,9 +21,8 @@ import clickgym
 from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.runner.progress import Progress
+from clickgym.runner.progress import Callback, Progress
 from clickgym.runner.results import Trial
-from clickgym_logs import ClickLog, write_tidy
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +32,6 @@ def results(tmp_path_factory):
     agents = ["TopRank", "BatchRank", "CascadeKLUCB:feedback=first_click"]
     clickgym.sweep(["PBMRank-v0", "NonStationaryCMRank-v0"], agents, 10_000, 3, out=folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def log_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("log") / "log.csv"
-    rng = np.random.default_rng(1)
-    items = rng.permuted(np.tile(np.arange(12), (500, 1)), axis=1)[:, :10]
-    write_tidy(
-        ClickLog(
-            items, rng.random(items.shape) < 0.2, [0] * 500, tuple("abcdefghijkl"), ("shoes",)
-        ),
-        path,
-    )
-    return path
 
 
 # ------------------------------------------------------------------------------------------------------------ the helper
@@ -126,40 +110,13 @@ def test_a_sentence_breaks_between_words_only():
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------- the commands
+# ----------------------------------------------------------------------------------- the commands
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize(
-    "words",
-    [
-        "report",
-        "fit",
-        "evaluate",
-        "list",
-        "show TopRank",
-        "show PBMRank-v0",
-        "show lagree2016-small",
-        "show yandex-990",
-    ],
-)
-def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # into which `fit` writes
-    words = {
-        "report": ["report", str(results)],
-        "fit": ["fit", str(log_file), "--model", "PBM", "SDBN", "--out", "q.json"],
-        "evaluate": [
-            "evaluate",
-            str(log_file),
-            "-p",
-            "uniform",
-            "--logging",
-            "uniform",
-            "-e",
-            "ips",
-            "item-position",
-        ],
-    }.get(words, words.split())
+@pytest.mark.parametrize("words", ["report", "list", "show lagree2016-small", "show yandex-990"])
+def test_no_name_and_no_number_is_cut(words, printed, results):
+    words = words.split() if words != "report" else ["report", str(results)]
     unlimited = printed(words).partition("Results in")[0]
     for width in WIDTHS:
         check(printed(words, width).partition("Results in")[0], unlimited, width)
@@ -167,17 +124,18 @@ def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_pat
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("width", WIDTHS)
-def test_at_eighty_columns_the_engine_is_there(width, printed, results):
+def test_regret_and_interval_stand_first(width, printed, results):
     out = printed(["report", str(results)], width)
+    assert re.search(r"\n *agent +regret", out)
+    assert len(re.findall(r"[\d,.]+ ± [\d,.]+", out)) == 6
     assert ("compiled" in out) == (width >= 80)
-    assert ("columns also: time / session, engine" in out) == (width < 80)
-    assert "4,231 ± 39" in out or re.search(r"\d,\d{3} ± \d+", out)
+    assert ("columns also: " in out) == (width < 80)
 
 
 @pytest.mark.parametrize("width", [60, 140, *slow(80, 100)])
 def test_lines_of_finished_pairs_break_between_fields(width, results):
     text = io.StringIO()
-    files = sorted((results / "cells").iterdir())
+    files = sorted((results / "runs").rglob("*.parquet"))
     frames = [polars.read_parquet(file) for file in files]
     console = Console(file=text, force_terminal=True, width=width, no_color=True)
     with Progress(console) as progress:
@@ -192,51 +150,6 @@ def test_lines_of_finished_pairs_break_between_fields(width, results):
         assert env in out
         assert agent in out
         assert f"regret {regret:,.1f}" in out
-
-
-# ------------------------------------------------------------------------------------------------------------------ show
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("TopRank", ["Lattimore", "horizon", "delta"]),
-        ("PBMUCB", ["examination", "Lagrée"]),
-        ("PPO", ["stable-baselines3"]),
-        ("PBMRank-v0", ["examination", "χ_k"]),
-        ("ContextualUBMRank-v0", ["candidates", "theta"]),
-        ("ndcg", ["first five positions"]),
-        ("window_regret", ["since the checkpoint before"]),
-    ],
-)
-def test_show_tells_of_every_kind(name, told, printed):
-    out = printed(["show", name])
-    for word in told:
-        assert word in out
-
-
-def test_show_has_words_for_every_name_there_is(printed):
-    from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
-    from clickgym.runner.labels import PUBLISHED
-    from clickgym.runner.metrics import DERIVED, METRICS
-
-    for name in [*PUBLISHED, *ENVIRONMENTS, *CONTEXTUAL, *METRICS, *DERIVED]:
-        out = printed(["show", name])
-        assert out.startswith(f"{name}\n")
-        assert "no docstring" not in out
-
-
-@pytest.mark.parametrize(
-    ("wrong", "meant"),
-    [
-        ("toprank", "agent 'TopRank'"),
-        ("PBMRank-v1", "environment 'PBMRank-v0'"),
-        ("ndgc", "metric 'ndcg'"),
-        ("yandex-9983", "instance 'yandex-99"),
-    ],
-)
-def test_a_wrong_name_suggests_across_all_kinds(wrong, meant, refused):
-    assert f"did you mean the {meant}" in refused(["show", wrong])
 
 
 # -------------------------------------------------------------------------------------------------------------- progress
@@ -333,3 +246,80 @@ def test_where_there_is_no_terminal_nothing_is_said_of_compiling():
     with Progress(Console(file=text)), event.trigger_event("numba:compile"):
         pass
     assert text.getvalue() == ""
+
+
+def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=150)
+    cells = [Trial("E", "i", "A", run) for run in range(2)]
+    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
+    with Progress(console) as progress:
+        progress.start(cells, {}, 10_000)
+        progress.sessions(9500)
+        progress.sessions(500)
+        progress.finished(cells[0], frame, counted=True)
+        progress.finished(
+            cells[1], frame.with_columns(run=polars.lit(99, polars.Int64)), counted=False
+        )
+        bar = progress._bar
+        assert bar.tasks[0].completed == bar.tasks[0].total == 20_000
+    shown = text.getvalue()
+    assert "100 %" in shown
+    assert "left" in shown
+    assert "regret" in shown
+    assert progress.kept("out") == "2 of 2 runs are finished and kept in out"
+
+
+def test_progress_of_several_sweeps_is_one_bar_at_a_time_and_no_lines(results):
+    text = io.StringIO()
+    trials = [Trial("E", "i", "A", run) for run in range(2)]
+    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
+    with Progress(Console(file=text, force_terminal=True, width=150), lines=False) as progress:
+        for _ in range(2):
+            progress.start(trials, {trials[0]: frame}, 10_000)
+            progress.finished(trials[1], frame, counted=False)
+            assert [task.completed for task in progress._bar.tasks] == [20_000]
+    assert "regret" not in text.getvalue()
+    assert progress.kept("out") == "what is finished is kept in out"
+
+
+def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
+    text, file = io.StringIO(), io.StringIO()
+    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
+    with Progress(Console(file=text, force_terminal=True, width=150)) as progress:
+        progress.whole("two sweeps", 8000)
+        done, played = {}, 0
+        for env in ("E", "F"):
+            trials = [Trial(env, "i", "A", run) for run in range(2)]
+            done[trials[0]] = (
+                frame  # by an earlier process; those of the other sweep are counted already
+            )
+            progress.start(trials, done, 10_000)
+            progress.finished(trials[1], frame, counted=False)
+            done[trials[1]], played = frame, played + 20_000
+            assert [(task.description, task.completed) for task in progress._bar.tasks] == [
+                ("two sweeps", played)
+            ]
+    assert "100 %" in text.getvalue()
+    assert "regret" not in text.getvalue()
+    assert progress.kept("out") == "what is finished is kept in out"
+    with Progress(Console(file=file, width=1000), lines=False) as progress:
+        progress.whole("two sweeps", 8000)
+    assert file.getvalue() == "two sweeps: 8,000 sessions\n"
+
+
+def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
+    words = {"envs": ["PBMRank-v0"], "agents": ["TopRank"], "horizon": 300, "runs": 2}
+    clickgym.sweep(**words, progress=True)
+    assert capsys.readouterr().err.startswith("PBMRank-v0  TopRank  regret ")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    for progress in (None, True, False):
+        monkeypatch.setattr(sys, "stderr", terminal)
+        clickgym.sweep(**words, progress=progress)
+        assert bool(terminal.getvalue()) == (progress is not False)
+        terminal.seek(0)
+        terminal.truncate()
+    assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
+    with pytest.raises(ValueError, match="pass either progress or callback"):
+        clickgym.sweep(**words, progress=True, callback=Callback())

@@ -18,10 +18,6 @@ from .compiling import COMPILING, Compiling
 from .formats import HIDDEN, finite
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-OPEN_FLAG = "clickgym.flag"
-"""Where in the context of a command the flag is that takes several values, and whose values the
-words end with.
-"""
 
 Json = Annotated[
     bool,
@@ -36,9 +32,8 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        show_default="this machine",
         help="Let the workers of a Dask cluster do it, by the "
-        "address of its scheduler: [bold]tcp://host:8786[/]. Results stay the same.",
+        "address of its scheduler: tcp://host:8786. Results stay the same.",
     ),
 ]
 
@@ -103,8 +98,3 @@ def interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def bold(word: str) -> str:
-    """A word in bold, in the markup of help texts."""
-    return f"[bold]{word}[/]"

@@ -7,23 +7,21 @@ What is listed here is for those who build on the library; `clickgym` lists what
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
-from .labels import (
-    PUBLISHED,
-    AgentLike,
-    UnsuitedError,
-    by_label,
-    parse_spec,
-)
+from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label, parse_spec
 from .loop import AgentError
 from .make import Place, Player, make_agent, make_env, place_of, player_of
 from .metrics import Metrics, wrong_pairs
 from .pairs import Pair, pair_of
 from .run import Result, run
 
+# They need data frames and a terminal.
+_LATER = {"Callback": ".progress", "Progress": ".progress", "Trial": ".results"}
+
 if TYPE_CHECKING:
-    from .callback import Callback
-    from .progress import Progress
+    from .progress import Callback, Progress
     from .results import Trial
+else:
+    __getattr__ = loader(__name__, _LATER)
 
 __all__ = [
     "PUBLISHED",
@@ -48,8 +46,3 @@ __all__ = [
     "run",
     "wrong_pairs",
 ]
-
-if not TYPE_CHECKING:  # they need data frames and a terminal
-    __getattr__ = loader(
-        __name__, {"Callback": ".callback", "Progress": ".progress", "Trial": ".results"}
-    )

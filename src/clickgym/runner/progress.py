@@ -1,8 +1,7 @@
-"""Progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of
+"""The progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of
 finished pairs.
 
-That kernels are compiled, which takes seconds the first time, is known from the events that numba
-tells.
+That kernels are compiled, which takes seconds the first time, is known from the events of numba.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
 from typing import Any, Self
 
 import polars
@@ -24,12 +22,39 @@ from ..core.checks import check_flag, check_kind
 from ..core.compiling import COMPILING, Compiling
 from ..core.formats import duration, folded, regret_text, visible, wait
 from ..core.progress import columns, progress_bar
-from .callback import Callback
-from .results import Trial
-from .summaries import summary
+from .results import Results, Trial
+from .summaries import final_table
 
-LONG = 600.0
-"""Seconds of one agent's runs, from which on it is warned."""
+
+class Callback:
+    """Base class of listeners to the progress of a sweep; override methods to show it. They may be
+    called from any thread.
+    """
+
+    def whole(self, name: str, sessions: int) -> None:
+        """Called before several sweeps that belong together: a name for them, and the sessions that
+        they play in all.
+        """
+
+    def start(
+        self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int
+    ) -> None:
+        """Called before any run: with all trials, and the tables of those that an earlier sweep
+        finished.
+        """
+
+    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
+        """Called after `start`, for each learner: the expected time of a run, the number of runs,
+        and the number of workers.
+        """
+
+    def sessions(self, count: int) -> None:
+        """Called when so many more sessions were played (only from trials that run in this
+        process).
+        """
+
+    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
+        """Called when a trial was written; ``counted`` says whether its sessions were reported."""
 
 
 class Progress(Callback):
@@ -50,27 +75,20 @@ class Progress(Callback):
         self.drawn = console.is_terminal or console.is_jupyter
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
-        self._trials, self._finished = 0, 0
         self._bar = progress_bar(console)
         self._task: Any = None  # until the bar begins
         self._whole = ""
-        self._counted: set[Trial] = (
-            set()
-        )  # of the whole: a tuning goes on with runs of its sweeps before
-        self._before = console.status(COMPILING)  # what is compiled before there is a bar
+        self._counted: set[Trial] = set()
+        self._trials, self._finished = 0, 0
+        self._before = console.status(COMPILING)  # until the bar begins
         self._compiling, self._listener = False, Compiling(self._compile)
 
     def __enter__(self) -> Self:
         self._listener.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._listener.__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        self._listener.__exit__(*error)
         self._before.stop()
         self._bar.stop()
 
@@ -84,11 +102,10 @@ class Progress(Callback):
         self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int
     ) -> None:
         self.started = True
-        self._trials, self._finished = len(trials), len(done)
+        self._trials, self._finished, self._horizon = len(trials), len(done), horizon
         self._runs = len({trial.run for trial in trials})
         self._several_instances = len({trial.instance for trial in trials}) > 1
-        self._horizon = horizon
-        self._frames: dict[tuple[str, str, str], list[polars.DataFrame]] = defaultdict(list)
+        self._frames: dict[tuple[str, ...], list[polars.DataFrame]] = defaultdict(list)
         for trial, frame in done.items():
             self._frames[trial[:3]].append(frame)
         if self._whole:
@@ -96,29 +113,19 @@ class Progress(Callback):
             self._counted.update(done)
             return
         if done and self._lines:
-            self._console.print(
-                f"{len(done)} of {len(trials)} runs were finished before", highlight=False
-            )
+            text = f"{len(done)} of {len(trials)} runs were finished before"
+            self._console.print(text, highlight=False)
         if len(done) < len(trials):
             self._begin(len(trials) * horizon, len(done) * horizon)
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        """One line before the work; the trial ran alone, and several workers at once are slower on
-        a busy machine.
-        """
-        total = seconds * math.ceil(runs / workers)
-        text = Text(f"{visible(agent)}: {wait(seconds)} per run")
-        if runs > 1:
-            text += f", {runs} runs, {wait(total)} with {workers} worker{'s' * (workers > 1)}"
-        if total > LONG:
-            text.append(
-                " (long: fewer --runs or a smaller --horizon would do; what is finished is kept)",
-                "yellow",
-            )
-        self._console.print(text, soft_wrap=True)
+        total = wait(seconds * math.ceil(runs / workers))
+        text = f"{visible(agent)}: {wait(seconds)} per run, {runs} runs, {total} in all"
+        self._console.print(Text(text), soft_wrap=True)
 
     def sessions(self, count: int) -> None:
-        self._bar.advance(self._task, count)
+        if self._task is not None:
+            self._bar.advance(self._task, count)
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         if not counted:
@@ -129,7 +136,8 @@ class Progress(Callback):
             frames = self._frames[trial[:3]]
             frames.append(frame)
             complete = len(frames) == self._runs
-        self._describe()
+        if self._task is not None:
+            self._describe()
         if complete and self._lines and not self._whole:
             for line in folded(self._fields(polars.concat(frames)), self._console.width):
                 # As `Text`, for rich would read [x] and :x: in a name as its own language.
@@ -141,13 +149,6 @@ class Progress(Callback):
             return f"what is finished is kept in {out}"
         return f"{self._finished} of {self._trials} runs are finished and kept in {out}"
 
-    def _compile(self, going_on: bool) -> None:
-        self._compiling = going_on
-        if self._task is not None:
-            self._describe()
-        elif self.drawn and not self._console.is_jupyter:  # where rich needs ipywidgets for it
-            self._before.start() if going_on else self._before.stop()
-
     def _begin(self, total: int, completed: int) -> None:
         """A new bar in the place of the one before."""
         if self._task is not None:
@@ -157,22 +158,28 @@ class Progress(Callback):
         self._task = self._bar.add_task("", total=total, completed=completed)
         self._describe()
 
+    def _compile(self, going_on: bool) -> None:
+        self._compiling = going_on
+        if self._task is not None:
+            self._describe()
+        elif self.drawn and not self._console.is_jupyter:  # rich needs ipywidgets there
+            self._before.start() if going_on else self._before.stop()
+
     def _describe(self) -> None:
         now = self._whole or f"run {min(self._finished + 1, self._trials)} of {self._trials}"
-        self._bar.update(
-            self._task, description=COMPILING if self._compiling else now, refresh=True
-        )
+        text = COMPILING if self._compiling else now
+        self._bar.update(self._task, description=text, refresh=True)
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
-        by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
-        runs = frame.unique("run")
-        row = summary(frame, runs, by).row(0, named=True)
+        """What the line of a finished pair says."""
+        by = ["env", "instance"] if self._several_instances else ["env"]
+        results = Results(frame)
+        row = final_table(results.frame, results.timings, by).row(0, named=True)
+        regret = f"regret {regret_text(row['regret'] or 0.0, row['regret_ci95'])}"
         return [
-            *(row[name] for name in by),
-            f"regret {regret_text(row['regret'], row['regret_ci95'])}"
-            if row["regret"] is not None
-            else f"reward {row['reward']:.4f} / session",
-            f"{runs['seconds'].sum():.1f} s",
+            *(row[name] for name in (*by, "agent")),
+            f"reward {row['reward']:.4f} / session" if row["regret"] is None else regret,
+            f"{results.timings['seconds'].sum():.1f} s",
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
         ]
@@ -181,7 +188,7 @@ class Progress(Callback):
 def listener_of(
     progress: bool | None, callback: Callback | None
 ) -> AbstractContextManager[Callback]:
-    """The callback that receives the progress; where none is wanted, one that does nothing.
+    """The callback that receives the progress; if none is wanted, one that does nothing.
 
     Args:
         progress, callback: as in `clickgym.sweep`.
@@ -190,11 +197,8 @@ def listener_of(
     check_kind("callback", callback, Callback | None, "a Callback")
     if callback is not None:
         if progress:
-            raise ValueError(
-                "progress and callback cannot both be given: the callback shows the progress"
-            )
+            raise ValueError("pass either progress or callback: the callback shows the progress")
         return nullcontext(callback)
-
     bar = Progress(Console(stderr=True), lines=False)
     if progress or (progress is None and bar.drawn):
         return bar if bar.drawn else Progress(Console(stderr=True, width=1000))

@@ -1,34 +1,34 @@
-"""The folder of a sweep's results: configuration, one file for each finished run, and tables;
-reading, extending, merging.
+"""The folder of a sweep and the `Results` in it: a configuration, one file for each finished run, and
+tables.
 
-The configuration is a list of parts. Each part has the arguments of one sweep and the versions that
-made it: enough to run it again.
+``config.json`` is one dict. It grows when a further sweep adds agents, environments, instances or
+runs. Which runs are finished is known from their files alone, so that an interrupted sweep can be
+resumed, in parts or as a whole, and reported before it is complete.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
-import itertools
 import json
 import os
-import shutil
+import re
+import shlex
 import warnings
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import polars
+from polars import col
 
-from ..core.checks import check_path
+from ..core.checks import check_choice, check_flag, check_kind, check_path, short
 from ..core.files import (
     FORMAT,
     check_format,
     check_seal,
-    draft_of,
     is_draft,
     make_folder,
     read_json,
@@ -37,38 +37,27 @@ from ..core.files import (
     sealed,
     write_whole,
 )
+from .labels import typed
+from .summaries import MEASURED, TIMED, final_table, pairwise
 
-CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"
-COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
-TIMED = ("env", "instance", "agent", "run", "engine", "seconds")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics", "delay")
-"""What all parts of a folder have in common."""
+CONFIG, TABLE, RUNS = "config.json", "results.parquet", "runs"
+SHARED = ("clickgym", "horizon", "seed", "checkpoints", "engine", "metrics", "delay")
+"""What all sweeps of a folder have in common."""
+LISTED = ("envs", "instances", "agents")
+LONGEST_NAME = 200
+"""Characters of a file's name, of the 255 bytes that file systems allow."""
 
-KEYS = {
-    "clickgym": str,
-    "envs": list,
-    "instances": list,
-    "agents": list,
-    "horizon": int,
-    "runs": int,
-    "seed": int,
-    "checkpoints": list,
-    "engine": str,
-    "metrics": list,
-    "pairs": list,
-    "sources": dict,
-    "versions": dict,
-}
-"""What every part has."""
-
-UNFINISHED = "holds an unfinished sweep; run it again with the same arguments to finish it"
-
-Part = dict[str, Any]
+Config = dict[str, Any]
 
 
 class Trial(NamedTuple):
-    """One run of one pair; its seeds and the name of its file derive from its names."""
+    """One run of one agent in one environment; its seeds and the name of its file derive from its
+    names.
+    """
 
     env: str
     instance: str
@@ -76,475 +65,420 @@ class Trial(NamedTuple):
     run: int
 
     @property
-    def file(self) -> str:
-        """The name of its file in the folder."""
-        return self._digest().hexdigest()[:20] + ".parquet"
+    def file(self) -> Path:
+        """The path of its file in the folder of runs."""
+        env, instance, agent = map(file_name, self[:3])
+        return Path(env, instance, f"{agent}-{self.run}.parquet")
 
     def seeds(self, seed: int) -> tuple[int, int]:
         """The seeds of environment and agent; they depend only on ``seed`` and the names of this
         trial.
         """
-        key = np.frombuffer(self._digest().digest(), np.uint32)
-        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(
-            2, np.uint64
-        )
+        digest = hashlib.sha256("\n".join(map(str, self)).encode()).digest()
+        key = np.frombuffer(digest, np.uint32).tolist()
+        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key)).generate_state(2, np.uint64)
         return int(env), int(agent)
 
-    def _digest(self) -> Any:
-        return hashlib.sha256("\n".join(map(str, self)).encode())
 
+def file_name(label: str) -> str:
+    """A label as the name of a file: percent-encoded outside ``[A-Za-z0-9._-]``, and a name too long
+    for a file system cut, with a hash at its end.
 
-def trials_of(parts: Sequence[Part]) -> list[Trial]:
-    """The trials of some parts, each once, in the order of the table.
-
-    Args:
-        parts: of one configuration; the order is that of a single sweep over all that they name.
+    Example:
+        >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("..")
+        ('my_module%3AMyAgent%3Aalpha%3D0.1', '%2E.')
     """
-    runs: dict[tuple[str, str, str], int] = {}
-    for part in parts:
-        for env, instance, agent in itertools.product(
-            part["envs"], part["instances"], part["agents"]
-        ):
-            if f"{env} {instance}" in part["pairs"]:
-                runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
-    pairs = itertools.product(
-        _union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents")
-    )
-    return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
+    name = re.sub(r"^\.", "%2E", quote(label, safe="").replace("~", "%7E"))
+    if len(name) > LONGEST_NAME:
+        name = f"{name[: LONGEST_NAME - 17]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+    return name
 
 
-def by_default(config: Part) -> bool:
-    """Whether each environment has its own instance: its default, or one that its arguments make.
-
-    Args:
-        config: a part, or what `read_results` returns.
-    """
-    instances = config["instances"]
-    return instances == ["custom"] or (
-        len(instances) > 1 and len(config["pairs"]) == len(config["envs"])
-    )
+# ------------------------------------------------------------------------------- the configuration
 
 
-def spec_of(config: Part, kind: str, label: str) -> str:
-    """The text to type for what a label stands for; the label itself if there is no such text.
-
-    Args:
-        config: a part, or what `read_results` returns.
-        kind: ``"envs"`` or ``"agents"``.
-        label: one of these.
-    """
-    return config.get("labels", {}).get(kind, {}).get(label, label)
-
-
-def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
-    """Check that a part can be stored beside other parts.
-
-    Args:
-        where: whose parts those are.
-        parts: the others.
-        new: the part.
+def read_config(folder: Path) -> Config:
+    """The configuration of a results folder.
 
     Raises:
-        ValueError: it has another version, horizon, seed, checkpoints, engine or metrics, or a
-            label stands for something else, or the source of an own agent has changed.
+        ValueError: there is none, it cannot be read, or it is of another version's format.
     """
-    for part in parts:
-        values = {key: (part.get(key), new[key]) for key in ("clickgym", *SHARED)}
-        for kind in ("envs", "agents"):
-            common = _common(part[kind], new[kind])
-            values |= {
-                label: (spec_of(part, kind, label), spec_of(new, kind, label)) for label in common
-            }
-        both = part["sources"].keys() & new["sources"].keys()
-        values |= {
-            f"source of {name}": (part["sources"][name], new["sources"][name])
-            for name in sorted(both)
-        }
-        changed = [
-            f"{key}: {_short(there)} there, {_short(now)} now"
-            for key, (there, now) in values.items()
-            if there != now
-        ]
-        if changed:
-            raise ValueError(
-                f"{where} holds results of another configuration ({'; '.join(changed)}); choose another folder (--out)"
-            )
-
-
-def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
-    """Make the results folder, or open one to which results of a further sweep may be added.
-
-    Nothing is written where all its runs are finished.
-
-    Args:
-        out: the folder.
-        part: the sweep's configuration. It is added to that of the folder, unless it is there
-            already.
-
-    Returns:
-        The tables of those trials of the sweep that are finished.
-
-    Raises:
-        ValueError: the folder holds something else, results that contradict, or a damaged file.
-    """
-    make_folder(out)
-    remove_drafts(out)
-    remove_drafts(out / TRIALS)
-    parts = [] if _is_empty(out) else read_parts(out / CONFIG)
-    check_agreement(str(out), parts, part)
-    trials = trials_of([part])
-    done = _read_finished(out, trials, parts)
-    if len(done) < len(trials) or not set(trials) <= set(
-        trials_of(parts)
-    ):  # what is done may have another name there
-        if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
-            _write_trials(out, _read_finished(out, trials_of(parts), parts))
-        if not _is_among(part, parts):
-            _warn_of_versions(out, parts, part)
-            _write_config(out, [*parts, part])
-        make_folder(out / TRIALS)
-    return done
-
-
-def _warn_of_versions(out: Path, parts: Sequence[Part], new: Part) -> None:
-    before = {name: version for part in parts for name, version in _versions(part).items()}
-    if changed := other_versions(before, _versions(new)):
-        text = f"{out} holds results made with other versions ({'; '.join(changed)}), which config.json tells apart"
-        warnings.warn(text, stacklevel=5)
-
-
-def other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """In words, the packages of which there are other versions now."""
-    there = {
-        name: before[name] for name, version in now.items() if before.get(name, version) != version
-    }
-    return [f"{name} {version} there, {now[name]} now" for name, version in there.items()]
-
-
-def _versions(part: Part) -> dict[str, str]:
-    return {"clickgym": part["clickgym"], **part["versions"]}
-
-
-def _is_among(part: Part, parts: Iterable[Part]) -> bool:
-    """Whether a part is one of several, whenever it was made."""
-    return any({**part, "made": None} == {**other, "made": None} for other in parts)
-
-
-def _write_config(out: Path, parts: Sequence[Part]) -> None:
-    text = (
-        json.dumps({"format": FORMAT, "checksum": _checksum(parts), "parts": parts}, indent=1)
-        + "\n"
-    )
-    write_whole(out / CONFIG, text)
-
-
-def _checksum(parts: Sequence[Part]) -> str:
-    """Of what the parts say, not of how it is written."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def write_trial(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
-    """Write the table of a finished trial, with a checksum."""
-    write_table(out / TRIALS / trial.file, frame)
-
-
-def write_table(path: Path, frame: polars.DataFrame) -> None:
-    """Write a table with a seal; see `read_table`."""
-    write_whole(path, sealed(frame))
-
-
-def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
-    """Write many trials, all or none."""
-    draft = draft_of(out / TRIALS)
-    try:
-        make_folder(draft / TRIALS)
-        for trial, frame in frames.items():
-            write_trial(draft, trial, frame)
-        (draft / TRIALS).rename(out / TRIALS)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _read_finished(
-    out: Path, trials: Iterable[Trial], parts: Sequence[Part]
-) -> dict[Trial, polars.DataFrame]:
-    """The tables of those trials that are finished; a folder without files of trials stands by its
-    tables.
-    """
-    if not parts:
-        return {}
-    if (out / TRIALS).exists():
-        files = {trial: out / TRIALS / trial.file for trial in trials}
-        return {
-            trial: _read_trial(path, trial, parts[0])
-            for trial, path in files.items()
-            if path.exists()
-        }
-    if not (out / TABLE).exists():
-        return {}
-    table, timings = _read_tables(out)
-    _check_fit(out, parts, table, timings)
-    both = table.join(timings, on=list(Trial._fields), how="left", maintain_order="left")
-    frames = both.partition_by(Trial._fields, as_dict=True)
-    return {trial: frames[tuple(trial)] for trial in trials if tuple(trial) in frames}
-
-
-def _read_trial(path: Path, trial: Trial, part: Part) -> polars.DataFrame:
-    with reading(path, "is damaged", f"delete it to have {trial} computed again"):
-        frame = read_table(path)
-        if frame.select(Trial._fields).row(0) != trial:
-            raise ValueError("it belongs to another run")
-        if frame["step"].to_list() != part["checkpoints"]:
-            raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-        return frame.select(*COLUMNS, *part["metrics"], *TIMED[len(Trial._fields) :])
-
-
-def table_of(frames: Iterable[polars.DataFrame], metrics: Iterable[str]) -> polars.DataFrame:
-    """The table of some trials.
-
-    Args:
-        frames: theirs, in the order of the table.
-        metrics: its further columns.
-    """
-    return polars.concat([frame.select(*COLUMNS, *metrics) for frame in frames])
-
-
-def timings_of(frames: Iterable[polars.DataFrame]) -> polars.DataFrame:
-    """The engine and the seconds of some trials, a row each.
-
-    Args:
-        frames: as of `table_of`.
-    """
-    return polars.concat([frame.select(TIMED).head(1) for frame in frames])
-
-
-def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
-    """Combine the tables of all trials, and write them if they have changed.
-
-    Args:
-        out: the folder. Of a part that is not finished, only those trials count that other parts
-            have, too.
-
-    Returns:
-        All trials that are finished, with their tables.
-    """
-    parts = read_parts(out / CONFIG)
-    frames = _read_finished(out, trials_of(parts), parts)
-    trials = trials_of(_complete(parts, frames))
-    table = table_of([frames[trial] for trial in trials], parts[0]["metrics"])
-    timings = timings_of(frames[trial] for trial in trials)
-    for name, content in ((TIMINGS, timings), (TABLE, table)):
-        if not _is_there(out / name, content):
-            write_table(out / name, content)
-    return frames
-
-
-def _is_there(path: Path, content: polars.DataFrame) -> bool:
-    """Whether a table is written already; a damaged one is not, for it is made of the trials."""
-    with contextlib.suppress(ValueError, FileNotFoundError), reading(path, "is damaged", ""):
-        return read_table(path).equals(content)
-    return False
-
-
-def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
-    return [part for part in parts if all(trial in trials for trial in trials_of([part]))]
-
-
-def read_results(
-    folder: str | os.PathLike[str],
-) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
-    """The table, the timings and the configuration of a finished sweep, or of all that were
-    finished into a folder.
-
-    Args:
-        folder: what `sweep` was given as ``out``.
-
-    Returns:
-        The two tables; and the configuration: the one part there is, or of several what they say
-        together, with ``runs``, the most of any pair, ``fewest_runs``, and ``parts``.
-
-    Raises:
-        ValueError: the folder is not one of finished results.
-    """
-    folder = check_path("folder", folder)
-    parts = read_parts(folder / CONFIG)
-    if not (folder / TABLE).exists():
-        raise ValueError(f"{folder} {UNFINISHED}")
-    table, timings = _read_tables(folder)
-    _check_fit(folder, parts, table, timings)
-    finished = dict.fromkeys(Trial(*row) for row in timings.select(Trial._fields).iter_rows())
-    return table, timings, _together(_complete(parts, finished))
-
-
-def _check_fit(
-    folder: Path, parts: Sequence[Part], table: polars.DataFrame, timings: polars.DataFrame
-) -> None:
-    """Refuse tables that are not those of the configuration, of which somebody may have edited or
-    exchanged one.
-    """
-    there, timed = (
-        set(map(Trial._make, frame.select(Trial._fields).unique().iter_rows()))
-        for frame in (table, timings)
-    )
-    lacks = [name for name in parts[0]["metrics"] if name not in table.columns]
-    strange = sorted(there - set(trials_of(parts)))
-    fault = ""
-    if lacks:
-        fault = f"{TABLE} has no column {lacks[0]!r}"
-    elif strange:
-        fault = f"{TABLE} has {strange[0]}, which {CONFIG} does not name"
-    elif there != timed:
-        fault = f"{TABLE} and {TIMINGS} have different runs"
-    elif not _complete(parts, dict.fromkeys(there)):
-        fault = f"{TABLE} has all runs of no part of {CONFIG}"
-    elif table["step"].unique().sort().to_list() != sorted(parts[0]["checkpoints"]):
-        fault = f"the steps of {TABLE} are not the checkpoints of {CONFIG}"
-    if fault:
-        raise ValueError(
-            f"the files of {folder} are inconsistent: {fault}; restore all of them from a backup"
-        )
-
-
-def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
-    """The part of a configuration that made the results of some agents and environments.
-
-    Args:
-        config: as `read_results` returns it.
-        agents, envs: their labels.
-    """
-    agents, envs = list(agents), list(envs)
-    parts = [_selected(part, agents, envs) for part in config.get("parts", [config])]
-    return _together([part for part in parts if part["agents"] and part["pairs"]])
-
-
-def _selected(part: Part, agents: Sequence[str], envs: Sequence[str]) -> Part:
-    """What a part says of some of its agents and environments."""
-    own, places = _common(part["agents"], agents), _common(part["envs"], envs)
-    pairs = {f"{env} {name}": name for env in places for name in part["instances"]}
-    played = _common(pairs, part["pairs"])
-    return {
-        **part,
-        "agents": own,
-        "envs": places,
-        "instances": _common(part["instances"], {pairs[pair] for pair in played}),
-        "pairs": played,
-        "sources": {name: part["sources"][name] for name in _common(part["sources"], own)},
-    }
-
-
-def _common(names: Iterable[str], others: Container[str]) -> list[str]:
-    return [name for name in names if name in others]
-
-
-def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
-    tables = []
-    again = (
-        f", or run {folder / CONFIG} again, which makes it anew"
-        if (folder / TRIALS).exists()
-        else ""
-    )
-    for name, columns in ((TABLE, COLUMNS), (TIMINGS, TIMED)):
-        if not (folder / name).exists():
-            raise ValueError(f"{folder / name} is missing; restore it from a backup{again}")
-        with reading(folder / name, "is damaged", f"restore it from a backup{again}"):
-            tables.append(read_table(folder / name))
-            tables[-1].select(columns)
-            for column, kind in tables[-1].select(Trial._fields).schema.items():
-                if kind.is_integer() != (column == "run") or kind.is_nested():
-                    raise ValueError(f"its column {column!r} holds {kind}")
-    return tables[0], tables[1]
-
-
-def _together(parts: Sequence[Part]) -> dict[str, Any]:
-    """What all parts say, in the keys of one; what they were made with is the last one's."""
-    if len(parts) == 1:
-        return parts[0]
-    counts = Counter(trial[:3] for trial in trials_of(parts)).values()
-    lists = {key: _union(parts, key) for key in ("envs", "instances", "agents", "pairs")}
-    sources = {name: digest for part in parts for name, digest in part["sources"].items()}
-    labels = {
-        kind: {
-            label: spec
-            for part in parts
-            for label, spec in part.get("labels", {}).get(kind, {}).items()
-        }
-        for kind in ("envs", "agents")
-    }
-    several = {"runs": max(counts), "fewest_runs": min(counts), "parts": parts}
-    return {**parts[-1], **lists, "sources": sources, "labels": labels, **several}
-
-
-def _union(parts: Iterable[Part], key: str) -> list[str]:
-    return list(dict.fromkeys(name for part in parts for name in part[key]))
-
-
-def read_parts(file: Path) -> list[Part]:
-    """The parts of a configuration.
-
-    Args:
-        file: ``config.json`` of a results folder.
-
-    Returns:
-        The parts.
-
-    Raises:
-        ValueError: there is none, or it cannot be read.
-    """
+    file = folder / CONFIG
     try:
         config = read_json(file)
     except FileNotFoundError:
-        raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
+        raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
     except ValueError as error:
         raise ValueError(f"{error}; restore it from a backup") from None
     if "format" in config:
         check_format(file, config["format"])
-    parts = config.get("parts") if "format" in config else None
-    if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
+    names = [name for key in LISTED for name in config.get(key) or [None]]
+    labels = config.get("labels")
+    if (
+        not all(isinstance(name, str) for name in names)
+        or not isinstance(labels, dict)
+        or not all(isinstance(labels.get(kind), dict) for kind in ("envs", "agents"))
+        or not config.keys() >= {*SHARED, "sources", "files", "versions", "runs"}
+    ):
         raise ValueError(f"{file} is not the configuration of a sweep")
-    if config.get("checksum", checksum := _checksum(parts)) != checksum:
+    return config
+
+
+def extended(where: str, old: Config, new: Config) -> Config:
+    """The configuration of a folder to which a further sweep is added.
+
+    Args:
+        where: whose configuration ``old`` is, for messages.
+        old: that of the folder.
+        new: that of the sweep.
+
+    Raises:
+        ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or a label
+            stands for something else, or the source file of an own class has changed.
+
+    Warns:
+        UserWarning: the versions of other packages, the commit or the processor differ.
+    """
+    pairs = {key: (old[key], new[key]) for key in SHARED}
+    for kind in ("envs", "agents"):
+        for label in set(old[kind]) & set(new[kind]):
+            specs = (config["labels"][kind].get(label, label) for config in (old, new))
+            pairs[label] = tuple(specs)
+    for label in old["sources"].keys() & new["sources"].keys():
+        pairs[f"source of {label}"] = old["sources"][label], new["sources"][label]
+    if changed := _differences(pairs):
         raise ValueError(
-            f"{file} is damaged or was edited: its checksum differs; restore it from a backup, or remove the line of the "
-            "checksum to accept the edits"
+            f"{where} holds results of another configuration ({changed}); choose another folder "
+            "(--out)"
         )
-    return parts
+    made = [{"commit": config.get("commit"), **config["versions"]} for config in (old, new)]
+    common = made[0].keys() & made[1].keys()
+    if changed := _differences({key: (made[0][key], made[1][key]) for key in sorted(common)}):
+        warnings.warn(f"{where} was begun with other versions ({changed})", stacklevel=4)
+    union = {key: list(dict.fromkeys([*old[key], *new[key]])) for key in LISTED}
+    labels = {kind: old["labels"][kind] | new["labels"][kind] for kind in ("envs", "agents")}
+    merged = {key: old[key] | new[key] for key in ("sources", "files")}
+    versions = new["versions"] | old["versions"]
+    runs = max(old["runs"], new["runs"])
+    return {**old, **union, **merged, "labels": labels, "versions": versions, "runs": runs}
 
 
-def _is_part(part: Any) -> bool:
-    if not isinstance(part, dict) or not all(
-        isinstance(part.get(key), kind) for key, kind in KEYS.items()
-    ):
-        return False
-    labels = part.get("labels", {})
-    if not isinstance(labels, dict) or not all(
-        isinstance(specs, dict) for specs in labels.values()
-    ):
-        return False
-    words = itertools.chain(
-        *map(part.__getitem__, ("envs", "instances", "agents", "metrics")),
-        *map(dict.values, labels.values()),
+def _differences(pairs: Mapping[str, tuple[Any, Any]]) -> str:
+    texts = []
+    for key, values in pairs.items():
+        if values[0] != values[1]:
+            there, now = (text[:57] + "..." * (len(text) > 57) for text in map(json.dumps, values))
+            texts.append(f"{key}: {there} there, {now} now")
+    return "; ".join(texts)
+
+
+def command_of(config: Config) -> str:
+    """The command line that plays all that is in a configuration.
+
+    What has no name outside of a Python program stands under its label.
+    """
+    envs, agents = (
+        [typed(label, config["labels"][kind].get(label, label)) for label in config[kind]]
+        for kind in ("envs", "agents")
     )
-    return (
-        bool(part["checkpoints"])
-        and all(isinstance(name, str) for name in words)
-        and part["runs"] > 0
-    )
+    instances = [config["files"][name] for name in config["instances"] if name in config["files"]]
+    options = {
+        "--agents": agents,
+        "--instance": instances,
+        "--horizon": [str(config["horizon"])],
+        "--runs": [str(config["runs"])],
+        "--seed": [str(config["seed"])],
+        "--metrics": config["metrics"],
+        "--delay": [config["delay"]] if config["delay"] else [],
+        "--engine": [config["engine"]] if config["engine"] != "auto" else [],
+    }
+    words = [word for option, values in options.items() if values for word in (option, *values)]
+    return shlex.join(["clickgym", "run", *envs, *words])
 
 
-def _is_empty(out: Path) -> bool:
-    """Whether a folder holds nothing, or only what a sweep that was killed at once has left."""
-    return all(
-        is_draft(path) or (path.name == TRIALS and not any(path.iterdir()))
-        for path in out.iterdir()
-    )
+# ------------------------------------------------------------------------------------- the folder
 
 
-def read_table(path: Path) -> polars.DataFrame:
-    """A table that `write_table` made; what is damaged does not get as far as to polars."""
+def open_folder(out: Path, config: Config) -> Config:
+    """Make the results folder, or open one to which results of a further sweep may be added.
+
+    Args:
+        out: the folder.
+        config: the configuration of the sweep; that of the folder is extended by it.
+
+    Returns:
+        The configuration of the folder.
+
+    Raises:
+        ValueError: the folder holds something else, or results that contradict.
+    """
+    make_folder(out)
+    for folder in (out, *(path for path in (out / RUNS).rglob("*") if path.is_dir())):
+        remove_drafts(folder)
+    old = None
+    if not all(is_draft(path) or path.name == RUNS for path in out.iterdir()):
+        old = read_config(out)
+        config = extended(str(out), old, config)
+    config = {"format": FORMAT, **config, "command": command_of(config)}
+    if config != old:
+        write_whole(out / CONFIG, json.dumps(config, indent=1) + "\n")
+    return config
+
+
+def write_run(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
+    """Write the table of a finished run, with a checksum, whole or not at all."""
+    path = out / RUNS / trial.file
+    make_folder(path.parent)
+    write_whole(path, sealed(frame))
+
+
+def read_run(path: Path, config: Config, trial: Trial | None = None) -> polars.DataFrame:
+    """The table of a finished run.
+
+    Args:
+        path: its file.
+        config: of the folder.
+        trial: which run it must be; None takes the one that it says.
+
+    Raises:
+        ValueError: the file is damaged, or belongs to another run or sweep.
+    """
+    with reading(path, "is damaged", "delete it to have this run computed again"):
+        frame = _read_table(path)
+        if trial is not None and frame.select(Trial._fields).row(0) != trial:
+            raise ValueError("it belongs to another run")
+        if frame["step"].to_list() != config["checkpoints"]:
+            raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
+        return frame.select(*MEASURED, *config["metrics"], *TIMED)
+
+
+def _read_table(path: Path) -> polars.DataFrame:
     content = path.read_bytes()
     check_seal(content)
     return polars.read_parquet(io.BytesIO(content))
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
+    """The rows of all finished runs of a folder, in the order of its configuration, and this
+    configuration.
+
+    The files of runs are read; where a folder was passed on without them, the table.
+
+    Raises:
+        ValueError: the folder is not a results folder, no run is finished, or a file is damaged or
+            does not fit.
+    """
+    config = read_config(folder)
+    files = sorted((folder / RUNS).rglob("*.parquet"))
+    if not files and not (folder / TABLE).exists():
+        raise ValueError(f"{folder} holds no finished run yet")
+    if files:
+        frame = polars.concat([read_run(file, config) for file in files])
+    else:
+        with reading(folder / TABLE, "is damaged", "restore it from a backup"):
+            frame = _read_table(folder / TABLE)
+            frame = frame.select(*MEASURED, *config["metrics"], *TIMED)
+    for column, key in zip(Trial._fields, LISTED, strict=False):
+        if unknown := set(frame[column]) - set(config[key]):
+            raise ValueError(f"{folder} holds results of {min(unknown)!r}, not named in {CONFIG}")
+    if frame.select(*Trial._fields, "step").is_duplicated().any():
+        raise ValueError(f"two files of {folder} hold the same run")
+    order = [
+        col(column).cast(polars.Enum(config[key]))
+        for column, key in zip(Trial._fields, LISTED, strict=False)
+    ]
+    return frame.sort(*order, "run", "step"), config
+
+
+# -------------------------------------------------------------------------------------- in Python
+
+
+class Results:
+    """The results of a sweep: table, figure and tests. `sweep` returns them; they can also be read
+    from a folder.
+
+    Args:
+        source: the folder of a `sweep` or of ``clickgym run``, finished or not; or a polars frame of
+            rows of such results; or a `Results`.
+        config: the configuration of a frame, if it is known.
+
+    Attributes:
+        frame: the rows, a polars frame: env, instance, agent, run, step, regret, reward, clicks and
+            further metrics.
+        timings: a row for each run, with engine and seconds (wall time); null if they are unknown.
+        config: the configuration, as in ``config.json``; empty if it is unknown.
+
+    Raises:
+        ValueError: the folder is not one of results, or the rows are not those of a sweep.
+        TypeError: ``source`` is neither.
+
+    Example:
+        >>> import clickgym
+        >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 3)
+        >>> results
+        <Results: 2 agents, 1 environment, 1 instance, 3 runs, 1,000 sessions>
+        >>> results.table()["agent"].to_list()
+        ['TopRank', 'Random']
+        >>> results.pairwise()["differ"].to_list()
+        [True]
+        >>> figure = results.plot("regret.pdf")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | polars.DataFrame | Results,
+        config: Config | None = None,
+    ) -> None:
+        if isinstance(source, Results):
+            frame, config = source.to_frame(), source.config
+        elif isinstance(source, polars.DataFrame):
+            missing = [name for name in MEASURED if name not in source.columns]
+            if missing or source.is_empty():
+                what = f"no column {missing[0]!r}" if missing else "no rows"
+                raise ValueError(f"the table has {what}; expected the frame of a sweep")
+            frame = source
+        elif isinstance(source, str | os.PathLike):
+            frame, config = read_results(check_path("source", source))
+        else:
+            raise TypeError(f"expected a results folder or a polars frame; got {short(source)}")
+        self.config: Config = config or {}
+        self.frame = frame.drop(TIMED, strict=False)
+        unknown = {"engine": polars.String, "seconds": polars.Float64}
+        lacking = [
+            polars.lit(None, kind).alias(name)
+            for name, kind in unknown.items()
+            if name not in frame.columns
+        ]
+        timed = frame.with_columns(lacking).select(*Trial._fields, *TIMED)
+        self.timings = timed.unique(maintain_order=True)
+
+    def to_frame(self) -> polars.DataFrame:
+        """The rows with engine and seconds of their run, as in ``results.parquet``."""
+        return self.frame.join(self.timings, on=list(Trial._fields), maintain_order="left")
+
+    @property
+    def horizon(self) -> int:
+        """T, the sessions of a run."""
+        return int(self.frame["step"].to_numpy().max())
+
+    def names(self, column: str) -> list[str]:
+        """The environments, instances or agents, in the order of the rows.
+
+        Args:
+            column: ``"env"``, ``"instance"`` or ``"agent"``.
+        """
+        return self.frame[column].unique(maintain_order=True).to_list()
+
+    def select(
+        self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
+    ) -> Results:
+        """The results of some agents and environments, in the order of the names.
+
+        Args:
+            agents, environments: labels; None takes all.
+
+        Raises:
+            ValueError: there is no such agent or environment, or none of the agents was run in any
+                of the environments.
+        """
+        chosen = {
+            "env": self._chosen("environment", environments, self.names("env")),
+            "agent": self._chosen("agent", agents, self.names("agent")),
+        }
+        frame = self.to_frame().filter(col(key).is_in(names) for key, names in chosen.items())
+        if frame.is_empty():
+            names, places = (", ".join(chosen[key]) for key in ("agent", "env"))
+            raise ValueError(f"there are no results of {names} in {places}")
+        order = [col(key).cast(polars.Enum(names)) for key, names in chosen.items()]
+        return Results(frame.sort(*order, maintain_order=True), self.config)
+
+    @staticmethod
+    def _chosen(what: str, names: Iterable[str] | None, known: list[str]) -> list[str]:
+        if names is None:
+            return known
+        check_kind(f"{what}s", names, Iterable, "a name or names")
+        names = [names] if isinstance(names, str) else names
+        return list(dict.fromkeys(check_choice(what, name, known) for name in names))
+
+    def table(self, per_instance: bool = False) -> polars.DataFrame:
+        """The final results of every agent, lowest regret first.
+
+        Args:
+            per_instance: rank agents on each instance, instead of on the means over instances.
+
+        Returns:
+            For each environment (and instance) a row per agent: ``regret``, the mean over runs, with
+            ``regret_ci95``, half the width of its 95 % interval (Student's t; null for a single
+            run); ``reward`` per session; the number of ``runs``; the names ``tied_with`` it, of
+            agents that `pairwise` does not distinguish from it (null for a single run); and each
+            further metric, per session, with its interval. If the regret of an environment is
+            unknown, it is null there, agents are ranked by reward, and ``reward_ci95`` holds the
+            interval of that.
+        """
+        table = final_table(self.frame, self.timings, self._by(per_instance))
+        return table.drop("instances", "ns_per_session", "engine")
+
+    def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
+        """Test for each pair of agents whether their final regrets differ: Welch's t-test with
+        Holm's correction; see `clickgym.runner.summaries.pairwise`.
+
+        Args:
+            per_instance: test on each instance, with a correction of its own, instead of on the
+                means over instances.
+
+        Returns:
+            A row for each pair: ``better``, ``worse``, ``difference``, ``p`` and ``differ``.
+        """
+        return pairwise(self.frame, self._by(per_instance))
+
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        ax: Axes | None = None,
+        per_instance: bool = False,
+        log: bool = True,
+    ) -> Figure:
+        """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
+        of panels for each further metric.
+
+        Args:
+            path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
+                that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes. Version
+                and command stand in its metadata.
+            title: above the figure; None says what is averaged.
+            ax: axes to draw into, with a legend; only for the results of one environment.
+            per_instance: a panel for each instance, too, in place of means over them.
+            log: both axes of regret are logarithmic, or both linear.
+
+        Returns:
+            A matplotlib figure, to be saved or changed; a notebook shows it. It is none of
+            pyplot's.
+
+        Raises:
+            ValueError: matplotlib writes no files of this suffix, or ``ax`` is to hold several
+                environments.
+        """
+        from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
+
+        self._by(per_instance)
+        options = {"title": title, "ax": ax, "per_instance": per_instance, "log": log}
+        figure = regret_figure(self.frame, self.config, **options)
+        if path is not None:
+            write_figure(figure, check_path("path", path), self.config)
+        return figure
+
+    def __repr__(self) -> str:
+        counts = {
+            "agent": len(self.names("agent")),
+            "environment": len(self.names("env")),
+            "instance": self.frame["instance"].n_unique(),
+            "run": self.frame["run"].n_unique(),
+        }
+        texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
+        return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
+
+    @staticmethod
+    def _by(per_instance: bool) -> tuple[str, ...]:
+        return ("env", "instance") if check_flag("per_instance", per_instance) else ("env",)

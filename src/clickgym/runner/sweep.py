@@ -1,24 +1,31 @@
-"""Sweep over many pairs and many runs: resumable, parallel, with one tidy table."""
+"""A sweep: every agent in every environment, several runs each; parallel and resumable, with one tidy
+table.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
+import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
 import polars
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector.utils import CloudpickleWrapper
 from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike, NDArray
@@ -35,8 +42,8 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
-from .callback import Callback
-from .cast import Cast
+from ..envs import Users
+from ..envs.users import make_known, users_class
 from .delay import check_delay, check_learns_late
 from .labels import (
     PUBLISHED,
@@ -49,18 +56,9 @@ from .labels import (
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
 from .pairs import ENGINES, Engine, Pair, pair_of
-from .progress import listener_of
-from .results import (
-    TIMED,
-    Trial,
-    open_folder,
-    table_of,
-    timings_of,
-    write_tables,
-    write_trial,
-)
+from .progress import Callback, listener_of
+from .results import RUNS, Config, Results, Trial, command_of, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
-from .sweep_results import Results
 
 MOST_TRIALS = 1_000_000
 
@@ -84,13 +82,14 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    Each finished run is saved at once. A stopped sweep continues when you call it again with the
-    same arguments, and ends with the same table. The numbers depend on ``seed`` and on the names of
-    environment, instance, agent and run. They do not depend on the order, on ``n_jobs`` or on the
-    engine. An object has the name by which it could be passed: the class `TopRank` is
-    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object
-    without such a name (a click model, a lambda, a partial with an array). A folder can grow:
-    further environments, instances, agents and runs are added, and finished runs are not repeated.
+    Each finished run is saved at once. A stopped sweep resumes when you call it again with the same
+    arguments, or with a part of them, and ends with the same numbers. They depend on ``seed`` and on
+    the names of environment, instance, agent and run. They do not depend on the order, on
+    ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class
+    `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
+    to an object without such a name (a click model, a lambda, a partial with an array). A folder
+    can grow: further environments, instances, agents and runs are added, and finished runs are not
+    repeated.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -116,27 +115,27 @@ def sweep(
             ``callback``.
 
     Returns:
-        The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as
-        ``.frame`` the rows: env, instance, agent, run, step, regret, reward, clicks, then further
-        metrics. They are also in ``out/results.parquet``, beside whatever else the folder holds,
-        with the configuration and versions in ``out/config.json`` and the time of each run in
-        ``out/timings.parquet``.
+        The results of all that was asked for. The folder holds, of these and of all other sweeps
+        into it, ``results.parquet``, ``summary.csv``, ``regret.png`` and ``regret.svg``,
+        ``config.json`` and one file for each run.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
-            something else, or results that contradict: of another horizon, seed, checkpoints,
-            engine, metrics or delay, of another click model or another source of an agent.
+            something else, or results that contradict: of another version, horizon, seed,
+            checkpoints, engine, metrics or delay, of another source file of an own class.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
         WorkerError, FileError: a worker process was killed, or nothing more can be written;
             likewise.
 
     Warns:
-        UserWarning: the folder holds results made with other versions of packages.
+        UserWarning: the folder was begun with other versions of packages, at another commit or on
+            another processor.
 
     Example:
         >>> import clickgym
-        >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
+        >>> envs, agents = ["PBMRank-v0"], ["Random", "TopRank"]
+        >>> results = clickgym.sweep(envs, agents, 1000, 2, checkpoints=[500])
         >>> results
         <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
         >>> results.frame.shape
@@ -144,63 +143,39 @@ def sweep(
     """
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
-    work = _checked(horizon, seed, checkpoints, engine, metrics, delay)
-    job = prepare(places_of(envs), players_of(agents), runs, instances, work)
-    with listener_of(progress, callback) as listener, folder_or_temporary(out) as folder:
-        return play_into(Path(folder), job, n_jobs, listener)
+    horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    job = Job(
+        places={label: place_of(env) for label, env in by_label("environment", envs).items()},
+        players={label: player_of(agent) for label, agent in by_label("agent", agents).items()},
+        horizon=horizon,
+        seed=check_seed(seed),
+        checkpoints=checkpoint_steps(horizon, checkpoints),
+        engine=engine,
+        metrics=Metrics(metrics).names,
+        delay=check_delay(delay),
+    )
+    trials = _plan(job, listed(instances), runs)
+    config = _configuration(job, trials, runs)
+    folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
+    with listener_of(progress, callback) as listener, folder as place:
+        whole = open_folder(Path(place), config)
+        config |= {key: whole[key] for key in ("made", "commit", "versions")}
+        files = {trial: Path(place, RUNS, trial.file) for trial in trials}
+        frames = {
+            trial: read_run(file, config, trial) for trial, file in files.items() if file.exists()
+        }
+        listener.start(list(trials), frames, horizon)
+        _report_costs(job, trials, frames, n_jobs, listener)
+        for compiled, prefer in ((True, "threads"), (False, "processes")):
+            due = [trial for trial in trials if trial not in frames]
+            alike = [trial for trial in due if (trials[trial] == "compiled") == compiled]
+            if alike:
+                frames |= _play_all(alike, job, Path(place), n_jobs, prefer, listener)
+    if out is not None:
+        from .reports.report import write_files  # matplotlib is slow to load
 
-
-def folder_or_temporary(out: Path | None) -> AbstractContextManager[str | Path]:
-    """Context of the folder in which results are kept; of one that is removed afterwards if none is
-    named.
-    """
-    return tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-
-
-def play_into(out: Path, job: Job, n_jobs: int, callback: Callback) -> Results:
-    """Play what is not done, write it, and return the results of all that was asked for."""
-    done = open_folder(out, job.part)
-    _play_all(job, done, out, n_jobs, callback)
-    finished = write_tables(out)
-    frames = [finished[trial] for trial in job.trials]
-    return Results._of(table_of(frames, job.work.metrics), timings_of(frames), job.part)
-
-
-# ------------------------------------------------------------------------------------------------- before any work starts
-
-
-@dataclass(frozen=True)
-class Work:
-    """What every trial shares; it goes to other processes."""
-
-    horizon: int
-    seed: int
-    checkpoints: NDArray[np.int64]
-    engine: Engine = "auto"
-    metrics: tuple[str, ...] = ()
-    delay: str | None = None
-    folder: Path = field(
-        default_factory=Path.cwd
-    )  # where users' modules and files are looked for, wherever a worker started
-    cast: Cast = field(default_factory=Cast)
-
-
-class Job(NamedTuple):
-    """A sweep, ready to be played."""
-
-    work: Work
-    trials: dict[Trial, str]  # in the order of the table, each with the engine of its pair
-    part: dict[str, Any]  # of the configuration
-
-
-def places_of(envs: Iterable[EnvLike] | Mapping[str, EnvLike]) -> dict[str, Place]:
-    """Resolve the environments of a sweep, by label."""
-    return {label: place_of(env) for label, env in by_label("environment", envs).items()}
-
-
-def players_of(agents: Iterable[AgentLike] | Mapping[str, AgentLike]) -> dict[str, Player]:
-    """Resolve the agents of a sweep, by label."""
-    return {label: player_of(agent) for label, agent in by_label("agent", agents).items()}
+        write_files(out)
+    return Results(polars.concat([frames[trial] for trial in trials]), config)
 
 
 def listed(instances: Sequence[Any] | None) -> list[Any]:
@@ -210,124 +185,165 @@ def listed(instances: Sequence[Any] | None) -> list[Any]:
     return [None] if instances is None else list(instances)
 
 
-def prepare(
-    places: Mapping[str, Place],
-    players: Mapping[str, Player],
-    runs: int,
-    instances: Sequence[Any] | None,
-    work: Work,
-) -> Job:
-    """Make everything once, to see that all fits; nothing is played.
+# --------------------------------------------------------------------------------- what is played
 
-    Args:
-        places, players: where is played, and who plays, by label.
-        runs, instances: as in `sweep`.
-        work: what is played; its cast is filled here.
 
-    Raises:
-        ValueError, TypeError: as in `sweep`.
+@dataclass(frozen=True)
+class Job:
+    """What all runs of a sweep share; it is sent to worker processes, threads share it.
+
+    Another process also gets the classes that the environments name, because nothing is registered
+    there. Objects of a script or a notebook are sent by value.
+
+    Attributes:
+        places, players: the environments and the agents, by label.
+        horizon, seed, checkpoints, engine, metrics, delay: as in `sweep`.
+        instances: what is taken as an instance, by its name in results.
+        folder: where users' modules and files are looked for, wherever a worker started.
     """
-    runs, instances = check_count("runs", runs), listed(instances)
-    _check_size(len(places) * len(instances) * len(players) * runs, work)
-    work = replace(work, cast=Cast(places, players))
-    trials, pairs = _plan(instances, runs, work)
-    return Job(work, trials, _configuration(trials, pairs, runs, work))
+
+    places: Mapping[str, Place]
+    players: Mapping[str, Player]
+    horizon: int
+    seed: int
+    checkpoints: NDArray[np.int64]
+    engine: Engine
+    metrics: tuple[str, ...]
+    delay: str | None
+    instances: dict[str, Any] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path.cwd)
+
+    def pair(self, trial: Trial) -> Pair:
+        """Make the agent and the environment of a trial."""
+        with looking_in(self.folder):
+            place = self.places[trial.env].at(self.instances[trial.instance])
+            seed = trial.seeds(self.seed)[1]
+            agent = self.players[trial.agent].make(place, self.horizon, seed)
+            return pair_of(agent, place, self.engine)
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (self._packed, str(self.folder), tuple(sys.path))
+
+    @cached_property
+    def _packed(self) -> bytes:
+        own_users = dict(_own_users(place) for place in self.places.values())
+        content: Any = [getattr(self, part.name) for part in fields(self)], own_users
+        return pickle.dumps(CloudpickleWrapper(content))
 
 
-def _check_size(trials: int, work: Work) -> None:
-    """Refuse what would never end, before anything is made."""
-    sessions = trials * work.horizon
-    if trials > MOST_TRIALS or sessions > MOST_SESSIONS:
-        expected = f"at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions"
-        raise ValueError(f"{trials:,} trials are {sessions:,} sessions; expected {expected}")
+def _own_users(place: Place) -> tuple[str, type[Users] | None]:
+    """The class that the id of an environment names, if it is not one of the package."""
+    maker: Any = place.maker
+    name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
+    if not isinstance(name, str) or not str(maker.entry_point).startswith("clickgym."):
+        return "", None
+    users = users_class(name)
+    return name, None if users.__module__.startswith("clickgym.") else users
 
 
-def _checked(
-    horizon: int,
-    seed: int,
-    checkpoints: Any,
-    engine: Engine,
-    metrics: Sequence[str],
-    delay: str | None,
-) -> Work:
-    horizon = check_horizon(horizon)
-    steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
-    return Work(horizon, check_seed(seed), steps, engine, names, check_delay(delay))
+def _own_class(place: Place) -> Any:
+    """The class or function of a user that makes an environment, or its users; None if there is
+    none.
+    """
+    maker: Any = place.maker
+    if isinstance(maker, EnvSpec):
+        return _own_users(place)[1] or (maker.entry_point if callable(maker.entry_point) else None)
+    maker = type(maker) if isinstance(maker, Users) else maker
+    return None if str(getattr(maker, "__module__", "")).startswith("clickgym.") else maker
 
 
-def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], list[str]]:
+@lru_cache(maxsize=4)  # each trial brings the bytes, and kernels are compiled once for each class
+def _unpacked(packed: bytes, folder: str, path: tuple[str, ...]) -> Job:
+    sys.path += [place for place in path if place not in sys.path]
+    with looking_in(folder):
+        content, own_users = pickle.loads(packed).fn
+    for name, users in own_users.items():
+        if users is not None:
+            make_known(name, users)
+    return Job(*content)
+
+
+def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
     """Make every environment and every agent once, to see that they fit.
 
+    Args:
+        job: what is played; its instances are filled here.
+        instances, runs: as in `sweep`.
+
     Returns:
-        The engines of the trials; and the pairs of an environment and an instance.
+        All trials in the order of the table, each with the engine of its pair.
     """
+    number = len(job.places) * len(instances) * len(job.players) * runs
+    if number > MOST_TRIALS or number * job.horizon > MOST_SESSIONS:
+        expected = f"at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions"
+        sessions = number * job.horizon
+        raise ValueError(f"{number:,} trials are {sessions:,} sessions; expected {expected}")
     trials: dict[Trial, str] = {}
-    pairs: list[str] = []
-    cast, measured = work.cast, Metrics(work.metrics)
-    for env_label, venue in cast.places.items():
+    metrics = Metrics(job.metrics)
+    for env, place_by_default in job.places.items():
+        names = set()
         for instance in instances:
-            place = venue.at(instance)
-            measured.contexts(place.core)
-            name = place.instance
-            if f"{env_label} {name}" in pairs:
+            place = place_by_default.at(instance)
+            metrics.contexts(place.core)
+            if place.instance in names:
                 raise ValueError("two instances have the same name; give each its own name")
-            pairs.append(f"{env_label} {name}")
+            names.add(place.instance)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
-            cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for agent_label, player in cast.players.items():
-                agent = player.make(place, work.horizon, 0)
-                pair = pair_of(
-                    agent, place, work.engine, agent_label, f"{agent_label} in {env_label}"
-                )
-                measured.check(pair)
-                if work.delay is not None:
+            kept = str(Path(instance).resolve()) if is_file else instance
+            job.instances[place.instance] = kept
+            for agent, player in job.players.items():
+                made = player.make(place, job.horizon, 0)
+                pair = pair_of(made, place, job.engine, agent, f"{agent} in {env}")
+                metrics.check(pair)
+                if job.delay is not None:
                     check_learns_late(pair)
-                trials |= dict.fromkeys(
-                    (Trial(env_label, name, agent_label, index) for index in range(runs)),
-                    pair.engine,
-                )
+                for run in range(runs):
+                    trials[Trial(env, place.instance, agent, run)] = pair.engine
     if not trials:
         raise ValueError("no instance was named")
-    return trials, pairs
+    return trials
 
 
-def _configuration(
-    trials: Mapping[Trial, str], pairs: list[str], runs: int, work: Work
-) -> dict[str, Any]:
-    """What results depend on, and what they were made with: a part of a folder's configuration."""
+def _configuration(job: Job, trials: Mapping[Trial, str], runs: int) -> Config:
+    """What results depend on, and what they were made with."""
     packages = ["numba", "numpy"]
-    if not set(ENGINES).issuperset(trials.values()):  # a library plays
+    if not set(ENGINES).issuperset(trials.values()):  # stable-baselines3 plays
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
-    cast = work.cast
     labels = {
-        kind: typed_specs({label: each.given for label, each in things.items()})
-        for kind, things in (("envs", cast.places), ("agents", cast.players))
+        kind: typed_specs({label: thing.given for label, thing in things.items()})
+        for kind, things in (("envs", job.places), ("agents", job.players))
     }
-    return {
+    makers = {
+        **{label: _own_class(place) for label, place in job.places.items()},
+        **{label: getattr(it.maker, "adopted", it.maker) for label, it in job.players.items()},
+    }
+    versions = {package: version(package) for package in packages}
+    config = {
         "clickgym": version("clickgym"),
         "commit": _commit(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "envs": list(cast.places),
-        "instances": list(cast.instances),
-        "given": {
-            name: file
-            for name, file in cast.instances.items()
-            if isinstance(file, str) and file != name
-        },
-        "agents": list(cast.players),
-        **({"labels": labels} if any(labels.values()) else {}),
-        "horizon": work.horizon,
+        "versions": {**versions, "processor": str(get_host_cpu_name())},
+        "horizon": job.horizon,
         "runs": runs,
-        "seed": work.seed,
-        "checkpoints": work.checkpoints.tolist(),
-        "engine": work.engine,
-        "metrics": list(work.metrics),
-        "delay": work.delay,
-        "pairs": pairs,
-        "sources": _sources(cast.players),
-        "versions": {package: version(package) for package in packages}
-        | {"processor": str(get_host_cpu_name())},
+        "seed": job.seed,
+        "checkpoints": job.checkpoints.tolist(),
+        "engine": job.engine,
+        "metrics": list(job.metrics),
+        "delay": job.delay,
+        "envs": list(job.places),
+        "instances": list(job.instances),
+        "agents": list(job.players),
+        "labels": labels,
+        "files": {
+            name: instance for name, instance in job.instances.items() if isinstance(instance, str)
+        },
+        "sources": {
+            label: source_hash(maker)
+            for label, maker in makers.items()
+            if maker not in (None, *PUBLISHED.values())
+        },
     }
+    return {**config, "command": command_of(config)}
 
 
 def _commit() -> str:
@@ -339,47 +355,29 @@ def _commit() -> str:
         return ""
 
 
-def _sources(players: Mapping[str, Player]) -> dict[str, str]:
-    """Hashes of the sources of agents that are not published, by label."""
-    makers = {
-        label: getattr(player.maker, "adopted", player.maker) for label, player in players.items()
-    }
-    return {
-        label: source_hash(maker)
-        for label, maker in makers.items()
-        if maker not in PUBLISHED.values()
-    }
+# ----------------------------------------------------------------------------------------- playing
 
 
-# ---------------------------------------------------------------------------------------------------------------- playing
+def _report_costs(
+    job: Job, trials: Mapping[Trial, str], done: Container[Trial], n_jobs: int, callback: Callback
+) -> None:
+    """Tell a callback that wants to know it how long each learner will play."""
+    due = [trial for trial in trials if trials[trial] not in ENGINES and trial not in done]
+    if not due or type(callback).cost is Callback.cost:
+        return
+    from .learners.play import expected_seconds  # imports torch
+
+    workers, first = joblib.effective_n_jobs(n_jobs), {trial.agent: trial for trial in due[::-1]}
+    for agent, runs in Counter(trial.agent for trial in due).items():
+        callback.cost(agent, expected_seconds(job.pair(first[agent]), job.horizon), runs, workers)
 
 
 def _play_all(
-    job: Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback
-) -> None:
-    """Play and write what is not done: compiled pairs in threads, then the others in processes."""
-    work, trials, _ = job
-    callback.start(list(trials), done, work.horizon)
-    due = [trial for trial in trials if trial not in done]
-    _report_costs(
-        [trial for trial in due if trials[trial] not in ENGINES],
-        work,
-        joblib.effective_n_jobs(n_jobs),
-        callback,
-    )
-    for compiled, prefer in ((True, "threads"), (False, "processes")):
-        alike = [trial for trial in due if (trials[trial] == "compiled") == compiled]
-        if alike:
-            _play_some(alike, work, out, n_jobs, prefer, callback)
-
-
-def _play_some(
-    trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: str, callback: Callback
-) -> None:
+    trials: list[Trial], job: Job, out: Path, n_jobs: int, prefer: str, callback: Callback
+) -> dict[Trial, polars.DataFrame]:
+    """Play trials in threads or in processes, and write each when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
-    shared = getattr(
-        backend, "supports_sharedmem", False
-    )  # threads of this process, so that progress can be told as it goes
+    shared = getattr(backend, "supports_sharedmem", False)  # threads, which report their progress
     stop = threading.Event()
 
     def on_chunk(sessions: int) -> None:
@@ -387,50 +385,40 @@ def _play_some(
             raise InterruptedError
         callback.sessions(sessions)
 
-    if n_jobs > 1:  # more than there are trials would be made for nothing
-        n_jobs = max(min(n_jobs, len(trials)), 2)  # a single one would be this process itself
+    if n_jobs > 1:  # no more than trials; a single one would be this process itself
+        n_jobs = max(min(n_jobs, len(trials)), 2)
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
     )
     with deaf_to_interrupts():
-        arguments = ((trial, work, on_chunk if shared else None) for trial in trials)
-        results = parallel(joblib.delayed(watched)(os.getpid(), _play, *each) for each in arguments)
+        results = parallel(
+            joblib.delayed(watched)(os.getpid(), _play, trial, job, on_chunk if shared else None)
+            for trial in trials
+        )
+    frames = {}
     try:
         for trial, frame in results:
-            write_trial(out, trial, frame)
+            write_run(out, trial, frame)
+            frames[trial] = frame
             callback.finished(trial, frame, counted=shared)
     except BrokenExecutor:
         raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
     finally:
         stop.set()
-
-
-def _report_costs(trials: Sequence[Trial], work: Work, workers: int, callback: Callback) -> None:
-    if (
-        type(callback).cost is Callback.cost
-    ):  # nobody listens, and to find out what learners cost takes seconds
-        return
-    first = {trial.agent: trial for trial in reversed(trials)}
-    for name, runs in Counter(trial.agent for trial in trials).items():
-        from .learners.play import expected_seconds  # imports torch: only where a learner is
-
-        callback.cost(name, expected_seconds(_pair(first[name], work), work.horizon), runs, workers)
-
-
-def _pair(trial: Trial, work: Work) -> Pair:
-    with looking_in(work.folder):
-        place = work.cast.places[trial.env].at(work.cast.instances[trial.instance])
-        agent = work.cast.players[trial.agent].make(place, work.horizon, trial.seeds(work.seed)[1])
-        return pair_of(agent, place, work.engine)
+    return frames
 
 
 def _play(
-    trial: Trial, work: Work, on_chunk: Callable[[int], None] | None
+    trial: Trial, job: Job, on_chunk: Callable[[int], None] | None
 ) -> tuple[Trial, polars.DataFrame]:
-    pair, metrics = _pair(trial, work), Metrics(work.metrics)
-    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk, work.delay)
-    names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
-    names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
-    return trial, result.to_frame(trial.run).with_columns(
-        polars.lit(value).alias(name) for name, value in names.items()
+    seed = trial.seeds(job.seed)[0]
+    metrics = Metrics(job.metrics)
+    result = play(job.pair(trial), job.checkpoints, metrics, seed, on_chunk, job.delay)
+    frame = result.to_frame(trial.run).with_columns(
+        env=polars.lit(trial.env),
+        instance=polars.lit(trial.instance),
+        agent=polars.lit(trial.agent),
+        engine=polars.lit(result.engine),
+        seconds=polars.lit(result.seconds),
     )
+    return trial, frame

@@ -15,11 +15,10 @@ import polars
 from ..agents import Range
 from ..agents.search_space import SearchSpace, check_search_space
 from ..core.checks import check_count, check_horizon, check_path, check_seed
-from ..core.files import make_folder
-from .callback import Callback
-from .labels import AgentLike, EnvLike, by_label, written
+from ..core.files import make_folder, write_whole
+from .labels import AgentLike, EnvLike, by_label
 from .make import Player, player_of
-from .progress import listener_of
+from .progress import Callback, listener_of
 from .sweep import listed, sweep
 
 if TYPE_CHECKING:
@@ -111,23 +110,32 @@ def tune(
         ['trial', 'state', 'score', 'epsilon']
     """
     if find_spec("optuna") is None:
-        raise ImportError(
-            'tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"'
-        )
-    trials, runs, seed = check_count("trials", trials), check_count("runs", runs), check_seed(seed)
-    player = player_of(agent)
-    space = _space_of(player, search_space)
-    folder = None if out is None else check_path("out", out)
-    horizon = check_horizon(horizon)
-    envs = by_label("environment", envs)
-    sessions = horizon * len(envs) * len(listed(instances))  # of a run of an agent everywhere
+        raise ImportError('tuning needs Optuna; install it: pip install "clickgym[tune]"')
+    import optuna
 
-    def score(players: Mapping[str, Any], runs: int, seed: int) -> dict[str, float]:
+    trials, runs, seed = check_count("trials", trials), check_count("runs", runs), check_seed(seed)
+    horizon, player, envs = check_horizon(horizon), player_of(agent), by_label("environment", envs)
+    folder = None if out is None else check_path("out", out)
+    space = _space_of(player, search_space)
+    study = _study(
+        folder,
+        {
+            "agent": player.label or player.name,
+            "envs": list(envs),
+            "instances": str(instances),
+            "horizon": horizon,
+            "runs": runs,
+            "seed": seed,
+            "space": {key: repr(values) for key, values in space.items()},
+        },
+    )
+
+    def score(players: Mapping[str, Player], runs: int, seed: int) -> dict[str, float]:
         """The score of each player, by its label."""
-        all_players = {"Random": "Random", **players}
+        agents: dict[str, Any] = {"Random": "Random", **players}
         results = sweep(
             envs,
-            all_players,
+            agents,
             horizon,
             runs,
             seed=seed,
@@ -136,45 +144,40 @@ def tune(
             checkpoints=[horizon],
             progress=False,
         )
-        listener.sessions(sessions * runs * len(all_players))
+        listener.sessions(len(results.frame) * horizon)
         return _scores(results.frame)
 
-    identity = {
-        "agent": player.label or player.name,
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-    }
-    identity["space"] = {key: repr(values) for key, values in space.items()}
-    identity["envs"], identity["instances"] = list(envs), str(instances)
-    study = _study(folder, identity)
     with listener_of(progress, callback) as listener:
-        most = (
-            trials + -(-trials // BATCH) + 3
-        )  # players, random lists of each batch, and the last comparison
-        listener.whole(f"{trials} trials", sessions * runs * most)
+        n_batches = -(-trials // BATCH)
+        n_plays = trials + n_batches + 3  # random lists in each batch, and the last comparison
+        sessions = horizon * len(envs) * len(listed(instances)) * runs
+        listener.whole(f"{trials} trials", sessions * n_plays)
         while (done := len(_finished(study))) < trials:
-            study.sampler = _sampler(seed + done)
+            # A sampler for each batch: a resumed study proposes what an uninterrupted one does.
+            study.sampler = optuna.samplers.TPESampler(seed=seed + done, constant_liar=True)
             batch = {}
             for number in range(done, min(done + BATCH, trials)):
                 trial = study.ask()
                 batch[f"trial {number}"] = trial, player.but(**_proposed(space, trial))
             _play(study, batch, runs, lambda players, run: score(players, 1, seed + run))
-        best = _values(space, study.best_trial.params)
+        best = study.best_params
         chosen = player.but(**best)
         final = score({"best": chosen, "default": player}, runs, seed + runs)
-    table = _table(study, space)
+    rows = [
+        {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
+        for number, trial in enumerate(_finished(study))
+    ]
+    frame = polars.DataFrame(rows, infer_schema_length=None)
+    table = frame.select("trial", "state", "score", *space)
     if folder is not None:
-        table.write_csv(folder / TRIALS)
+        write_whole(folder / TRIALS, table.write_csv())
     return Tuning(chosen.label or chosen.name, best, final["best"], final["default"], table, study)
 
 
 def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
-    """What is searched: the given space, or that of the agent's class without what it has a value
-    of.
-    """
-    asked = check_search_space(player.name, player.search_space if space is None else space)
-    free = {key: values for key, values in asked.items() if key not in player.hyperparameters}
+    """What is searched: the given space, or that of the agent's class without what has a value."""
+    wanted = check_search_space(player.name, player.search_space if space is None else space)
+    free = {key: values for key, values in wanted.items() if key not in player.hyperparameters}
     if not free:
         raise ValueError(
             f"{player.name} has nothing to tune: no search_space, or a value of all that is in it"
@@ -195,10 +198,11 @@ def _study(folder: Path | None, identity: Mapping[str, Any]) -> Study:
     study = optuna.create_study(
         storage=storage, study_name="clickgym", pruner=pruner, load_if_exists=True
     )
-    if study.user_attrs and study.user_attrs != identity:
-        differ = [key for key, value in identity.items() if study.user_attrs.get(key) != value]
+    there = study.user_attrs or identity
+    if differ := [key for key, value in identity.items() if there.get(key) != value]:
         raise ValueError(
-            f"{folder} holds another tuning, with another {', '.join(differ)}; choose another folder for --out"
+            f"{folder} holds another tuning, with another {', '.join(differ)}; choose another "
+            "folder (--out)"
         )
     for key, value in identity.items():
         study.set_user_attr(key, value)
@@ -207,67 +211,46 @@ def _study(folder: Path | None, identity: Mapping[str, Any]) -> Study:
     return study
 
 
-def _sampler(seed: int) -> Any:
-    """The sampler of a batch: a resumed study proposes what an uninterrupted one does."""
-    import optuna
-
-    return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-
-
 def _finished(study: Study) -> list[Any]:
     """The trials that are complete or pruned."""
     return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED")]
 
 
 def _play(study: Study, players: Mapping[str, tuple[Trial, Player]], runs: int, score: Any) -> None:
-    """Play a batch of trials run by run; what Optuna gives up is not played on. The study is told
-    of all at the end.
+    """Play a batch of trials run by run, without those that Optuna has pruned. The study receives
+    the scores at the end.
     """
-    import optuna
+    from optuna.trial import TrialState
 
-    going = dict(players)
     scores: dict[str, list[float]] = {label: [] for label in players}
+    remaining = list(players)
     for run in range(runs):
-        for label, value in score(
-            {label: player for label, (_, player) in going.items()}, run
-        ).items():
+        values = score({label: players[label][1] for label in remaining}, run)
+        for label, value in values.items():
             scores[label].append(value)
-            going[label][0].report(float(np.mean(scores[label])), run)
-        going = {
-            label: each
-            for label, each in going.items()
-            if run == runs - 1 or not each[0].should_prune()
-        }
-        if not going:
+            players[label][0].report(float(np.mean(scores[label])), run)
+        if run < runs - 1:
+            remaining = [label for label in remaining if not players[label][0].should_prune()]
+        if not remaining:
             break
     for label, (trial, _) in players.items():
-        if label in going:
+        if label in remaining:
             study.tell(trial, float(np.mean(scores[label])))
         else:
-            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            study.tell(trial, state=TrialState.PRUNED)
 
 
 def _proposed(space: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     """A value of each hyper-parameter, by Optuna."""
-    params: dict[str, Any] = {}
-    for key, values in space.items():
-        if not isinstance(values, Range):
-            params[key] = trial.suggest_categorical(key, [written(value) for value in values])
-        elif values.whole:
-            params[key] = trial.suggest_int(key, int(values.low), int(values.high), log=values.log)
+    values: dict[str, Any] = {}
+    for key, choice in space.items():
+        if not isinstance(choice, Range):
+            values[key] = trial.suggest_categorical(key, list(choice))
+        elif choice.whole:
+            values[key] = trial.suggest_int(key, int(choice.low), int(choice.high), log=choice.log)
         else:
-            params[key] = trial.suggest_float(
-                key, float(values.low), float(values.high), log=values.log
-            )
-    return _values(space, params)
-
-
-def _values(space: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters as the agent takes them: Optuna keeps the values of a set as text."""
-    values = dict(params)
-    for key, entries in space.items():
-        if not isinstance(entries, Range):
-            values[key] = next(entry for entry in entries if written(entry) == params[key])
+            low, high = float(choice.low), float(choice.high)
+            values[key] = trial.suggest_float(key, low, high, log=choice.log)
     return values
 
 
@@ -275,25 +258,12 @@ def _scores(frame: polars.DataFrame) -> dict[str, float]:
     """The regret of each agent divided by that of random lists: the geometric mean over
     environments and instances.
     """
-    means = frame.group_by("env", "instance", "agent", maintain_order=True).agg(
-        polars.col("regret").mean()
-    )
-    random = means.filter(agent="Random").select("env", "instance", random="regret")
+    place = ["env", "instance"]
+    means = frame.group_by(*place, "agent", maintain_order=True).agg(polars.col("regret").mean())
+    random = means.filter(agent="Random").select(*place, random="regret")
     ratios = means.filter(polars.col("agent") != "Random").join(
-        random, ["env", "instance"], maintain_order="left"
+        random, place, maintain_order="left"
     )
     share = (polars.col("regret") / polars.col("random")).clip(1e-9)
-    return dict(
-        ratios.group_by("agent", maintain_order=True).agg(share.log().mean().exp()).iter_rows()
-    )
-
-
-def _table(study: Study, space: Mapping[str, Any]) -> polars.DataFrame:
-    """A row for each trial."""
-    rows = [
-        {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
-        for number, trial in enumerate(_finished(study))
-    ]
-    return polars.DataFrame(rows, infer_schema_length=None).select(
-        "trial", "state", "score", *space
-    )
+    scores = ratios.group_by("agent", maintain_order=True).agg(share.log().mean().exp())
+    return dict(scores.iter_rows())

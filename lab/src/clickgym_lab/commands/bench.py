@@ -29,7 +29,7 @@ def bench(
         str | None,
         typer.Argument(
             metavar="AGENT",
-            help="Your own [bold]module:Class[/], or a built-in agent; without an agent, the board "
+            help="Your own module:Class, or a built-in agent; without an agent, the board "
             "of the published agents is printed.",
             show_default=False,
             autocompletion=names.agents,
@@ -56,7 +56,7 @@ def bench(
     Runs only AGENT: the results of the published agents ship with the package. Writes
     AGENT.parquet, by which an agent can enter the board.
 
-    [bold]Examples[/]
+    Examples
 
       clickgym bench my_module:MyAgent --quick --out results/mine
 

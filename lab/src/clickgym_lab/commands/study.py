@@ -26,7 +26,7 @@ def study(
     context: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID...", help="Studies; [bold]--list[/] names them."),
+        typer.Argument(metavar="ID...", help="Studies; --list names them."),
     ] = None,
     scale: Annotated[
         float,
@@ -74,7 +74,7 @@ def study(
 ) -> None:
     """Repeat the experiment of a paper, draw its figure, and check the statements of the paper.
 
-    [bold]Examples[/]
+    Examples
 
     A hundredth of the paper's horizon:
 

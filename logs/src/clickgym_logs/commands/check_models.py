@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import Json, bold, compiling_told, errors, output, print_json
+from clickgym.core.console import Json, compiling_told, errors, output, print_json
 from clickgym.core.terminal import Column, print_table, say
 
 from ..readers import log_name, read_log
@@ -22,7 +22,7 @@ def check(
             "--model",
             "-m",
             metavar="MODEL...",
-            help=f"One or more of {', '.join(map(bold, MODELS))}.",
+            help=f"One or more of {', '.join(map(str, MODELS))}.",
             show_default="all of them",
         ),
     ] = None,
@@ -38,13 +38,13 @@ def check(
     """Check whether simulations of a click log can be trusted to order lists.
 
     Each query with two or more lists leaves out one list at a time, and click models predict its
-    click rates by position from all other lists. [bold]error[/] is the root of their mean squared
-    error, [bold]noise[/] that of a model that knows the truth. [bold]predicted[/] is the share of
+    click rates by position from all other lists. error is the root of their mean squared
+    error, noise that of a model that knows the truth. predicted is the share of
     the differences between lists that a model predicts, without noise: 1 is all, 0 is what the
     click rates of positions predict, below 0 is worse. Intervals (0.95) are from resampled
     queries.
 
-    [bold]Examples[/]
+    Examples
 
       clickgym check-models log.csv
 

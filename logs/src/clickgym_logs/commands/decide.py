@@ -54,7 +54,7 @@ def decide(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of the page, [bold]decisions.html[/], and of its data.",
+            help="Folder of the page, decisions.html, and of its data.",
             show_default="none is written",
         ),
     ] = None,
@@ -68,7 +68,7 @@ def decide(
     of time. A click model only proposes a list, with the length of the A/B test that would settle
     it.
 
-    [bold]Examples[/]
+    Examples
 
       clickgym decide log.csv --query shoes --out results/shoes
 

@@ -29,10 +29,10 @@ def evaluate(
             "--policy",
             "-p",
             metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
-            help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
-            "them, for several queries); the policy is the best list of its click model. [bold].npz[/]: an array "
-            "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
-            "[bold]items[/].",
+            help="One or more policies to evaluate. .json: an instance file of clickgym fit (or a folder of "
+            "them, for several queries); the policy is the best list of its click model. .npz: an array "
+            "action_dist (items, positions) or scores (items; Plackett-Luce), and optionally the labels of the "
+            "items.",
         ),
     ],
     estimator: Annotated[
@@ -41,8 +41,8 @@ def evaluate(
             "--estimator",
             "-e",
             metavar="NAME...",
-            help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
-            "[bold]item-position[/] single items; the others are click models.",
+            help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their beginnings, "
+            "item-position single items; the others are click models.",
         ),
     ],
     columns: Columns = "",
@@ -59,7 +59,7 @@ def evaluate(
         typer.Option(
             metavar="POLICY",
             show_default="what the log recorded",
-            help="The policy that produced the log, written as --policy; or [bold]empirical[/], the frequencies of lists in the "
+            help="The policy that produced the log, written as --policy; or empirical, the frequencies of lists in the "
             "log.",
         ),
     ] = None,
@@ -78,7 +78,7 @@ def evaluate(
 ) -> None:
     """Estimate from a click log the reward of another ranking policy, by named estimators.
 
-    [bold]Examples[/]
+    Examples
 
     One list for one query, by a click model and by an estimator that assumes less:
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import bold, output
+from clickgym.core.console import output
 from clickgym.core.terminal import say
 from clickgym.envs import CLICK_MODELS
 
@@ -25,19 +25,17 @@ def features(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="Ratings: a [bold].csv[/] or [bold].parquet[/] file with the columns userId, movieId, rating; CSV may be gzipped.",
+            help="Ratings: a .csv or .parquet file with the columns userId, movieId, rating; CSV may be gzipped.",
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")
-    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, name.json.")],
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             "-m",
             metavar="MODEL...",
-            help=f"One or more of {', '.join(map(bold, ATTRACTION_ONLY))}.",
+            help=f"One or more of {', '.join(map(str, ATTRACTION_ONLY))}.",
             show_default="UBM",
         ),
     ] = None,
@@ -70,7 +68,7 @@ def features(
 ) -> None:
     """Make a contextual instance (items with features) from ratings.
 
-    [bold]Examples[/]
+    Examples
 
     Films as candidates, with features from a singular value decomposition (He et al. 2020):
 

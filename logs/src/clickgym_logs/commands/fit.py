@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from scipy.special import stdtrit
 
-from clickgym.core.console import Json, bold, compiling_told, errors, output, print_json
+from clickgym.core.console import Json, compiling_told, errors, output, print_json
 from clickgym.core.files import make_folder
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import ClickModel
@@ -48,14 +48,14 @@ def fit(
             "--model",
             "-m",
             metavar="MODEL...",
-            help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
+            help=f"One or more of {', '.join(map(str, MODEL_ESTIMATORS))}; or all.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
             metavar="FILE|DIR",
-            help="The instance file, [bold]name.json[/], or a folder for one file per query.",
+            help="The instance file, name.json, or a folder for one file per query.",
         ),
     ],
     query: Annotated[
@@ -92,7 +92,7 @@ def fit(
     """Fit click models to a click log, report how well they predict clicks, and write an instance
     file.
 
-    [bold]Examples[/]
+    Examples
 
       clickgym fit log.csv --model PBM UBM --out query.json
 

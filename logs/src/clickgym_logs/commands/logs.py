@@ -22,7 +22,7 @@ Columns = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="Names of the columns of your log, as in [bold]item=doc_id,clicked=is_click[/]; [bold]time=[/]: there is no time.",
+        help="Names of the columns of your log, as in item=doc_id,clicked=is_click; time=: there is no time.",
     ),
 ]
 Reward = Annotated[

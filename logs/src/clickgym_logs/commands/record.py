@@ -25,7 +25,7 @@ def record(
             metavar="ENV",
             autocompletion=environments,
             show_default=False,
-            help="The environment, before the options, as after [bold]clickgym run[/].",
+            help="The environment, before the options, as after clickgym run.",
         ),
     ],
     agent: Annotated[
@@ -36,7 +36,7 @@ def record(
             metavar="AGENT",
             autocompletion=agents,
             show_default=False,
-            help="The agent that shows the lists, as [bold]TopRank[/], [bold]Random[/], or your own [bold]module:Class[/].",
+            help="The agent that shows the lists, as TopRank, Random, or your own module:Class.",
         ),
     ],
     sessions: Annotated[
@@ -44,7 +44,7 @@ def record(
         typer.Option(
             metavar="N",
             show_default=False,
-            help="Sessions, as [bold]100000[/] or [bold]1e5[/].",
+            help="Sessions, as 100000 or 1e5.",
         ),
     ],
     out: Annotated[
@@ -52,7 +52,7 @@ def record(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="The table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/].",
+            help="The table, .csv, .csv.gz or .parquet.",
         ),
     ],
     instance: Annotated[
@@ -71,11 +71,11 @@ def record(
     """Write the click log of an agent in an environment: its lists, and the clicks of the simulated
     users.
 
-    [bold]Examples[/]
+    Examples
 
       clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
 
-    The commands [bold]fit[/], [bold]evaluate[/], [bold]decide[/] and [bold]check-models[/] read it.
+    The commands fit, evaluate, decide and check-models read it.
     """
     if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
         raise ValueError(

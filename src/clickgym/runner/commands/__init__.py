@@ -1,10 +1,8 @@
-"""Commands of the command line that run, merge and report; the Python functions that they call lie
-beside this folder.
+"""Commands of the command line: each parses, calls one Python function, and prints.
 
-What is listed here is for commands of other packages.
+`names` completes names in the shell; commands of other packages use it, too.
 """
 
 from . import names
-from .list import list_
 
-__all__ = ["list_", "names"]
+__all__ = ["names"]

@@ -1,90 +1,68 @@
-"""``clickgym list``: the names of environments, instances, agents and metrics."""
+"""``clickgym list``: the names of environments, instances, agents and metrics, with a line about
+each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from ...core.checks import unknown
-from ...core.console import Json, bold, output, print_json
+from ...core.console import output
 from ...core.terminal import Column, print_table
-from ..catalogue import Row, list_agents, list_environments, list_instances, list_metrics
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
+from ..labels import PUBLISHED
+from ..metrics import DERIVED, METRICS
 
-
-class _Kind(NamedTuple):
-    """What `clickgym list` prints of a kind: its rows, a title, the columns beside the name with
-    what each is called, the most important first, and what sets rows apart.
-    """
-
-    rows: Callable[[], Sequence[Row]]
-    title: str
-    columns: Mapping[str, str]
-    group: str = ""
-
-
-_AGENTS = {"click_models": "made for", "paper": "paper", "requires": "requires"}
-_KINDS = {
-    "environments": _Kind(
-        lambda: list_environments().rows, "Environments, by their users", {"about": "users"}
-    ),
-    "instances": _Kind(
-        lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}
-    ),
-    "agents": _Kind(
-        lambda: list_agents().rows, "Agents (--agents), by what they need", _AGENTS, group="needs"
-    ),
-    "metrics": _Kind(
-        lambda: list_metrics().rows, "Metrics (--metrics)", {"about": "what it measures"}
-    ),
-}
-KINDS = tuple(_KINDS)
+KINDS = ("environments", "instances", "agents", "metrics")
+WIDEST = 100
+"""Characters of a line, also where the output is a file or a pipe."""
 
 
 def list_(
-    what: Annotated[
+    kind: Annotated[
         str,
         typer.Argument(
             metavar="KIND",
             show_default=False,
-            help=f"List only {', '.join(map(bold, KINDS[:-1]))} or {bold(KINDS[-1])}; by default all.",
+            help=f"List only {', '.join(KINDS[:-1])} or {KINDS[-1]}; by default all.",
         ),
     ] = "",
-    as_json: Json = False,
 ) -> None:
     """List the environments, instances, agents and metrics.
 
-    [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they
-    need besides clicks.
+    clickgym show NAME describes one of them in detail.
     """
-    if what not in ["", *KINDS]:
-        raise ValueError(unknown("kind", what, KINDS))
-    wanted = [what] if what else KINDS
-    rows = {kind: _KINDS[kind].rows() for kind in wanted}
-    if as_json:
-        print_json(rows)
-        return
+    if kind not in ["", *KINDS]:
+        raise ValueError(unknown("kind", kind, KINDS))
     console = output()
-    for kind in rows:
-        _print(console, _KINDS[kind], rows[kind])
+    console.width = min(console.width, WIDEST)
+    for title in [kind] if kind else KINDS:
+        columns, rows = _rows_of(title)
+        print_table(console, columns, rows, title=title.capitalize(), headings=len(columns) > 2)
+        console.print()
 
 
-def _print(console: Console, kind: _Kind, rows: Sequence[Row]) -> None:
-    columns = [
-        Column("name"),
-        *(Column(name, rank=rank, words=True) for rank, name in enumerate(kind.columns.values())),
+def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
+    columns = [Column("name"), Column("about", rank=1, words=True)]
+    if kind == "environments":
+        ids = ENVIRONMENTS | CONTEXTUAL | MEMORY
+        return columns, [[name, environment.about] for name, environment in ids.items()]
+    if kind == "instances":
+        return columns, [[name, about] for name, about in list_instances().items()]
+    if kind == "metrics":
+        sums = [[name, metric.description] for name, metric in METRICS.items()]
+        return columns, sums + [[name, first_sentence(it)] for name, it in DERIVED.items()]
+    columns = [Column("name"), *(Column(name, words=True) for name in ("made for", "requires"))]
+    columns.append(Column("paper", rank=1, words=True))
+    agents: dict[str, Any] = dict(PUBLISHED)
+    return columns, [
+        [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
+        for name, agent in agents.items()
     ]
-    cells: list[list[str | Text]] = [
-        [Text(row["name"], "bold"), *(row[key] for key in kind.columns)] for row in rows
-    ]
-    if not kind.group:
-        print_table(console, columns, cells, title=kind.title, headings=False)
-    else:
-        named = [
-            [f"{kind.group} {row[kind.group]}", *own] for row, own in zip(rows, cells, strict=True)
-        ]
-        print_table(console, [Column(kind.group), *columns], named, title=kind.title, groups=True)
-    console.print()
+
+
+def first_sentence(thing: Any) -> str:
+    """The first paragraph of a docstring in one line."""
+    return " ".join((thing.__doc__ or "").partition("\n\n")[0].split()).rstrip(".").replace("`", "")

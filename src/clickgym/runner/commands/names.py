@@ -1,14 +1,9 @@
-"""Complete names in the shell: agents, environments, instances, metrics, and everything that
-`clickgym show` describes.
-"""
+"""Names that the shell completes: agents, environments, instances, metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import typer
-
-from ...core.console import OPEN_FLAG
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, METRICS
@@ -24,18 +19,8 @@ def agents(incomplete: str) -> list[str]:
     return beginning(PUBLISHED, incomplete)
 
 
-def environments(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Environments of which the id begins so; after several values of one flag, what may be a
-    further one.
-    """
-    flag = ctx.meta.get(OPEN_FLAG, "")
-    for names, flags in (
-        (agents, ("--agents", "-a")),
-        (instances, ("--instance", "-i")),
-        (metrics, ("--metrics", "-m")),
-    ):
-        if flag in flags:
-            return names(incomplete)
+def environments(incomplete: str) -> list[str]:
+    """Environments of which the id begins so."""
     return beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
 
 
@@ -51,5 +36,5 @@ def metrics(incomplete: str) -> list[str]:
 
 def everything(incomplete: str) -> list[str]:
     """Environments, agents, instances and metrics of which the name begins so."""
-    ids = beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
-    return [*ids, *(name for names in (agents, instances, metrics) for name in names(incomplete))]
+    kinds = (environments, agents, instances, metrics)
+    return [name for names in kinds for name in names(incomplete)]

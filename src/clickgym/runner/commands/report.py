@@ -1,4 +1,4 @@
-"""``clickgym report``: table, figure and pages of finished results."""
+"""``clickgym report``: table, figure and page of results."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ def report(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="Folder of a finished [bold]clickgym run[/].",
             show_default=False,
+            help="Folder of a clickgym run or sweep, finished or not.",
         ),
     ],
     html: Annotated[
-        bool,
-        typer.Option(
-            "--html", help="Write [bold]report.html[/], an interactive page with curves and tables."
-        ),
+        bool, typer.Option("--html", help="Write report.html, a page with figure and tables.")
     ] = False,
     pdf: Pdf = False,
     agents: Annotated[
@@ -33,8 +30,7 @@ def report(
             "--agents",
             "-a",
             metavar="AGENT...",
-            show_default="all",
-            help="Only these agents, in this order.",
+            help="Only these agents, in this order; files are written only with --out.",
         ),
     ] = None,
     environments: Annotated[
@@ -43,15 +39,14 @@ def report(
             "--environments",
             "-e",
             metavar="ENV...",
-            show_default="all",
-            help="Only these environments, in this order.",
+            help="Only these environments, in this order; files are written only with --out.",
         ),
     ] = None,
     per_instance: Annotated[
         bool,
         typer.Option(
             "--per-instance",
-            help="Write a table and a panel for each instance instead of means over instances.",
+            help="A table and a panel for each instance, instead of means over instances.",
         ),
     ] = False,
     log: Annotated[bool, typer.Option("--log/--linear", help="Logarithmic or linear axes.")] = True,
@@ -59,32 +54,24 @@ def report(
         Path | None,
         typer.Option(
             metavar="DIR",
-            show_default="that of the results",
-            help="Folder of the files; created if missing.",
+            help="Folder of the files, created if missing; by default that of the results.",
         ),
     ] = None,
 ) -> None:
-    """Write the table, the figure and a page of the results in a folder.
+    """Print the table of the results in a folder, and write their figure.
 
-    [bold]Examples[/]
-
-    A page for the browser, and a figure for a paper, written into the same folder:
-
-      clickgym report results/first --html --pdf
-
-    Two agents in one environment, on linear axes, written into another folder:
-
-      clickgym report results/first --agents BatchRank TopRank --environments CMRank-v0 --linear
-      --out figures
+    \b
+    clickgym report results/first --html --pdf
+    clickgym report results/first --agents BatchRank TopRank --out figures
     """
     write_report(
         folder,
         output(),
         html=html,
+        pdf=pdf,
         agents=agents,
         environments=environments,
         per_instance=per_instance,
         log=log,
         out=out,
-        pdf=pdf,
     )

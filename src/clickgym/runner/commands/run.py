@@ -7,16 +7,34 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import Cluster, Pdf, bold, errors, output
+from ...core.console import Cluster, Pdf, errors, output
+from ...core.terminal import say
 from ...core.workers import on_cluster
 from ..metrics import DERIVED, METRICS
 from ..pairs import ENGINES
 from ..progress import Progress
-from ..reports.report import write_report
+from ..reports.report import SUMMARY
+from ..reports.table import print_results
+from ..results import TABLE, Results
 from ..sweep import sweep
-from .names import agents as agent_names
-from .names import environments, instances
-from .names import metrics as metric_names
+from . import names
+
+Instances = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--instance",
+        "-i",
+        metavar="NAME|FILE...",
+        autocompletion=names.instances,
+        help="Instances (names, or your own JSON files); every environment is run with each. By "
+        "default a real search query.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
+Jobs = Annotated[
+    int,
+    typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."),
+]
 
 
 def run(
@@ -24,10 +42,11 @@ def run(
     envs: Annotated[
         list[str],
         typer.Argument(
-            metavar="ENVS...",
-            autocompletion=environments,
-            help="One or more environments, before the options: [bold]PBMRank-v0[/], [bold]PBMRank-v0:reward=any_click[/], or your "
-            "own, which a module registers, [bold]module:MyRank-v0[/].",
+            metavar="ENVS",
+            show_default=False,
+            autocompletion=names.environments,
+            help="Environments, before the options: PBMRank-v0, PBMRank-v0:reward=any_click, or "
+            "your own, which a module registers, module:MyRank-v0.",
         ),
     ],
     agents: Annotated[
@@ -37,56 +56,34 @@ def run(
             "-a",
             metavar="AGENT...",
             show_default=False,
-            autocompletion=agent_names,
-            help="One or more agents: [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or your own "
-            "[bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. Tables and figures use the label "
-            "before an equals sign: [bold]mine=module:Class:alpha=0.1[/].",
+            autocompletion=names.agents,
+            help="Agents: BatchRank, with arguments TopRank:delta=0.1, your own module:Class, or "
+            "with a label for tables and figures mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
         str,
-        typer.Option(
-            metavar="T",
-            help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].",
-            show_default=False,
-        ),
+        typer.Option(metavar="T", show_default=False, help="Sessions per run, as 100000 or 1e5."),
     ],
     out: Annotated[
         Path,
         typer.Option(
             metavar="DIR",
-            help="Folder of the results; created if missing, resumed if it exists. More agents, environments, "
-            "instances and runs are added to what it holds.",
+            show_default=False,
+            help="Folder of the results; created if missing, resumed and extended if it exists.",
         ),
     ],
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
-    instance: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--instance",
-            "-i",
-            metavar="NAME|FILE...",
-            show_default="a real search query",
-            autocompletion=instances,
-            help="One or more instances (names, or your own JSON files). Every environment is run with each of them.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
-    ] = 0,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."
-        ),
-    ] = -1,
+    instance: Instances = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
     cluster: Cluster = None,
     engine: Annotated[
         str,
         typer.Option(
             metavar="|".join(ENGINES),
-            help="The compiled loop, or a slower loop in Python with the same results; auto takes the "
-            "compiled one if the pair allows it.",
+            help="The compiled loop, or a slower loop in Python with the same results; auto takes "
+            "the compiled loop if the pair allows it.",
         ),
     ] = "auto",
     metrics: Annotated[
@@ -95,42 +92,32 @@ def run(
             "--metrics",
             "-m",
             metavar="METRIC...",
-            show_default="none",
-            autocompletion=metric_names,
-            help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED))}.",
+            autocompletion=names.metrics,
+            help=f"Metrics besides regret and reward: {', '.join(METRICS | DERIVED)}.",
         ),
     ] = None,
     delay: Annotated[
         str | None,
         typer.Option(
             metavar="batch:B|fixed:D|geometric:M",
-            show_default="none",
-            help="Agents learn of clicks late: after each B sessions, after D, or after M on average.",
+            help="Agents learn of clicks late: after each B sessions, after D, or after M on "
+            "average. By default at once.",
         ),
     ] = None,
     pdf: Pdf = False,
 ) -> None:
     """Run every agent in every environment, and write a table and a figure of the regret.
 
-    [bold]Examples[/]
+    \b
+    clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank \\
+        --horizon 1e6 --out results/first
+    clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
+        --instance query.json --horizon 1e5 --out results/mine
 
-    Two algorithms on a real search query, under two click models:
-
-      clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out
-      results/first
-
-    Your own agent, with an argument and a label, on your own query:
-
-      clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank --instance
-      query.json --horizon 1e5 --out new
-
-    [bold]Stop, resume, extend[/]
-
-    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
-    same command. The same folder also takes further agents, environments, instances and runs;
-    horizon, seed, engine, metrics and delay must stay the same. If an agent or an environment fails during
-    a run, the command prints the error, keeps all finished runs, and exits with code 1. Wrong input
-    gives exit code 2.
+    Each run is saved when it ends. You can stop the command with Ctrl-C; the same command, or one
+    with a part of its agents, resumes. The same folder also takes further agents, environments,
+    instances and runs; horizon, seed, engine, metrics and delay must stay the same. The exit code is
+    1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
     progress = context.obj = Progress(errors())
     with progress, on_cluster(cluster):
@@ -148,7 +135,13 @@ def run(
             delay=delay,
             callback=progress,
         )
-    write_report(out, output(), pdf=pdf)
+    results, console = Results(out), output()
+    print_results(console, results)
+    files = ["regret.png", "regret.svg", SUMMARY, TABLE]
+    if pdf:
+        results.plot(out / "regret.pdf")
+        files.insert(2, "regret.pdf")
+    say(console, f"Results in {out}: {', '.join(files)}")
 
 
 def number(text: str) -> Any:

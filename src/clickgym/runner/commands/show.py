@@ -7,7 +7,6 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ import typer
 from ...core.console import output
 from ...core.formats import visible
 from ...core.terminal import say
-from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances, load_instance
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances, load_instance
 from ..labels import PUBLISHED
 from ..make import agent_class, place_of
 from ..metrics import DERIVED, METRICS
@@ -29,19 +28,17 @@ def show(
             metavar="NAME",
             show_default=False,
             autocompletion=everything,
-            help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
+            help="A name that clickgym list prints; or your own agent (module:Class), environment "
+            "(module:Id) or JSON file.",
         ),
     ],
 ) -> None:
-    """Print the docstring of an agent, environment or metric, or what is known of an instance.
+    """Print the docstring of an agent, environment or metric, or the facts of an instance.
 
-    [bold]Examples[/]
-
-      clickgym show TopRank
-
-      clickgym show PBMRank-v0
-
-      clickgym show yandex-990
+    \b
+    clickgym show TopRank
+    clickgym show PBMRank-v0
+    clickgym show yandex-990
     """
     console = output()
     text = text_of(name)
@@ -55,6 +52,7 @@ def text_of(name: str) -> str:
     Raises:
         ValueError: there is no such name.
     """
+    base = name.partition(":")[0]
     if name in PUBLISHED:
         return _documented(PUBLISHED[name])
     if name in ENVIRONMENTS | CONTEXTUAL | MEMORY:
@@ -63,14 +61,19 @@ def text_of(name: str) -> str:
         return METRICS[name].description
     if name in DERIVED:
         return _documented(DERIVED[name])
-    base = name.partition(":")[0]
     if name.endswith(".json") or base in list_instances():
-        return _of_instance(load_instance(name))
-    if base in _names() or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
-        raise ValueError(_unknown(base))
-    return (
-        _of_environment(name) if re.search(r"-v\d+$", name) else _documented(agent_class(name))
-    )  # your own
+        return _of_instance(name)
+    if base not in everything("") and re.fullmatch(r"[\w.]+:[\w.-]+", name):
+        is_environment = re.search(r"-v\d+$", name)
+        return _of_environment(name) if is_environment else _documented(agent_class(name))
+    by_lower = {known.lower(): known for known in everything("")}
+    model = f"{base.lower()}rank-v0"  # PBM is what PBMRank-v0 simulates
+    close = [model] if model in by_lower else difflib.get_close_matches(base.lower(), by_lower, n=1)
+    hint = f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+    raise ValueError(
+        f"there is no agent, environment, instance or metric {base!r}{hint} (clickgym list names "
+        "them all)"
+    )
 
 
 def _documented(thing: Any) -> str:
@@ -79,18 +82,15 @@ def _documented(thing: Any) -> str:
 
 def _of_environment(env_id: str) -> str:
     """What an environment is, and the docstring of its users."""
-    key = getattr(
-        place_of(env_id).maker, "id", ""
-    )  # which imports a module first, so that it registers the id
-    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
+    maker = place_of(env_id).maker  # which imports a module first, so that it registers the id
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(getattr(maker, "id", ""))
     if environment is None:
-        raise ValueError(
-            f"{env_id} is no environment that clickgym.register_click_model made, and only these are shown"
-        )
+        raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")
     return f"{environment.about}\n\n{_documented(environment.users)}"
 
 
-def _of_instance(instance: Instance) -> str:
+def _of_instance(name: str) -> str:
+    instance = load_instance(name)
     production = instance.initial_ranking
     lines = {
         "about": instance.description,
@@ -100,28 +100,3 @@ def _of_instance(instance: Instance) -> str:
         "in production": "" if production is None else " ".join(map(str, production)),
     }
     return "\n".join(f"{what}: {text}" for what, text in lines.items() if text)
-
-
-def _names() -> dict[str, str]:
-    """All names, each with its kind."""
-    kinds: dict[str, Iterable[str]] = {
-        "agent": PUBLISHED,
-        "environment": ENVIRONMENTS | CONTEXTUAL | MEMORY,
-        "metric": METRICS | DERIVED,
-        "instance": list_instances(),
-    }
-    return {name: kind for kind, names in kinds.items() for name in names}
-
-
-def _unknown(name: str) -> str:
-    """What was meant, of whatever kind."""
-    kind_of = _names()
-    by_lower = {each.lower(): each for each in kind_of}
-    users = (
-        [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []
-    )  # PBM is what PBMRank-v0 simulates
-    close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    hint = (
-        f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
-    )
-    return f"there is no agent, environment, instance or metric {name!r}{hint} (clickgym list names them all)"

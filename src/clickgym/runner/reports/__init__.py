@@ -1,4 +1,4 @@
-"""The table, the figure and the page of a finished sweep."""
+"""The table, the figure and the page of a sweep."""
 
 from .figures import drawn, picture, regret_figure, save_figure, write_figure
 

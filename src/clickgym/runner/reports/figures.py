@@ -1,14 +1,15 @@
-"""Figure of a sweep, cumulative regret against sessions with a panel per environment, and the curve
-of a single run.
+"""Figures: cumulative regret against sessions with a panel for each environment, a row of panels for
+each further metric, and the curve of a single run.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 import math
-import re
 import textwrap
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +18,32 @@ import numpy as np
 import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from polars import col
 
 from ...core.checks import check_kind
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
-from .. import words
-from ..summaries import average, reward_for_regret, without_regret
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from ..labels import PUBLISHED, parse_spec
+from ..summaries import NOT_SUMMED, average, metrics_of, per_session
 
-DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-
+Config = dict[str, Any]
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+LOOKS = [{"color": colour, "linestyle": dash} for dash in DASHES for colour in COLOURS]
 ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
-METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
-"""What would make two files of the same figure differ."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
 """How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
 refuse Type 3, the choice of matplotlib).
 """
 SCREEN = 80
 """Pixels per inch, of a figure in a notebook."""
+UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
 class Picture(Figure):
@@ -65,168 +63,192 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
         content, (width, height) = io.BytesIO(), self.get_size_inches()
         self.savefig(content, format="png", dpi=2 * SCREEN)  # sharp on fine screens
-        return content.getvalue(), {
-            "width": float(width * SCREEN),
-            "height": float(height * SCREEN),
-        }
+        return content.getvalue(), {"width": width * SCREEN, "height": height * SCREEN}
 
 
 class _Panel(Axes):
-    """The axes of a picture, which show it."""
+    """The axes of a picture, which show it in a notebook."""
 
     def _repr_png_(self) -> Any:
         assert isinstance(self.figure, Picture)
         return self.figure._repr_png_()
 
 
-def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
-    """Draw the curve of a single run, with the axes, colours and labels of `regret_figure`.
+def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The colour and the dashes of each agent, the same in every figure.
 
-    Args:
-        run: as `Result.to_frame` makes it.
-        axes: what to draw into, beside the runs that are drawn already; None makes a figure.
+    A published agent has the look of its place in the registry. Any other label has one by its
+    letters; where two agents of a figure would look alike, it takes the next that is free.
+
+    Example:
+        >>> looks = looks_of(["mine", "TopRank"])
+        >>> looks["TopRank"] == looks_of(["TopRank", "Random"])["TopRank"] != looks["mine"]
+        True
     """
-    check_kind("ax", axes, Axes | None, "axes of matplotlib")
-    agent, env, instance, horizon = (
-        run["agent"][0],
-        run["env"][0],
-        run["instance"][0],
-        run["step"][-1],
-    )
-    without = without_regret(run)
-    if axes is None:
-        axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
-        axes.set_title(_wrapped(words.title_of((env, instance)), 55), fontsize=10)
-    rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
-    curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
-    number = len(axes.get_lines())
-    before = axes.viewLim.frozen() if number else None
-    measure = words.measure_of([env], without)
-    _draw(axes, curves, [agent], measure, first_look=number)
-    if before is not None:  # what was drawn before stays in sight
-        both = Bbox.union([before, axes.viewLim])
-        axes.set(xlim=both.intervalx, ylim=both.intervaly)
-    axes.set(xlabel="sessions", ylabel=f"cumulative {measure.removeprefix('total ')}")
-    axes.legend(frameon=False, fontsize=9)
-    return axes
+    agents, published = list(dict.fromkeys(agents)), list(PUBLISHED)
+    numbers = {agent: published.index(agent) for agent in agents if agent in PUBLISHED}
+    for agent in agents:
+        if agent not in numbers:
+            number = zlib.crc32(agent.encode())
+            free = [n for n in range(len(LOOKS)) if n not in numbers.values()] or [0]
+            numbers[agent] = min(free, key=lambda n: (n - number) % len(LOOKS))
+    return {agent: LOOKS[numbers[agent] % len(LOOKS)] for agent in agents}
 
 
-def regret_figure(table: polars.DataFrame, config: dict[str, Any], *, log: bool = True) -> Picture:
-    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every
-    panel.
+def regret_figure(
+    frame: polars.DataFrame,
+    config: Config,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    per_instance: bool = False,
+    log: bool = True,
+) -> Figure:
+    """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
     thousand times apart share a panel. Several instances are averaged, or have a panel each. A
     panel shows reward where regret is unknown.
 
     Args:
-        table, config: of a finished sweep, as `read_results` returns them; with ``per_instance`` in
-            the configuration, each instance has panels of its own.
-        log: both axes are logarithmic, or both linear.
+        frame, config: of `Results`.
+        title, ax, per_instance, log: as in `Results.plot`.
     """
-    places, without, curves = (
-        words.places_of(config),
-        without_regret(table),
-        _curves(table, config, log),
+    check_kind("ax", ax, Axes | None, "axes of matplotlib")
+    by, agents = ("env", "instance") if per_instance else ("env",), frame["agent"].unique()
+    rows = per_session(frame)
+    if log:
+        rows = rows.filter(col("step") * ZOOM >= frame["step"].max())
+    measures = ["regret", *metrics_of(frame)]
+    curves = average(rows, (*by, "agent", "step"), ["reward", *measures])
+    parts = curves.partition_by(by, maintain_order=True)
+    looks = looks_of([*config.get("agents", []), *agents.sort()])
+    if ax is not None:
+        if len(parts) > 1:
+            raise ValueError(f"ax holds one environment, and there are {len(parts)}; see select")
+        _draw(ax, parts[0], "regret", looks, log, config)
+        ax.set_title("" if title is None else _literal(title))
+        ax.legend(frameon=False, fontsize=9)
+        figure: Any = ax.get_figure(root=True)
+        return figure
+    n_columns = 2 if len(parts) == 4 else min(len(parts), 3)
+    n_rows = math.ceil(len(parts) / n_columns)  # of each measure
+    legend_width = 0.8 + 0.075 * max(map(len, agents))
+    figure = Picture(
+        figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows * len(measures) + 0.4),
+        layout="constrained",
     )
-    figure, panels = _grid(config)
-    for panel, place in zip(panels, places, strict=False):
-        _draw_place(panel, place, curves, config, without, log)
-    for panel in panels[len(places) :]:
-        panel.remove()
-    figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
-    handles = _handles_of_agents(curves, config["agents"], log)
-    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
-    source = _commands(config, figure)
-    if source:
-        text = "\n".join(_wrapped(line, _characters(figure)) for line in source)
-        figure.supxlabel(text, fontsize=6, color="0.4", x=0.01, ha="left")
+    grid = figure.subplots(n_rows * len(measures), n_columns, squeeze=False)
+    for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
+        for panel, part in zip(panels, parts, strict=False):
+            _draw(panel, part, measure, looks, log, config)
+            panel.set_title(_title_of(part, frame), fontsize=10)
+        for panel in panels[len(parts) :]:
+            panel.remove()
+    if title is None:
+        n_runs = curves["runs"].unique().sort()
+        several = f"{n_runs[0]} to {n_runs[-1]}" if len(n_runs) > 1 else str(n_runs[0])
+        title = "One run" if several == "1" else f"Mean and 95 % confidence band of {several} runs"
+    figure.suptitle(_literal(title), fontsize=11)
+    drawn_lines = [line for panel in figure.axes for line in panel.get_lines()]
+    lines = {line.get_label(): line for line in reversed(drawn_lines)}  # those of the first panel
+    from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
+    figure.legend(handles=from_top, loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
 
-def _title(config: dict[str, Any], without: list[str]) -> str:
-    interval = (
-        f"mean and 95 % confidence band of {words.number_of_runs(config)} runs"
-        if config["runs"] > 1
-        else "one run"
-    )
-    return f"{words.measure_of(config['envs'], without).capitalize()}, {words.where(config)} ({interval})"
+def plot_run(run: polars.DataFrame, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """Draw the curve of a single run, with the axes, colours and labels of `regret_figure`.
+
+    Args:
+        run: as `Result.to_frame` makes it.
+        ax: what to draw into, beside the runs that are drawn already; None makes a figure.
+        title: above the axes; None names environment and instance.
+    """
+    if ax is None:
+        ax = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
+    name = f"{run['env'][0]}, {run['instance'][0]}" if title is None else title
+    before = ax.viewLim.frozen() if ax.get_lines() else None
+    regret_figure(run, {}, ax=ax, title=name)
+    if before is not None:  # what was drawn before stays in sight
+        both = Bbox.union([before, ax.viewLim])
+        ax.set(xlim=both.intervalx, ylim=both.intervaly)
+    return ax
 
 
-def _grid(config: dict[str, Any]) -> tuple[Picture, list[Axes]]:
-    """A figure with a panel for each place, and room for a legend of the agents."""
-    n_places, n_separate = len(words.places_of(config)), len(words.separate(config))
-    n_columns = 2 if n_places == 4 else min(n_places, 3)
-    if n_separate in (2, 3, 4):
-        n_columns = n_separate  # a row for each environment
-    n_rows = math.ceil(n_places / n_columns)
-    legend_width = 0.8 + 0.075 * max(map(len, config["agents"]))
-    figure = Picture(
-        figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained"
-    )
-    return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+def unit_of(config: Config, env: str) -> str:
+    """The unit of the regret of an environment; ``"reward"`` if it is unknown.
+
+    Args:
+        config: of the results, in which a label may stand for a spec.
+        env: the label of the environment.
+
+    Example:
+        >>> unit_of({}, "PBMRank-v0"), unit_of({}, "DCMRank-v0:reward=satisfaction")
+        ('clicks', 'satisfied users')
+        >>> unit_of({}, "a label of your own")
+        'reward'
+    """
+    labels = config.get("labels", {}).get("envs", {})
+    name, arguments = parse_spec(labels.get(env, env))
+    known = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
+    reward = arguments.get("reward", known.default_reward if known else "")
+    return UNITS.get(reward, "reward")
 
 
-def _draw_place(
+def _title_of(part: polars.DataFrame, frame: polars.DataFrame) -> str:
+    """The environment of a panel, and its instance or the number of instances."""
+    env = part["env"][0]
+    rows = part if "instance" in part.columns else frame.filter(env=env)
+    instances = rows["instance"].unique().to_list()
+    where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
+    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (env, where))
+
+
+def _draw(
     panel: Axes,
-    place: words.Place,
-    curves: polars.DataFrame,
-    config: dict[str, Any],
-    without: list[str],
+    part: polars.DataFrame,
+    measure: str,
+    looks: Mapping[str, dict[str, Any]],
     log: bool,
+    config: Config,
 ) -> None:
-    env, instance = place
-    _draw(
-        panel,
-        words.rows_of(curves, place),
-        config["agents"],
-        words.measure_of([env], [env] * (env in without)),
-        log=log,
-    )
-    panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(config, env, without)}")
-
-
-def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
-    """The agents of a legend, from the top about as their lines lie."""
-    final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
-    order = sorted(agents, key=lambda agent: -final[agent])
-    return [
-        Line2D([], [], **_look(agents, agent), label=_literal(agent))
-        for agent in order
-        if final[agent] > FLOOR or not log
-    ]
-
-
-def _commands(config: dict[str, Any], figure: Figure) -> list[str]:
-    """Version and commands: a curve without them cannot be checked."""
-    commands = words.commands_of(config, out=None)
-    if len(commands) > 1:
-        commands = [
-            textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...")
-            for command in commands
-        ]
-    return [f"clickgym {config['clickgym']}: {command}" for command in commands]
-
-
-def _characters(figure: Figure) -> int:
-    """How many small characters a line of a figure has."""
-    return int(16 * figure.get_figwidth())
-
-
-def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
-    rows = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
-    return average(reward_for_regret(rows), (*words.columns_of(config), "agent", "step"))
-
-
-def _wrapped(text: str, width: int) -> str:
-    """The text in lines of about ``width``, broken after spaces, colons and commas."""
-    lines = [""]
-    for part in re.split(r"(?<=[ :,])", text):
-        if len(lines[-1]) + len(part.rstrip()) > width:
-            lines.append("")
-        lines[-1] += part
-    return _literal("\n".join(lines).strip())
+    """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
+    env, floor, scale = part["env"][0], -math.inf, "log" if log else "linear"
+    label = measure if measure in NOT_SUMMED else f"{measure} per session"
+    if measure == "regret":
+        measure = "reward" if part["regret"].null_count() else "regret"
+        unit = f" ({unit_of(config, env)})" if measure == "regret" else ""
+        label, floor = f"cumulative {measure}{unit}", FLOOR if log else -math.inf
+        panel.set_yscale(scale)
+    panel.set(xscale=scale, xlabel="sessions", ylabel=label)
+    shown = part.filter(col(measure) > floor)
+    names = shown["agent"].unique(maintain_order=True).to_list()
+    for agent in names:
+        curve = shown.filter(agent=agent)
+        step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
+        # A line needs two points.
+        dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
+        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **looks[agent])
+        low, high = np.maximum(mean - half, floor), mean + half
+        panel.fill_between(step, low, high, color=looks[agent]["color"], alpha=0.2, linewidth=0)
+    faultless = [name for name in part["agent"].unique(maintain_order=True) if name not in names]
+    if faultless:
+        text = f"no {measure}: {_literal(', '.join(faultless))}"
+        panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize=8)
+    if label.startswith("cumulative") and names:
+        amounts = shown[measure].to_numpy()  # means only, for a band may reach down to zero
+        low, high = float(amounts.min()), float(amounts.max())
+        if log:
+            panel.set_ylim(low / 1.5, high * 1.5)
+        else:
+            panel.set_ylim(min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0))
+    steps = part["step"].to_numpy()
+    if len(set(steps)) > 1:
+        panel.set_xlim(steps.min() if log else 0, steps.max())
+    panel.grid(which="major", color="0.9", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def _literal(text: str) -> str:
@@ -234,55 +256,69 @@ def _literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def save_figure(figure: Figure, path: Path, *, pdf: bool = False) -> list[Path]:
+# ------------------------------------------------------------------------------------------- files
+
+
+def save_figure(
+    figure: Figure, path: Path, *, pdf: bool = False, config: Config | None = None
+) -> list[Path]:
     """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         path: without a suffix.
         pdf: as ``path.pdf``, too.
+        config: of the results, for the metadata.
 
     Returns:
         The files.
     """
     files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg", *["pdf"] * pdf)]
     for file in files:
-        write_figure(figure, file)
+        write_figure(figure, file, config)
     return files
 
 
-def write_figure(figure: Figure, path: Path) -> None:
+def write_figure(figure: Figure, path: Path, config: Config | None = None) -> None:
     """Write a figure in the format that its suffix names, whole or not at all.
 
     Args:
         figure: any figure.
         path: ``.png``, ``.svg``, ``.pdf``, or what else matplotlib writes.
+        config: of the results; version and command go into the metadata of the file.
 
     Raises:
         ValueError: matplotlib writes no such files.
     """
     kind = path.suffix[1:].lower()
     if kind not in figure.canvas.get_supported_filetypes():
-        raise ValueError(
-            f"{path}: the suffix of a figure's file says its format; expected .pdf, .svg, .png or the like"
-        )
-    write_whole(path, drawn(figure, kind))
+        raise ValueError(f"{path}: expected the suffix of a figure: .pdf, .svg, .png or the like")
+    write_whole(path, drawn(figure, kind, config=config))
 
 
-def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
+def drawn(
+    figure: Figure, kind: str, *, transparent: bool = False, config: Config | None = None
+) -> bytes:
     """A figure as the content of a file; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
         transparent: without a background.
+        config: as in `write_figure`.
     """
     for text in figure.findobj(Text):
         text.set_text(visible(text.get_text(), keep="\n"))
+    source = f"clickgym {config['clickgym']}: {config['command']}" if config else None
+    metadata = {
+        "png": {"Software": None, "Description": source},
+        "svg": {"Date": None, "Description": source},
+        "pdf": {"CreationDate": None, "Subject": source},
+    }
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
         figure.savefig(
-            content, format=kind, dpi=150, metadata=METADATA.get(kind), transparent=transparent
+            content, format=kind, dpi=150, metadata=metadata.get(kind), transparent=transparent
         )
     return content.getvalue()
 
@@ -294,82 +330,5 @@ def picture(figure: Figure) -> str:
     Args:
         figure: any figure; it has no background, so that a dark page can turn it around.
     """
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawn(figure, 'svg', transparent=True)).decode()}"
-
-
-def _draw(
-    panel: Axes,
-    curves: polars.DataFrame,
-    agents: list[str],
-    measure: str,
-    *,
-    log: bool = True,
-    first_look: int = 0,
-) -> None:
-    scale, floor = ("log", FLOOR) if log else ("linear", -math.inf)
-    panel.set(xscale=scale, yscale=scale)
-    by_agent = {agent: rows for agent in agents if len(rows := curves.filter(agent=agent))}
-    for agent, rows in by_agent.items():
-        look = _look_at(first_look + agents.index(agent))
-        _draw_curve(panel, rows.filter(polars.col("regret") > floor), agent, look, floor)
-    _name_faultless(panel, by_agent, floor, measure)
-    if limits := _limits(curves, log):
-        panel.set_ylim(*limits)
-    first, last = curves["step"].to_numpy()[[0, -1]]
-    if first < last:
-        panel.set_xlim(first if log else 0, last)
-    panel.grid(which="major", color="0.9", linewidth=0.6)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-def _name_faultless(
-    panel: Axes, by_agent: dict[str, polars.DataFrame], floor: float, measure: str
-) -> None:
-    """Name the agents whose curve has no place on the axis."""
-    faultless = [agent for agent, rows in by_agent.items() if (rows["regret"] <= floor).all()]
-    if faultless:
-        names = _literal(", ".join(faultless))
-        panel.text(
-            0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8
-        )
-
-
-def _draw_curve(
-    panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float
-) -> None:
-    step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
-    dot: dict[str, Any] = (
-        {"marker": "o", "clip_on": False} if len(step) == 1 else {}
-    )  # a line needs two points
-    panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **look)
-    panel.fill_between(
-        step,
-        np.maximum(mean - half, floor),
-        mean + half,
-        color=look["color"],
-        alpha=0.2,
-        linewidth=0,
-    )
-
-
-def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
-    """Between which regrets the curves of a panel are drawn, by their means: a band may reach down
-    to zero.
-    """
-    if not log:
-        low, high = np.min(curves["regret"].to_numpy()), np.max(curves["regret"].to_numpy())
-        return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
-    regrets = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
-    return (regrets.min() / 1.5, regrets.max() * 1.5) if len(regrets) else None
-
-
-def _look(agents: list[str], agent: str) -> dict[str, Any]:
-    return _look_at(agents.index(agent))
-
-
-def _look_at(i: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[i % len(COLOURS)],
-        "linestyle": DASHES[i // len(COLOURS) % len(DASHES)],
-    }
+    content = b64encode(drawn(figure, "svg", transparent=True)).decode()
+    return f"data:image/svg+xml;base64,{content}"

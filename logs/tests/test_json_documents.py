@@ -1,22 +1,12 @@
-"""What the command line says to programs: JSON documents, experiment files, the version,
-completion.
-"""
+"""What `clickgym fit` and `clickgym evaluate` say to programs: JSON documents."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict
-from importlib.metadata import version
 
 import numpy as np
 import pytest
-from terminal_output import asking
 
-import clickgym
 from clickgym.command_line import main
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
-from clickgym.runner.metrics import DERIVED, METRICS
 from clickgym_logs import ClickLog, compare, fit_models, read_log, write_tidy
 
 
@@ -43,23 +33,6 @@ def document(capsys):
         return json.loads(capsys.readouterr().out, parse_constant=refuse)
 
     return run
-
-
-def test_list_in_json_names_what_there_is(document):
-    there = document("list")
-    names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
-    assert names == {
-        "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
-        "instances": list(list_instances()),
-        "agents": list(clickgym.list_agents()),
-        "metrics": [*METRICS, *DERIVED],
-    }
-    agents = {row["name"]: row for row in there["agents"]}
-    assert (agents["PBMUCB"]["requires"], agents["PBMUCB"]["needs"]) == (
-        "examination",
-        "examination",
-    )
-    assert list(document("list", "metrics")) == ["metrics"]
 
 
 def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
@@ -113,47 +86,3 @@ def test_nothing_but_the_document_is_on_standard_output(log_file, tmp_path, capf
     printed = capfd.readouterr()
     assert json.loads(printed.out)["models"][0]["model"] == "PBM"
     assert "Fitted to 320 sessions" in printed.err
-
-
-# ---------------------------------------------------------------------------------------------------- version, completion
-
-
-def test_the_version(printed):
-    assert printed(["--version"]) == f"clickgym {version('clickgym')}\n"
-
-
-def test_a_shell_asks_the_program_for_names():
-    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | asking("clickgym st"),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout.split() == ["study"], done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("clickgym run PBM", ["PBMRank-v0"]),
-        ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
-        ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
-        ("clickgym run PBMRank-v0 -i yandex-9 yandex-9866", ["yandex-9866"]),
-        ("clickgym run PBMRank-v0 --metrics nd", ["ndcg"]),
-        ("clickgym show optimal", ["optimal_lists"]),
-    ],
-)
-def test_shells_complete_names(words, wanted, monkeypatch, capsys):
-    for name, value in asking(words).items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit):
-        main([])
-    assert capsys.readouterr().out.split() == wanted
-
-
-def test_help_of_the_program_is_tidy(printed):
-    out = printed(["--help"])
-    assert "--version" in out
-    assert "--install-completion" in out
