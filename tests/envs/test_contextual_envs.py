@@ -86,7 +86,7 @@ def optimum(model, reward, cutoff):
 
 
 @by_model
-def test_the_model_of_a_session_has_the_attraction_of_its_features(name):
+def test_attraction_of_features(name):
     features = np.array([[*USERS[1], *ITEMS[j]] for j in (0, 6, 2, 3, 5)])
     model = MODELS[name].at(features)
     assert type(model) is type(BASES[name])
@@ -95,7 +95,7 @@ def test_the_model_of_a_session_has_the_attraction_of_its_features(name):
 
 
 @by_model
-def test_without_features_all_candidates_have_the_mean_attraction(name):
+def test_mean_session(name):
     mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
     np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
     users = MODELS[name].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
@@ -468,17 +468,6 @@ def test_a_seed_makes_the_stream_and_bad_lists_leave_no_trace():
         assert str(one[1:]) == str(other[1:])
 
 
-def test_observations_are_fresh_arrays():
-    env = ClickEnv(MODELS["UBM"])
-    observation, info = env.reset(seed=0)
-    attraction = env.task.round.values[0].copy()
-    observation["features"][:] = 7.0
-    observation["clicks"][:] = 1
-    info["optimal_ranking"][:] = 0
-    np.testing.assert_array_equal(env.task.round.values[0], attraction)
-    assert env.task.round.features.max() < 1
-
-
 # ---------------------------------------------------------------------------------------------------- vector environments
 
 
@@ -642,7 +631,7 @@ def test_what_is_filled_in_is_what_the_paper_assumes_known():
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
 
 
-def test_a_cascade_is_a_user_browsing_model_with_the_weights_that_are_filled_in():
+def test_cascade_as_a_user_browsing_model():
     agent = clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["CM"]), seed=0)
     attraction = np.linspace(0.9, 0.1, L)
     ubm = UserBrowsingModel(attraction, agent.hyperparameters["examination"])
@@ -653,7 +642,7 @@ def test_a_cascade_is_a_user_browsing_model_with_the_weights_that_are_filled_in(
 
 
 @pytest.mark.parametrize("perseverance", [1.0, 0.7])
-def test_alike_items_make_a_dynamic_bayesian_network_model_a_user_browsing_model(perseverance):
+def test_dbn_of_equal_items_is_a_ubm(perseverance):
     """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x
     6e-5.
     """

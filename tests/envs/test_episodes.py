@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 
 import clickgym
 from clickgym.envs import (
-    ClickEnv,
     EnumeratedAction,
     EnumeratedVectorAction,
-    ItemByItem,
     ItemByItemVector,
     LehmerAction,
     LehmerVectorAction,
@@ -71,7 +68,8 @@ def test_every_id_ends_after_a_thousand_sessions(env_id):
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
-def test_an_episode_is_truncated_and_a_reset_goes_on_with_the_stream(env_id):
+def test_episodes_cut_one_stream(env_id):
+    """An episode is truncated, and a reset goes on with the stream."""
     env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
     env.reset(seed=0)
     endless.reset(seed=0)
@@ -82,7 +80,8 @@ def test_an_episode_is_truncated_and_a_reset_goes_on_with_the_stream(env_id):
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
-def test_a_reset_without_a_seed_draws_nothing_and_keeps_candidates_and_regret(env_id):
+def test_reset_without_a_seed(env_id):
+    """It draws nothing, and keeps candidates and regret."""
     env = gym.make(env_id, render_mode="ansi")
     env.reset(seed=0)
     observation, *_ = env.step(first_list(env))
@@ -121,29 +120,6 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         env.step(first_list(env))
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_gymnasiums_vector_environments_end_their_episodes(mode):
-    envs = gym.make_vec(STATIONARY, num_envs=2, vectorization_mode=mode)
-    try:
-        envs.reset(seed=0)
-        lists = np.tile(np.arange(5), (2, 1))
-        over = [envs.step(lists)[3].tolist() for _ in range(1002)]
-    finally:
-        envs.close()
-    assert [step for step, truncated in enumerate(over, 1) if any(truncated)] == [1000]
-    assert over[999] == [True, True]
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
-def test_native_vector_environments_end_their_episodes(env_id, mode):
-    envs = gym.make_vec(env_id, num_envs=2, autoreset_mode=mode)
-    envs.reset(seed=0)
-    lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (2, 1))
-    truncated = [step for step in range(1, 2003) if envs.step(lists)[3].any()]
-    assert truncated == ([1000, 2001] if mode is AutoresetMode.NEXT_STEP else [1000, 2000])
-
-
 def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
     """The number of sessions of each user, and whether he was cut off at the fourth, from 30
     streams.
@@ -178,7 +154,8 @@ def test_the_limit_cuts_off_each_user_after_his_own_sessions(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("n_sessions", [3, 5])
-def test_native_users_end_as_those_of_gymnasiums_vector_environments(n_sessions, mode):
+def test_users_of_native_and_sync_vectors(n_sessions, mode):
+    """They end after the same sessions."""
     stay = {
         "attraction": [[0.5, 0.2, 0.1]],
         "transition": [[[1.0]] * 4],
@@ -191,7 +168,8 @@ def test_native_users_end_as_those_of_gymnasiums_vector_environments(n_sessions,
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
-def test_a_native_reset_without_a_seed_draws_nothing_but_users_with_a_memory(env_id):
+def test_native_reset_without_a_seed(env_id):
+    """It draws nothing but users with a memory."""
     envs = gym.make_vec(env_id, num_envs=3)
     envs.reset(seed=0)
     lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (3, 1))
@@ -221,17 +199,10 @@ def test_an_option_that_minari_hands_on_goes_on_with_the_stream():
             env.reset(options={"minari_autoseed": False, "seed": 3})
 
 
-@pytest.mark.parametrize("limit", [None, -1])
-def test_a_native_vector_environment_has_an_endless_stream_on_request(limit):
-    envs = gym.make_vec(STATIONARY, num_envs=2, max_episode_steps=limit)
-    envs.reset(seed=0)
-    lists = np.tile(np.arange(5), (2, 1))
-    assert not any(envs.step(lists)[3].any() for _ in range(1100))
-
-
 @pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
 @pytest.mark.parametrize(("limit", "ends"), [(1, [1, 3, 5]), (2, [2, 5]), (-1, [])])
-def test_a_limit_of_ones_own_counts_sessions_in_each_kind_of_vector_environment(kind, limit, ends):
+def test_limit_of_vector_environments(kind, limit, ends):
+    """It counts sessions, native and one by one."""
     envs = gym.make_vec(STATIONARY, num_envs=2, vectorization_mode=kind, max_episode_steps=limit)
     envs.reset(seed=0)
     lists = np.tile(np.arange(5), (2, 1))
@@ -263,17 +234,8 @@ def test_the_streams_of_a_native_vector_environment_go_on(env_id):
     assert regrets[0] == regrets[1]
 
 
-def test_item_by_item_an_episode_is_a_list_or_with_across_lists_a_thousand():
-    for across, length in ((False, 5), (True, 5000)):
-        env = ItemByItem(gym.make(STATIONARY), across_lists=across)
-        env.reset(seed=0)
-        for step in range(1, length + 1):
-            _, _, terminated, truncated, _ = env.step(int(env.action_masks().argmax()))
-            assert (terminated or truncated) == (step == length)
-
-
 @pytest.mark.parametrize("env_id", [STATIONARY, FEATURES, USERS])
-def test_item_by_item_across_lists_streams_end_with_their_sessions(env_id):
+def test_item_by_item_across_lists_ends_with_the_stream(env_id):
     envs = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep", max_episode_steps=2)
     n_positions = envs.single_action_space.n_positions
     envs = ItemByItemVector(envs, across_lists=True)
@@ -283,16 +245,6 @@ def test_item_by_item_across_lists_streams_end_with_their_sessions(env_id):
         (terminated | truncated).all() == (step == 2 * n_positions)
         for step, (terminated, truncated) in enumerate(over, 1)
     )
-
-
-def test_item_by_item_goes_on_over_the_end_of_the_streams():
-    envs = ItemByItemVector(
-        gym.make_vec(STATIONARY, num_envs=2, autoreset_mode="SameStep", max_episode_steps=3)
-    )
-    envs.reset(seed=0)
-    ends = [bool(envs.step(envs.action_masks().argmax(axis=1))[2].all()) for _ in range(40)]
-    assert ends == [step % 5 == 0 for step in range(1, 41)]
-    assert envs.unwrapped._steps == 8
 
 
 @pytest.mark.parametrize(
@@ -330,16 +282,6 @@ def test_episodes_of_streams_end_through_every_wrapper(wrapper, mode):
     assert all(infos[step - 1]["episode"]["l"].tolist() == [4, 4] for step in ends)
 
 
-def test_the_statistics_of_gymnasium_have_returns():
-    env = RecordEpisodeStatistics(gym.make(STATIONARY))
-    env.reset(seed=0)
-    rewards, info = 0.0, {}
-    while "episode" not in info:
-        _, reward, _, _, info = env.step(first_list(env))
-        rewards += reward
-    assert (info["episode"]["r"], info["episode"]["l"]) == (rewards, 1000)
-
-
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, USERS])
 def test_the_runner_plays_the_endless_stream(env_id, engine):
@@ -353,7 +295,8 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert isinstance(env, gym.wrappers.TimeLimit)
 
 
-def test_the_runner_takes_the_limit_off_below_other_wrappers_and_puts_it_back():
+def test_runner_and_the_limit_below_wrappers():
+    """The runner takes the limit off, and puts it back."""
     env = clickgym.RecordRegret(gym.make(USERS))
     result = clickgym.run("CascadeVI", env, 2500, seed=0)
     np.testing.assert_array_equal(
@@ -367,17 +310,3 @@ def test_a_limit_of_the_callers_own_stays():
     with pytest.raises(ValueError, match="the wrapper TimeLimit must see every step"):
         clickgym.run("TopRank", env, 100, seed=0, engine="compiled")
     assert clickgym.run("TopRank", env, 100, seed=0).engine == "python"
-
-
-def test_a_good_return_is_the_optimal_reward_times_the_sessions():
-    """And an episode's regret is that less the expected return: the best list has none."""
-    env = gym.make(STATIONARY)
-    _, info = env.reset(seed=0)
-    best, good = info["optimal_ranking"], info["optimal_reward"] * 1000
-    expected = 0.0
-    for _ in range(1000):
-        *_, truncated, info = env.step(best)
-        expected += info["expected_reward"]
-    assert truncated
-    assert expected == pytest.approx(good)
-    assert isinstance(env.unwrapped, ClickEnv)

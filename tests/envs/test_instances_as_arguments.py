@@ -56,12 +56,12 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
         ([SMALL.to_dict()], "a name, a path, a dict or an Instance, got"),
     ],
 )
-def test_what_is_no_instance_is_refused_by_the_scalar_environment(given, words):
+def test_no_instance(given, words):
     with pytest.raises((ValueError, TypeError), match=words):
         gym.make("PBMRank-v0", instance=given)
 
 
-def test_a_model_as_an_object_excludes_instance_and_parameters_and_both_are_named():
+def test_model_excludes_instance_and_parameters():
     with pytest.raises(
         TypeError,
         match="the model is given, so instance, attraction cannot be; or name the model, as 'PBM'",

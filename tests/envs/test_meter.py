@@ -44,7 +44,8 @@ def test_sessions_after_the_last_checkpoint_are_not_counted():
     assert meter.metrics.tolist() == [[0], [20]]
 
 
-def test_regret_that_one_session_does_not_tell_is_unknown_from_the_first_on():
+def test_regret_missing_in_one_session():
+    """It is unknown from the first session on."""
     meter = Meter([1, 2, 3])
     meter.add(0.5, 1.0, 1)
     with pytest.warns(
@@ -56,7 +57,8 @@ def test_regret_that_one_session_does_not_tell_is_unknown_from_the_first_on():
     assert meter.reward.tolist() == [1, 2, 3]
 
 
-def test_regret_that_no_session_tells_is_unknown_without_a_warning():
+def test_regret_missing_in_all_sessions():
+    """It is unknown, without a warning."""
     meter = Meter([1, 2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

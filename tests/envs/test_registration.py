@@ -89,14 +89,9 @@ def test_a_specification_can_be_written_and_read(env_id):
     assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is ClickVectorEnv
 
 
-def test_all_ids_stand_under_one_heading():
-    printed = gym.pprint_registry(disable_print=True)
-    heading = [part for part in printed.split("=====") if "PBMRank-v0" in part]
-    assert len(heading) == 1
-    assert all(env_id in heading[0] for env_id in [*ENVIRONMENTS, *CONTEXTUAL])
+def test_short_name_of_two_models():
+    """It is refused, but a cell of a notebook that is run again replaces its class."""
 
-
-def test_two_models_of_one_short_name_are_refused_but_a_cell_run_again_replaces():
     def cell(version):
         class Twin(PositionBasedModel):
             short = "TWIN"
@@ -119,9 +114,10 @@ def test_two_models_of_one_short_name_are_refused_but_a_cell_run_again_replaces(
             shapes: ClassVar = {}
 
 
-def test_a_class_that_can_be_imported_is_registered_by_its_name_and_imported_when_it_is_made(
+def test_registration_by_name(
     tmp_path,
 ):
+    """The class is imported when the environment is made."""
     (tmp_path / "shymodule.py").write_text(OWN)
     code = """
 import sys, gymnasium as gym, clickgym
@@ -171,39 +167,13 @@ def test_a_bad_registration_is_refused(env_id, model, error, message):
         clickgym.register_click_model(env_id, model)
 
 
-def test_a_model_that_cannot_be_imported_is_named_when_it_is_made():
+def test_model_that_cannot_be_imported():
+    """It is named when the environment is made."""
     clickgym.register_click_model("GhostRank-v0", "no_such_module:Ghost")
     with pytest.raises(
         ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"
     ):
         gym.make("GhostRank-v0")
-
-
-def test_what_belongs_to_items_and_positions_is_cut_and_replaced_by_its_shape():
-    for model in CLICK_MODELS.values():
-        users = gym.make(
-            f"{model.short}Rank-v0", instance=model.default_instance or "uniform"
-        ).unwrapped.model
-        shorter = users.with_positions(2)
-        for name, shape in model.shapes.items():
-            whole, cut = (
-                np.asarray(getattr(users.parameters, name)),
-                np.asarray(getattr(shorter.parameters, name)),
-            )
-            assert whole.shape == tuple(
-                {"L": users.n_items, "K": users.n_positions}[letter] for letter in shape
-            )
-            np.testing.assert_array_equal(
-                cut, whole[(slice(2),) * len(shape)] if "K" in shape else whole
-            )
-        fewer = users.with_positions(2).with_items(
-            **{name: [0.5, 0.25] for name in model.item_parameters()}
-        )
-        assert fewer.n_items == 2
-        assert all(
-            getattr(fewer.parameters, name).tolist() == [0.5, 0.25]
-            for name in model.item_parameters()
-        )
 
 
 # ------------------------------------------------------------------------------------------------- models without attraction
@@ -258,7 +228,8 @@ class Appeal(NamedTuple):
     appeal: np.ndarray
 
 
-def test_a_model_without_attraction_has_all_but_contextual_environments():
+def test_model_without_attraction():
+    """It has all but contextual environments."""
     model = appealing()
     users = model([0.1, 0.5, 0.3, 0.4], 2)
     assert users.optimal_ranking().tolist() == [1, 3]
@@ -299,7 +270,7 @@ def test_a_model_without_attraction_has_all_but_contextual_environments():
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)
-def test_the_reward_threshold_of_an_id_is_the_optimum_of_an_episode_of_its_default_instance(env_id):
+def test_reward_threshold(env_id):
     """Of users and candidates that stay the same; for others no one number is the optimum."""
     spec, kind = gym.spec(env_id), (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id].kind
     if kind == "Memory":

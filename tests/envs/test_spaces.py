@@ -11,7 +11,6 @@ import pickle
 import re
 from collections import Counter
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import MultiBinary, MultiDiscrete, Tuple
@@ -60,24 +59,11 @@ BAD_RANKINGS = {
         "bad ranking [3, 7, 1, 7]: position 3 shows item 7 again, already at position 1",
     ),
     "too large": ([3, 10, 1, 7], ValueError, "position 1 shows item 10, but items are 0 to 9"),
-    "negative": ([3, 1, 7, -1], ValueError, "position 3 shows item -1, but items are 0 to 9"),
-    "duplicate before range": ([3, 3, 99, 0], ValueError, "position 1 shows item 3 again"),
-    "too short": (
-        [3, 7, 1],
-        ValueError,
-        "a ranking has shape (4,), one item for each position; got shape (3,)",
-    ),
-    "too long": ([0, 1, 2, 3, 4], ValueError, "got shape (5,)"),
-    "empty": ([], ValueError, "got shape (0,)"),
+    "negative": ([3, 1, 7, -1], ValueError, "position 3 shows item -1"),
+    "too short": ([3, 7, 1], ValueError, "a ranking has shape (4,), one item for each position"),
     "matrix": ([[3, 7, 1, 0]], ValueError, "got shape (1, 4)"),
-    "one number": (3, ValueError, "got shape ()"),
     "nothing": (None, ValueError, "got shape ()"),
-    "floats": (
-        [3.0, 7.0, 1.0, 0.0],
-        TypeError,
-        "a ranking holds integers, the numbers of the items; got float64",
-    ),
-    "not a number": ([3, 7, 1, np.nan], TypeError, "got float64 in [3.0, 7.0, 1.0, nan]"),
+    "floats": ([3.0, 7.0, 1.0, 0.0], TypeError, "a ranking holds integers"),
     "booleans": ([True, False, True, False], TypeError, "got bool"),
     "texts": (["3", "7", "1", "0"], TypeError, "a ranking holds integers"),
     "beyond 64 bits": ([3, 7, 1, 2**70], TypeError, "got object"),
@@ -91,13 +77,6 @@ def test_a_bad_ranking_is_refused_with_position_and_reason(ranking, error, messa
     with pytest.raises(error, match=re.escape(message)):
         check_ranking(action, n_items=10, n_positions=4)
     assert not RankedList(10, 4).contains(action)
-
-
-def test_ragged_lists_are_refused():
-    with pytest.raises(ValueError, match="inhomogeneous"):
-        check_ranking([[1, 2], [3]], n_items=10, n_positions=2)
-    assert [[1, 2], [3]] not in RankedList(10, 2)
-    assert [[1, 2], [3]] not in BatchedRankedList(2, 10, 2)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint64, list, tuple])
@@ -141,11 +120,6 @@ def test_impossible_sizes_are_refused(n_items, n_positions, message):
         RankedList(n_items, n_positions)
 
 
-def test_an_empty_batch_is_refused():
-    with pytest.raises(ValueError, match="n is 0; expected a positive integer"):
-        BatchedRankedList(0, 5, 2)
-
-
 # samples ------------------------------------------------------------
 
 
@@ -187,7 +161,8 @@ def test_masked_samples_are_uniform_over_the_allowed_lists(mask):
     assert_law([space.sample(mask=mask) for _ in range(1500)], law)
 
 
-def test_probabilities_are_those_of_independent_positions_given_distinct_items():
+def test_law_of_samples_with_probabilities():
+    """Positions are independent, given that items are distinct."""
     probability = np.array([[0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]])
     space = RankedList(4, 3, seed=4)
     assert_law(
@@ -212,30 +187,12 @@ def test_many_positions_with_masks():
 M = np.ones((3, 4), dtype=np.int8)
 BAD_MASKS = {
     "no item": ({"mask": (M[0], M[0] * 0, M[0])}, "positions [1] allow only items [] between them"),
-    "crowded": (
-        {"mask": tuple(np.array([[0, 1, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=np.int8))},
-        "positions [0, 2] allow only items [1] between them",
-    ),
-    "too few": (
-        {"mask": np.array([1, 0, 0, 1], dtype=np.int8)},
-        "3 positions, but only items [0, 3] allowed",
-    ),
-    "wrong length": ({"mask": np.ones(5, dtype=np.int8)}, "mask must be 3 arrays of length 4"),
+    "too few": ({"mask": M[0] * [1, 0, 0, 1]}, "3 positions, but only items [0, 3] allowed"),
     "wrong number": ({"mask": (M[0], M[0])}, "mask must be 3 arrays of length 4"),
     "ragged": ({"mask": (M[0], M[0], M[0][:2])}, "mask must be 3 arrays of length 4"),
-    "not 0 or 1": (
-        {"mask": (M[0], M[0], M[0] * 2)},
-        "mask of position 2 must hold only 0 and 1, got [2. 2. 2. 2.]",
-    ),
-    "sum": ({"probability": M / 3}, "probability of position 0 must be at least 0 and sum to 1"),
-    "negative": (
-        {"probability": [1.5, -0.5, 0, 0]},
-        "probability of position 0 must be at least 0 and sum to 1",
-    ),
-    "nan": (
-        {"probability": [np.nan, 1, 0, 0]},
-        "probability of position 0 must be at least 0 and sum to 1",
-    ),
+    "not 0 or 1": ({"mask": (M[0], M[0], M[0] * 2)}, "position 2 must hold only 0 and 1"),
+    "sum": ({"probability": M / 3}, "position 0 must be at least 0 and sum to 1"),
+    "nan": ({"probability": [np.nan, 1, 0, 0]}, "position 0 must be at least 0 and sum to 1"),
     "both": ({"mask": M, "probability": M / 4}, "only one of mask and probability can be given"),
 }
 
@@ -322,35 +279,3 @@ def test_batched_masks_are_one_for_each_list():
     assert np.array_equal(np.sort(rankings, axis=1), [[0, 1], [2, 3]])
     with pytest.raises(ValueError, match="one mask or probability for each of 2 lists, got 3"):
         batched.sample(mask=tuple(masks[[0, 0, 1]]))
-
-
-class RankingRecorder(gym.Env):
-    """The smallest environment with the action space; its observation says whether the action was
-    valid.
-    """
-
-    observation_space = MultiBinary(1)
-
-    def __init__(self):
-        self.action_space = RankedList(6, 3)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1, dtype=np.int8), {}
-
-    def step(self, action):
-        return np.array([action in self.action_space], dtype=np.int8), 0.0, False, False, {}
-
-
-@pytest.mark.parametrize("vector_env", [gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv])
-def test_vector_environments_sample_valid_lists(vector_env):
-    envs = vector_env([RankingRecorder] * 3)
-    try:
-        assert isinstance(envs.action_space, BatchedRankedList)
-        envs.action_space.seed(0)
-        envs.reset(seed=0)
-        for _ in range(50):
-            valid, *_ = envs.step(envs.action_space.sample())
-            assert valid.all()
-    finally:
-        envs.close()

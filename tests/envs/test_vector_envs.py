@@ -131,9 +131,7 @@ def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
 
 @by_id
 @by_reset_mode
-def test_steps_and_infos_have_the_structure_of_gymnasiums_own_vector_environment(
-    env_id, reset_mode
-):
+def test_structure_is_that_of_sync_vectors(env_id, reset_mode):
     native = make(env_id, max_episode_steps=2, autoreset_mode=reset_mode)
     sync = make(
         env_id,
@@ -260,49 +258,27 @@ BAD_ACTIONS = {
     "duplicate": (
         [[0, 1, 2], [3, 1, 3], [0, 0, 0]],
         ValueError,
-        "environment 1: ",
-        "position 2 shows item 3 again",
+        "environment 1: .*position 2 shows item 3 again",
     ),
     "too large": (
         [[0, 1, 2], [0, 1, 2], [0, 5, 2]],
         ValueError,
-        "environment 2: ",
-        "position 1 shows item 5",
+        "environment 2: .*position 1 shows item 5",
     ),
-    "negative": (
-        [[-1, 1, 2], [0, 1, 2], [0, 1, 2]],
-        ValueError,
-        "environment 0: ",
-        "position 0 shows item -1",
-    ),
-    "one list": (
-        [0, 1, 2],
-        ValueError,
-        "",
-        "actions have shape (3,); expected (num_envs, n_positions) = (3, 3)",
-    ),
-    "too few": ([[0, 1, 2]], ValueError, "", "actions have shape (1, 3)"),
-    "floats": (
-        [[0.0, 1.0, 2.0]] * 3,
-        TypeError,
-        "",
-        "actions have dtype float64; expected integer item ids",
-    ),
+    "one list": ([0, 1, 2], ValueError, r"actions have shape \(3,\); expected \(num_envs, "),
+    "floats": ([[0.0, 1.0, 2.0]] * 3, TypeError, "actions have dtype float64; expected integer"),
 }
 
 
 @by_id
-@pytest.mark.parametrize(
-    ("actions", "error", "where", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS
-)
-def test_a_bad_action_names_the_environment_and_the_position_and_leaves_no_trace(
-    env_id, actions, error, where, message
-):
+@pytest.mark.parametrize(("actions", "error", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
+def test_bad_actions(env_id, actions, error, message):
+    """The error names environment and position, and leaves no trace."""
     envs = make(env_id, render_mode="ansi")
     envs.reset(seed=0)
     envs.step([[0, 1, 2]] * B)
     state, pages = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state), envs.render()
-    with pytest.raises(error, match=f"{where}.*{re.escape(message)}"):
+    with pytest.raises(error, match=message):
         envs.step(actions)
     assert envs.render() == pages
     assert envs.unwrapped.np_random.bit_generator.state == state
@@ -351,7 +327,7 @@ def test_every_stream_has_its_page():
 
 @by_id
 @by_reset_mode
-def test_regret_is_recorded_session_by_session_up_to_the_last_checkpoint(env_id, reset_mode):
+def test_record_vector_regret(env_id, reset_mode):
     checkpoints = [1, 2, 7, 12, 20]
     inner = make(env_id, max_episode_steps=3, autoreset_mode=reset_mode)
     envs, model = clickgym.RecordVectorRegret(inner, checkpoints), inner.unwrapped.model
@@ -399,7 +375,7 @@ def test_regret_is_recorded_of_streams_with_features(reset_mode):
     np.testing.assert_allclose(envs.meter.totals[[0, 2]], [regret, clicks])
 
 
-def test_a_single_stream_is_the_environment_of_one_session_at_a_time():
+def test_single_stream_is_the_scalar_environment():
     one = gym.make("CMRank-v0").unwrapped
     many = gym.make_vec("CMRank-v0", 1, vectorization_mode="vector_entry_point")
     one.reset(seed=3)
