@@ -307,7 +307,7 @@ def test_the_command_line_runs_own_agents_by_name(shop, command):
         "run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three"
     ).out
     assert all(name in printed for name in names)
-    line = polars.read_parquet(shop / "work" / "three" / "results.parquet")
+    line = clickgym.Results(shop / "work" / "three").frame
     assert_frame_equal(line, clickgym.sweep(["PBMRank-v0"], names, 200, 2).frame)
 
 
@@ -321,7 +321,7 @@ def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and
     words = ["run", "ownpkg:OwnRank-v0", "--instance", "own.json", "--agents", *names]
     printed = command(*words, "--horizon", "200", "--runs", "2", "--out", "five").out
     assert "ownpkg:OwnRank-v0" in printed
-    line = polars.read_parquet(shop / "work" / "five" / "results.parquet")
+    line = clickgym.Results(shop / "work" / "five").frame
     assert_frame_equal(
         line, clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"]).frame
     )

@@ -71,6 +71,7 @@ class Plain(Agent):
         100 // self.left
 '''
 USERS = """
+import gymnasium
 from clickgym.envs import ClickEnv, PositionBasedModel, kernel
 from clickgym.envs.position_based import sample
 
@@ -86,12 +87,9 @@ class Fragile(PositionBasedModel):
     sample_kernel = sample_or_fail
 
 
-def sturdy():
-    return ClickEnv(PositionBasedModel([0.2, 0.7, 0.1], [0.9, 0.4]))
-
-
-def fragile():
-    return ClickEnv(Fragile([0.2, 0.7, 0.1], [0.9, 0.4]))
+for name, model in {"Sturdy-v0": PositionBasedModel, "Fragile-v0": Fragile}.items():
+    users = model([0.2, 0.7, 0.1], [0.9, 0.4])
+    gymnasium.register(name, lambda users=users: ClickEnv(users))
 """
 
 
@@ -185,10 +183,8 @@ def test_an_error_before_the_list(chunks, when):
 
 @pytest.mark.parametrize("agent_class", [Failing, FailingToRank])
 def test_the_python_engine_names_the_same(agent_class):
-    with pytest.raises(
-        clickgym.AgentError,
-        match=rf"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div",
-    ):
+    fault = f"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div"
+    with pytest.raises(clickgym.AgentError, match=fault):
         clickgym.run(agent_class(4, 2), ClickEnv(PBM), 1000, seed=0, engine="python")
 
 
@@ -336,37 +332,19 @@ def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, a
     """The same step in either engine is another fault than the agent's own, which would fail at
     step 137.
     """
-    wanted = rf"^ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing {agent.rpartition(':')[2]}$"
-    with pytest.raises(SessionError, match=wanted):
-        clickgym.sweep(
-            ["own_users:sturdy", "own_users:fragile"],
-            [agent],
-            130,
-            2,
-            out=tmp_path / "out",
-            n_jobs=1,
-            seed=3,
-        )
-    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) >= 2
+    fault = r"step \d+: ZeroDivisionError: division by zero, in a Fragile, facing"
+    envs = ["own_users:Sturdy-v0", "own_users:Fragile-v0"]
+    with pytest.raises(SessionError, match=rf"^Fragile-v0, {fault} {agent.rpartition(':')[2]}$"):
+        clickgym.sweep(envs, [agent], 130, 2, out=tmp_path / "out", n_jobs=1, seed=3)
+    assert len(list((tmp_path / "out").rglob("*.parquet"))) >= 2
 
 
 @pytest.mark.parametrize(
     ("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")]
 )
 def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys):
-    arguments = [
-        "PBMRank-v0",
-        "--agents",
-        "Random",
-        f"{own}:{name}",
-        "--horizon",
-        "200",
-        "--runs",
-        "2",
-        "--jobs",
-        "1",
-    ]
-    assert main(["run", *arguments, "--out", str(tmp_path / "out")]) == 1
+    words = f"run PBMRank-v0 --agents Random {own}:{name} --horizon 200 --runs 2 --jobs 1"
+    assert main([*words.split(), "--out", str(tmp_path / "out")]) == 1
     errors = capsys.readouterr().err
     said = [line for line in errors.splitlines() if line.startswith("clickgym: ")]
     assert len(said) == 1
@@ -374,27 +352,4 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys)
     if name == "Plain":  # compiled code does not tell where
         assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\); ", said[0])
     assert "Traceback" not in errors
-    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) == 2
-
-
-@pytest.mark.usefixtures("own")
-def test_the_command_line_names_a_click_model(tmp_path, capsys):
-    arguments = [
-        "own_users:sturdy",
-        "own_users:fragile",
-        "--agents",
-        "Random",
-        "--horizon",
-        "1000",
-        "--runs",
-        "1",
-    ]
-    assert main(["run", *arguments, "--jobs", "1", "--out", str(tmp_path / "out")]) == 1
-    errors = capsys.readouterr().err
-    (said,) = (line for line in errors.splitlines() if line.startswith("clickgym: "))
-    assert re.match(
-        r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ",
-        said,
-    )
-    assert "Traceback" not in errors
-    assert len(list((tmp_path / "out" / "runs").rglob("*.parquet"))) == 1
+    assert len(list((tmp_path / "out").rglob("*.parquet"))) == 2

@@ -214,6 +214,6 @@ def test_tune_searches_where_candidates_change():
 
 def test_metrics_of_items_that_stay_are_refused_before_it_learns():
     agent = quick("A2C", seed=0)
-    with pytest.raises(ValueError, match="'ndcg' needs the same candidates in every session"):
+    with pytest.raises(ValueError, match="'ndcg' needs the same items and users in every session"):
         clickgym.run(agent, ClickEnv(USERS), 50, seed=0, metrics=["ndcg"])
     assert agent.model is None

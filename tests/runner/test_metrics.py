@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pytest
 from reference_agents import MODELS, make
 
@@ -28,7 +27,7 @@ from clickgym.runner.metrics import METRICS, Metrics, nothing
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
 COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
-ALL = [name for name in METRICS if name != "users"]
+ALL = list(METRICS)
 
 
 def changing() -> PiecewiseStationaryModel:
@@ -297,7 +296,7 @@ def test_a_sweep_has_a_column_for_each_metric(tmp_path):
     }
     for engine, table in tables.items():
         assert table.columns == [*COLUMNS, "violations", "ndcg"]
-        assert polars.read_parquet(tmp_path / engine / "results.parquet").equals(table)
+        assert clickgym.Results(tmp_path / engine).frame.equals(table)
     assert tables["auto"].equals(tables["python"])
     assert tables["auto"]["ndcg"].is_between(0, 60, closed="none").all()
     with pytest.raises(ValueError, match="another configuration"):
@@ -357,26 +356,6 @@ def test_window_regret_is_the_regret_per_session_since_the_checkpoint_before(eng
     assert result.metrics["any_click"][-1] <= 100
 
 
-def test_users_are_counted_by_their_first_sessions_on_both_engines():
-    class Resets(gym.Wrapper):
-        count = 0
-
-        def reset(self, **arguments):
-            self.count += 1
-            return self.env.reset(**arguments)
-
-    plain, env = (gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3") for _ in range(2))
-    env, measured = Resets(env), {"checkpoints": [100, 499, 500], "metrics": ["users"]}
-    python, compiled = (
-        clickgym.run("CascadeVI", each, 500, seed=1, **measured) for each in (env, plain)
-    )
-    assert python.engine == "python"
-    np.testing.assert_array_equal(python.metrics["users"], compiled.metrics["users"])
-    assert env.count - 1 <= python.metrics["users"][-1] <= env.count
-    with pytest.raises(ValueError, match="'users' counts users with a memory"):
-        clickgym.run("TopRank", "CMRank-v0", 10, metrics=["users"])
-
-
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(
     "name", [name for name, metric in METRICS.items() if not metric.contextual]
@@ -384,7 +363,7 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
 def test_what_needs_the_same_users_is_refused_where_they_have_a_memory(name, engine, tmp_path):
     """V* is another in each state: the first one told nothing of the lists after it."""
     env = gym.make("CascadeMDPRank-v0")
-    message = f"'{name}' needs the same users in every session; those of <ClickEnv<CascadeMDPRank-v0>> have a memory"
+    message = f"'{name}' needs the same items and users in every session; <ClickEnv<CascadeMDPRank"
     with pytest.raises(ValueError, match=message):
         clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
     assert env.unwrapped._steps == 0

@@ -246,7 +246,6 @@ def play_python(
             check_list(pair.agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not is_guest and click_env.task is not task:
                 task, contexts = click_env.task, metrics.contexts(click_env)
-            shown = metrics.as_shown(contexts)
             last, (observation, reward, terminated, truncated, info) = (
                 observation,
                 env.step(ranking),
@@ -260,7 +259,7 @@ def play_python(
         if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
             items = np.asarray(ranking, np.int64)
-            metrics.measure(shown, items, clicks, expectation, meter.totals, 3)
+            metrics.measure(contexts, items, clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), reward, int(clicks.sum()))
         if terminated or truncated:
             if delay is not None and terminated:

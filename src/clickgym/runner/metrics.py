@@ -14,31 +14,25 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..agents import Learner
 from ..core.checks import check_labels, unknown
 from ..core.kernels import entry, kernel
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.wrappers.regret import Meter
-from .pairs import Pair
 
 Env = ClickEnv | ClickVectorEnv
 
 
 class Metric(NamedTuple):
-    """A metric: its description, its kernel, and the function that builds the kernel's context.
-
-    Further fields say whether it is defined where candidates or states change from session to
-    session, and which fields of the context are arrays of the present round, which ``env.step``
-    overwrites.
+    """A metric: its description, its kernel, and the function that builds the kernel's context;
+    and whether it is defined where candidates or states change from session to session.
     """
 
     description: str
     kernel: Callable[..., float]
     context: Callable[[Env], Any]
     contextual: bool = False
-    of_the_round: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------------------- any_click
@@ -122,7 +116,7 @@ def safety_context(env: Env) -> SafetyContext:
 
 
 class OptimumContext(NamedTuple):
-    optimum: NDArray[np.float64]  # (1,) of the items that are there
+    optimum: NDArray[np.float64]  # (1,)
 
 
 @kernel
@@ -130,29 +124,6 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
     return (
         1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0
     )  # the order of summation may differ
-
-
-# ----------------------------------------------------------------------------------------------------------------- users
-
-
-class UserContext(NamedTuple):
-    features: NDArray[
-        np.int64
-    ]  # (3,) of the user who is there, as agents see him: the second is 1 in his first session
-
-
-@kernel
-def is_first_session(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    return float(context.features[1])
-
-
-def user_context(env: Env) -> UserContext:
-    """Users with a memory, who are counted."""
-    if not isinstance(env.model, CascadeMDP):
-        raise ValueError(
-            f"the metric 'users' counts users with a memory; in {env} every session is another user's"
-        )
-    return UserContext(env.task.round.features)
 
 
 METRICS: dict[str, Metric] = {
@@ -176,14 +147,6 @@ METRICS: dict[str, Metric] = {
         "lists whose expected reward is the optimum",
         is_optimal,
         lambda env: OptimumContext(env.task.round.optimum),
-        of_the_round=("optimum",),
-    ),
-    "users": Metric(
-        "users with a memory who have come so far",
-        is_first_session,
-        user_context,
-        contextual=True,
-        of_the_round=("features",),
     ),
 }
 """The metrics by name; the table has their running sums."""
@@ -257,65 +220,12 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        if not isinstance(env, Env):
-            return tuple(_context_of_guest(name, env) for name in self.summed)
         for name in self.summed:
-            if not METRICS[name].contextual:
-                _check_stays(name, env)
-        return tuple(METRICS[name].context(env) for name in self.summed)
-
-    def check(self, pair: Pair) -> None:
-        """Raise an error if an agent does not allow the metrics.
-
-        Raises:
-            ValueError: naming what it lacks.
-        """
-        for name in self.summed:
-            if METRICS[name].context is user_context and pair.kind is Learner:
+            changes = isinstance(getattr(env, "model", None), ContextualModel | CascadeMDP)
+            if changes and not METRICS[name].contextual:
                 raise ValueError(
-                    f"the metric {name!r} cannot be measured for {pair.agent!r}, which runs on its own streams"
+                    f"the metric {name!r} needs the same items and users in every session; {env} has others"
                 )
-
-    def meter(self, checkpoints: ArrayLike, pair: Pair) -> Meter:
-        """The meter of a run with these metrics, which counts sessions."""
-        self.check(pair)
-        return Meter(checkpoints, len(self.summed))
-
-    def as_shown(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The contexts, with copies of the arrays of the present round, which ``env.step``
-        overwrites.
-        """
-        copied = [METRICS[name].of_the_round for name in self.summed]
-        if not any(copied):
-            return contexts
-        return tuple(
-            context._replace(**{field: getattr(context, field).copy() for field in fields})
-            for context, fields in zip(contexts, copied, strict=True)
-        )
-
-
-def _check_stays(name: str, env: Any) -> None:
-    """Refuse an environment in which there are other candidates, items or users in other
-    sessions.
-    """
-    if isinstance(env.model, ContextualModel):
-        raise ValueError(
-            f"the metric {name!r} needs the same candidates in every session; {env} has others"
-        )
-    if isinstance(env.model, CascadeMDP):
-        raise ValueError(
-            f"the metric {name!r} needs the same users in every session; those of {env} have a memory"
-        )
-
-
-def _context_of_guest(name: str, env: Any) -> Any:
-    """The context of a metric in an environment of another origin, which has no click model to
-    ask.
-    """
-    try:
-        return METRICS[name].context(env)
-    except AttributeError:
-        free = ", ".join(other for other, metric in METRICS.items() if metric.context is no_context)
-        raise ValueError(
-            f"the metric {name!r} needs the click model, and {type(env).__name__} is no ClickEnv; {free} can be measured in any"
-        ) from None
+            if not isinstance(env, Env) and METRICS[name].context is not no_context:
+                raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
+        return tuple(METRICS[name].context(env) for name in self.summed)

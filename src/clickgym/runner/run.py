@@ -15,6 +15,7 @@ from ..agents import Agent, Learner
 from ..core.checks import check_count, check_horizon, check_seed, integers
 from ..core.compiling import CompilationNote
 from ..envs.registration import endless
+from ..envs.wrappers.regret import Meter
 from .delay import Delay, check_learns_late
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python
@@ -154,8 +155,8 @@ def run(
             clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``,
             ``"ndcg"``, ``"violations"``, ``"optimal_lists"``, and ``"window_regret"``, the regret
-            per session since the previous checkpoint. For users with a memory only ``"users"`` (how
-            many have come), ``"any_click"`` and ``"window_regret"``.
+            per session since the previous checkpoint. Where candidates or states change from session to
+            session only ``"any_click"`` and ``"window_regret"``.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -210,7 +211,7 @@ def play(
     late = None if delay is None else Delay(delay, seed)
     if late is not None:
         check_learns_late(pair)
-    meter = metrics.meter(steps, pair)
+    meter = Meter(steps, len(metrics.summed))
     with endless(pair.place.env) as env:  # an episode only costs time
         observation, _ = env.reset(seed=seed)
         metrics.contexts(pair.place.core)  # what is missing is said before any work starts

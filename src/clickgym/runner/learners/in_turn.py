@@ -67,12 +67,11 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         """Show ``(n, K)`` lists to the next n users."""
         rewards, never = np.empty(self.num_envs), np.zeros(self.num_envs, np.bool_)
         for b, ranking in enumerate(np.asarray(actions, np.int64)):
-            contexts = self._metrics.as_shown(self._contexts)
             observation, rewards[b], _, _, info = self._env.step(ranking)
             clicks = clicks_of(observation)
             if self._metrics.summed and self.meter.step < self.meter.horizon:
                 self._metrics.measure(
-                    contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3
+                    self._contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3
                 )
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
         return self._seen(observation), rewards, never, never.copy(), {}
