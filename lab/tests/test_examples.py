@@ -89,7 +89,7 @@ def test_from_log(tmp_path):
 
 def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(capsys):
     page = (
-        (ROOT / "docs" / "from_log_to_decision.md")
+        (ROOT / "docs" / "logs.md")
         .read_text(encoding="utf-8")
         .partition("## Estimators of the dependent")[2]
     )

@@ -169,7 +169,7 @@ SMALLER = {
 
 @pytest.mark.parametrize(
     "page",
-    ["environments", "from_log_to_decision", "off_policy", "report", "site/index"],
+    ["environments", "from_log_to_decision", "logs", "off_policy", "report", "site/index"],
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
     """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the

@@ -311,7 +311,7 @@ class DCMEstimator(_ScanningEstimator):
         method: ``"last_click"``, the standard estimator, assumes that the session ends at the last
             click. It is biased, because a user may go on and click nothing more: users who leave
             with probability 0.3 after a click seem to leave with 0.6 to 0.8
-            (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
+            (docs/logs.md). ``"em"`` is exact EM, which recovers the 0.3.
         iterations: the maximal number of EM steps; all parameters start at 0.5.
         tol: stop once a step raises the penalised log-likelihood by less than this per session, and
             warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
