@@ -22,7 +22,6 @@ class CascadeAgent(CompiledAgent):
 
     click_models = "CM; others by the feedback rule"
     learns_from_any_list = True
-
     search_space = {"feedback": FEEDBACK}
 
     def __init__(self, n_items, n_positions, seed, *, feedback, **hyperparameters):
@@ -51,12 +50,17 @@ class UCB1State(NamedTuple):
 
 
 @kernel
-def rank_ucb1(state, rng, ranking):
-    radius = math.sqrt(1.5 * math.log(state.t[0] + 1))
+def rank_by_bounds(state, radius, rng, ranking):
+    """Show the items of largest upper bound, ``ŵ + radius · width``."""
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
     show(state.order, ranking)
+
+
+@kernel
+def rank_ucb1(state, rng, ranking):
+    rank_by_bounds(state, math.sqrt(1.5 * math.log(state.t[0] + 1)), rng, ranking)
 
 
 @kernel

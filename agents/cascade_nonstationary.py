@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .cascade import CascadeAgent
-from .kernels import FEEDBACK, examined_positions, rank_by_index, show
+from .cascade import CascadeAgent, rank_by_bounds
+from .kernels import FEEDBACK, examined_positions
 from .search_space import Range
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
@@ -49,10 +49,7 @@ def rank_discounted(state, rng, ranking):
     t, gamma = state.t[0] + 1, state.gamma[0]
     n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
     radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
+    rank_by_bounds(state, radius, rng, ranking)
 
 
 @kernel
@@ -234,10 +231,7 @@ def count(state, item, clicks, examined):
 def rank_window(state, rng, ranking):
     # U = X/N + sqrt(ε log(min(t, τ)) / N)
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
+    rank_by_bounds(state, radius, rng, ranking)
 
 
 @kernel
