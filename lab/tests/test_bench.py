@@ -12,7 +12,7 @@ from clickgym.agents import Agent, TopRank
 from clickgym.envs import load_instance
 from clickgym_lab.bench import board
 from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
-from clickgym_lab.bench.play import Prepared, log_of_production, play, playable
+from clickgym_lab.bench.play import log_of_production, play, playable, prepared
 from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym_lab.bench.tasks import ABILITIES, DISAPPOINTING, Task, all_tasks, quick_tasks
 from clickgym_lab.results import read_results, write_results
@@ -122,10 +122,10 @@ def test_agents_learn_from_the_log_before_they_rank():
     task = next(task for task in all_tasks() if task.log == 10_000)
     log = log_of_production(task.make(), task.log, 0)
     production = task.make().unwrapped.initial_ranking
-    differ = (log.items != production[: log.items.shape[1]]).any(axis=1)
+    differ = (log.rankings != production[: log.rankings.shape[1]]).any(axis=1)
     assert differ.mean() == pytest.approx(0.2 * 7 / 9, abs=0.02)
     assert 0.02 < log.clicks.mean() < 0.6
-    agent = Prepared("CascadeTS", task)(0, 0, horizon=task.horizon, seed=0)
+    agent = prepared("CascadeTS", task, task.make(), 0)
     assert agent.state.examined.sum() > 5_000
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+import io
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import gymnasium as gym
+import joblib
 import numpy as np
 import polars
 from numpy.typing import NDArray
 
 import clickgym
-from clickgym.agents import Agent
-from clickgym.runner import AgentLike, Callback, UnsuitedError, make_agent, player_of
+from clickgym.agents import Agent, CompiledAgent
+from clickgym.core.files import make_folder, write_whole
+from clickgym.runner import AgentLike, UnsuitedError, make_agent, player_of
 
 from .tasks import Task
 
-PLAYER = "agent"
-"""The name of every agent in sweeps of the scorecard, so that no seed depends on names."""
 ANCHOR_SEED = 1
 """Of the runs that make the anchors; those of the board have seed 0."""
 EXCHANGED = 0.2
@@ -41,37 +41,24 @@ class Log(NamedTuple):
     clicks: NDArray[np.int8]
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A maker of agents that have learned from the log of a task.
+def prepared(agent: AgentLike, task: Task, env: gym.Env, seed: int) -> Any:
+    """An agent, ready for the first session of a task.
 
-    Attributes:
-        agent: as `clickgym.sweep` takes it.
-        task: what it will play.
+    Args:
+        agent: as `clickgym.run` takes it.
+        task: whose log it learns from, if it learns from any list.
+        env: of the task.
+        seed: of the agent.
     """
-
-    agent: AgentLike
-    task: Task
-
-    def __call__(self, n_items: int, n_positions: int, *, horizon: int, seed: Any = None) -> Any:
-        """An agent, ready for its first session; sizes are those of the task."""
-        env, known = _env_of(self.task), {}
-        if "examination" in player_of(self.agent).asks and _has_items(env):
-            known["examination"] = examination(env)
-        agent: Any = make_agent(self.agent, env, horizon=horizon, seed=seed, **known)
-        if self.task.log and isinstance(agent, Agent) and agent.learns_from_any_list:
-            log_seed = np.random.SeedSequence(seed, spawn_key=(1,))
-            for ranking, clicks in zip(
-                *log_of_production(env, self.task.log, log_seed), strict=True
-            ):
-                agent.update(None, ranking, clicks, float(clicks.sum()))
-        return agent
-
-
-@cache
-def _env_of(task: Task) -> gym.Env:
-    """The environment that says what an agent is given; it is not played."""
-    return task.make()
+    known = {}
+    if "examination" in player_of(agent).asks and _has_items(env):
+        known["examination"] = examination(env)
+    player: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
+    if task.log and isinstance(player, Agent) and player.learns_from_any_list:
+        log = log_of_production(env, task.log, np.random.SeedSequence(seed, spawn_key=(1,)))
+        for ranking, clicks in zip(*log, strict=True):
+            player.update(None, ranking, clicks, float(clicks.sum()))
+    return player
 
 
 def _has_items(env: gym.Env) -> bool:
@@ -129,9 +116,8 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
 
 
 def _suits(agent: AgentLike, task: Task) -> bool:
-    env = task._replace(log=0)
     try:
-        Prepared(agent, env)(0, 0, horizon=task.horizon, seed=0)
+        prepared(agent, task._replace(log=0), task.make(), 0)
     except UnsuitedError:
         return False
     return True
@@ -139,42 +125,65 @@ def _suits(agent: AgentLike, task: Task) -> bool:
 
 def play(
     agent: AgentLike,
-    tasks: Iterable[Task],
+    tasks: Sequence[Task],
     runs: int,
     out: Path,
     *,
     seed: int = 0,
     n_jobs: int = -1,
-    callback: Callback | None = None,
+    watch: Callable[[Iterable[polars.DataFrame]], Iterable[polars.DataFrame]] = iter,
 ) -> polars.DataFrame:
     """Play tasks that have not been played yet.
 
     Args:
-        agent: as `clickgym.sweep` takes it.
+        agent: as `clickgym.run` takes it.
         tasks: that it can play.
         runs: of each.
-        out: a folder with a folder of each task; resumed if it exists.
-        seed, n_jobs, callback: as in `clickgym.sweep`.
+        out: a folder with a file of each task; resumed if it exists.
+        seed: of all runs.
+        n_jobs: workers: threads for compiled agents, else processes.
+        watch: iterates over the tables of the tasks as they are finished.
 
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    frames = [polars.DataFrame(schema=COLUMNS)]
-    for task in tasks:
-        results = clickgym.sweep(
-            {task.name: (task.env, {"instance": task.instance})},
-            {PLAYER: Prepared(agent, task)},
-            task.horizon,
-            runs,
-            seed=seed,
-            out=out / task.name,
-            n_jobs=n_jobs,
-            checkpoints=[task.horizon],
-            metrics=[] if task.measure == "regret" else [task.measure],
-            callback=callback,
-            progress=False,
+    make_folder(out)
+    maker: Any = player_of(agent).maker
+    compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
+    prefer = "threads" if compiled else "processes"
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
+    one = joblib.delayed(play_task)
+    return polars.concat(watch(parallel(one(agent, task, runs, out, seed) for task in tasks)))
+
+
+def play_task(
+    agent: AgentLike, task: Task, runs: int, out: Path, seed: int = 0
+) -> polars.DataFrame:
+    """Play the runs of a task that have not been played yet.
+
+    The seeds of a run depend on the name of the task and the number of the run, so that all agents
+    meet the same users.
+
+    Args, returns: as `play`.
+    """
+    path = out / f"{task.name}.parquet"
+    table = polars.read_parquet(path) if path.exists() else polars.DataFrame(schema=COLUMNS)
+    if len(table) >= runs:
+        return table.head(runs)
+    env, rows = task.make(), table.rows()
+    metrics = [] if task.measure == "regret" else [task.measure]
+    for number in range(len(table), runs):
+        seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
+        env_seed, agent_seed = map(int, seeds.generate_state(2))
+        player = prepared(agent, task, env, agent_seed)
+        steps = [task.horizon]
+        result = clickgym.run(
+            player, env, task.horizon, seed=env_seed, checkpoints=steps, metrics=metrics
         )
-        rows = results.frame.join(results.timings.select("run", "seconds"), on="run")
-        named = rows.with_columns(task=polars.lit(task.name), loss=polars.col(task.measure))
-        frames.append(named.select(polars.col(name).cast(kind) for name, kind in COLUMNS.items()))
-    return polars.concat(frames).filter(polars.col("run") < runs)
+        loss = float(result.to_frame()[task.measure][-1])
+        rows.append((task.name, number, loss, result.seconds))
+    table = polars.DataFrame(rows, COLUMNS, orient="row")
+    content = io.BytesIO()
+    table.write_parquet(content)
+    write_whole(path, content.getvalue())
+    return table

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import track
 
 from clickgym.core.checks import check_choice
 from clickgym.core.console import Cluster, errors, output
 from clickgym.core.files import make_folder
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
-from clickgym.runner import Progress, by_label
+from clickgym.runner import by_label
 from clickgym.runner.commands import names
 
-from ..bench.board import Line, abilities, board, line_of, published, requirements, save_line
+from ..bench.board import (
+    Line,
+    abilities,
+    anchors,
+    board,
+    line_of,
+    published,
+    requirements,
+    save_line,
+)
 from ..bench.play import play, playable
 from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
 
@@ -24,7 +35,6 @@ RUNS = 5
 
 
 def bench(
-    context: typer.Context,
     agent: Annotated[
         str | None,
         typer.Argument(
@@ -76,17 +86,17 @@ def bench(
         return
     if out is None:
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
-    [(label, player)] = by_label("agent", [agent]).items()
-    tasks = playable(player, quick_tasks() if quick else all_tasks())
+    [label] = by_label("agent", [agent])
+    tasks = playable(agent, quick_tasks() if quick else all_tasks())
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
+    anchors()  # without them there is no score
     make_folder(out)
-    runs, progress = 1 if quick else RUNS, Progress(errors(), lines=False)
-    context.obj = progress
-    with progress, on_cluster(cluster):
-        progress.whole(f"{len(tasks)} tasks", runs * sum(task.horizon for task in tasks))
-        table = play(player, tasks, runs, out / "plays", n_jobs=jobs, callback=progress)
-    line = line_of(label, requirements(player), table)
+    watch = partial(track, description=label, total=len(tasks), console=errors(), transient=True)
+    with on_cluster(cluster):
+        runs = 1 if quick else RUNS
+        table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
+    line = line_of(label, requirements(agent), table)
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, line.requires, table, made)
