@@ -219,9 +219,9 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
     digest = hashlib.sha256(repr((versions, [_record(kind) for kind in records])).encode())
     for function, called in functions.items():
         calls = [numbers[callee] for callee in called]
-        digest.update(
-            repr((_instructions(function.__code__), _constants(function), calls)).encode()
-        )
+        content = _instructions(function.__code__), _constants(function), calls
+        # numba's file names the module of a kernel that raises an error, and imports it.
+        digest.update(repr((function.__module__, content)).encode())
     return digest.hexdigest()[:40]
 
 

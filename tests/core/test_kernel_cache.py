@@ -126,6 +126,34 @@ def test_edit_elsewhere(play, edit):
     assert play([edit]) == (12.0, 0)
 
 
+def test_kernel_that_moved(tmp_path):
+    """What was compiled from a module that is gone is not loaded for the same code elsewhere."""
+    code = """
+        from clickgym.core.kernels import entry, kernel
+
+        @kernel
+        def refuse(x):
+            if x > 0.0:
+                raise ValueError("too large")
+            return x
+    """
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for name in ("before", "after"):
+        module = tmp_path / f"{name}.py"
+        module.write_text(dedent(code))
+        call = f"from {name} import entry, refuse; print(entry(refuse)(-1.0))"
+        done = subprocess.run(
+            [sys.executable, "-c", call],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == "-1.0\n", done.stderr
+        module.unlink()
+
+
 def test_old_files_are_removed(play, monkeypatch):
     play()
     for file in [*cache_folder().glob("*.py"), *cache_folder().glob("__pycache__/*")]:
@@ -202,21 +230,21 @@ def calls(x):
     [
         (
             misspells,
-            r"test_kernels:misspells: line .*'return halve\(x\).name', "
+            r"test_kernel_cache:misspells: line .*'return halve\(x\).name', "
             "does not compile: Unknown attribute 'name'",
         ),
         (
             allocates,
-            r"test_kernels:allocates: line .*'array = np.zeros\(3\)', "
+            r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
             "makes an array, list or string",
         ),
         (
             calls,
-            r"test_kernels:allocates: line .*'array = np.zeros\(3\)', "
+            r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
             "makes an array, list or string",
         ),
-        (recurses, "test_kernels:recurses calls itself"),
-        (reads, "test_kernels:reads reads a dict; expected a number"),
+        (recurses, "test_kernel_cache:recurses calls itself"),
+        (reads, "test_kernel_cache:reads reads a dict; expected a number"),
     ],
 )
 @pytest.mark.parametrize("is_short", [True, False])
