@@ -64,27 +64,6 @@ def test_interval_of_few_contributions():
     assert result.interval == pytest.approx(wanted)
 
 
-def test_the_interval_is_of_a_thousand_resamplings_unless_told_otherwise():
-    rng = np.random.default_rng(0)
-    items = rng.permuted(np.tile([0, 1, 2], (200, 1)), axis=1)[:, :2]
-    many = ClickLog(
-        items,
-        rng.random((200, 2)) < 0.4,
-        [0] * 200,
-        ("a", "b", "c"),
-        ("q",),
-        propensities=rng.uniform(0.2, 0.9, (200, 2)),
-    )
-    usual = evaluate(many, FixedPolicy([0, 1]), "item-position")
-    assert usual == evaluate(
-        many, FixedPolicy([0, 1]), "item-position", bootstrap=1000, level=0.95, seed=0
-    )
-    for other in ({"bootstrap": 999}, {"bootstrap": 1001}, {"level": 0.94}, {"seed": 1}):
-        assert (
-            usual.interval != evaluate(many, FixedPolicy([0, 1]), "item-position", **other).interval
-        )
-
-
 # ---------------------------------------------------------------------------------------------------------- the decision
 
 

@@ -339,15 +339,6 @@ def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
     np.testing.assert_array_equal(pieces.log_likelihood(log[:3]), pieces.log_likelihood(log)[:3])
 
 
-def test_pairs_are_numbered_by_query_and_item():
-    log = ClickLog(
-        [[2, 0], [1, 2], [0, 2]], np.zeros((3, 2)), [1, 0, 1], ("a", "b", "c"), ("p", "q")
-    )
-    index, labels = log.pairs()
-    assert labels == [("p", "b"), ("p", "c"), ("q", "a"), ("q", "c")]
-    assert index.tolist() == [[3, 2], [0, 1], [2, 3]]
-
-
 def test_steps_and_tolerance_are_checked():
     with pytest.raises(ValueError, match="iterations is 0; expected a positive integer"):
         PBMEstimator(0)
@@ -534,18 +525,6 @@ def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path, con
     assert set(instance.models) == {"CM", "PBM", "TPBM", "DCM", "UBM", "DBN"}
 
 
-def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
-    (tmp_path / "sixty.json").write_text(json.dumps(sixty(["401", "1153"])))
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        [str(EXAMPLE), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")],
-    )
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    assert len(list((tmp_path / "out").iterdir())) == 2
-    assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UBM").n_positions == 5
-
-
 def test_conversion_names_the_faulty_query(tmp_path, convert):
     path = tmp_path / "sixty.json"
     content = sixty(["401"])
@@ -557,11 +536,6 @@ def test_conversion_names_the_faulty_query(tmp_path, convert):
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"sixty\.json, query 401: it has no 'DCM'"):
         convert["yandex60"](path)
-    path.write_text("{}")
-    with pytest.raises(ValueError, match="not the file of the 60 queries: it has no 'shared'"):
-        convert["yandex60"](path)
-    with pytest.raises(ValueError, match="not the file of the 60 queries"):
-        convert["yandex60"](tmp_path / "absent.json")
 
 
 ADS = {
@@ -582,24 +556,6 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch,
     )
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([1, 2], "ads.json is not the file of the advertising queries"),
-        ({"7": {"thetas": [0.1, 0.2]}}, "ads.json, query 7: it has no 'kappas'"),
-        (
-            {"7": {"thetas": [0.1, 1.2], "kappas": [1.0]}},
-            r"ads.json, query 7: attraction\[1\] is 1.2",
-        ),
-        ({"7": 3}, "ads.json, query 7: "),
-    ],
-)
-def test_the_faulty_advertising_query_is_named(tmp_path, content, message, convert):
-    (tmp_path / "ads.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=message):
-        convert["kdd_pbm"](tmp_path / "ads.json")
 
 
 def test_published_advertising_queries_are_read(data_folder, convert):

@@ -68,7 +68,6 @@ HAND = ClickLog(
 
 def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
     assert HAND.lengths.tolist() == [3, 2, 1]
-    assert HAND.pairs()[0].tolist() == [[0, 1, 2], [1, 0, -1], [2, -1, -1]]
     rows = HAND.to_frame().select("session", "position", "item", "clicked").rows()
     assert rows == [
         (0, 1, "a", 0),

@@ -21,7 +21,7 @@ from clickgym.core.checks import (
     unknown,
 )
 from clickgym.core.files import read_arrays, reading
-from clickgym.envs import CLICK_MODELS, REWARDS, Instance, load_instance
+from clickgym.envs import CLICK_MODELS, REWARDS, load_instance
 
 from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
 from .log import ClickLog
@@ -200,30 +200,23 @@ def read_policy(
     if spec == "empirical":
         return empirical_policies(log)
     if spec == "uniform":
-        return _uniform(log)
+        return {
+            query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
+            for query, sessions in sessions_by_query(log)
+        }
+    is_list = spec.startswith("fixed:")
     path, _, model = (
-        (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
+        spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
     )
-    if not spec.startswith("fixed:") and (path.endswith(".json") or Path(path).is_dir()):
+    if not is_list and (path.endswith(".json") or Path(path).is_dir()):
         return _best_lists(Path(path), model, log, reward, cutoff)
-    return _of_one_query(spec, log)
-
-
-def _of_one_query(spec: str, log: ClickLog) -> Policies:
     if len(np.unique(log.queries)) > 1:
         raise ValueError(
             f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query"
         )
-    if spec.startswith("fixed:"):
+    if is_list:
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     return _from_arrays(spec, log)
-
-
-def _uniform(log: ClickLog) -> Policies:
-    return {
-        query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
-        for query, sessions in sessions_by_query(log)
-    }
 
 
 def _from_arrays(spec: str, log: ClickLog) -> Policies:
@@ -278,31 +271,24 @@ def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int 
             raise ValueError(
                 f"{file} is a second file of the query {query!r} in {path}; expected one for each query"
             )
-        best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(
-            reward, cutoff
-        )
-        policies[query] = FixedPolicy(_numbers(items, log)[best])
+        kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+        if not kinds:
+            raise ValueError(
+                f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}"
+            )
+        matches = [kind for kind in kinds if model.upper() in ("", kind)]
+        if len(matches) != 1:
+            raise ValueError(
+                f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}"
+            )
+        users = instance.model(matches[0], log.n_positions)
+        policies[query] = FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])
     for query, _ in sessions_by_query(log):
         if query not in policies:
             raise ValueError(
                 f"{path} has no list for the query {query!r} of the log; choose a query with --query"
             )
     return policies
-
-
-def _kind(instance: Instance, model: str, file: Path, path: Path) -> str:
-    """The click model of an instance that has this name, or that it has alone."""
-    kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
-    if not kinds:
-        raise ValueError(
-            f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}"
-        )
-    matches = [kind for kind in kinds if model.upper() in ("", kind)]
-    if len(matches) != 1:
-        raise ValueError(
-            f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}"
-        )
-    return matches[0]
 
 
 def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:

@@ -28,9 +28,10 @@ from clickgym.envs import ClickModel, DependentClickModel, Instance
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 
+ITERATIONS, TOL = 1000, 1e-7
+"""Of the EM algorithms of models that become instances."""
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
 
@@ -143,14 +144,19 @@ def fit_models(
         query_instance(log, label, quick, n_items)
 
     train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
-    settings = FitSettings(check_count("iterations", iterations), tol, per_query)
+    check_count("iterations", iterations)
+
+    def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
+        estimator = MODEL_ESTIMATORS[name].create(iterations, tol, per_query=per_query)
+        return estimator.fit(log, start=start)
+
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
         start = time.perf_counter()
-        estimators[name] = scored[name] = settings.fit(MODEL_ESTIMATORS[name], train)
+        estimators[name] = scored[name] = fit(name, train)
         if train is not log:
-            estimators[name] = settings.fit(MODEL_ESTIMATORS[name], log, start=scored[name])
+            estimators[name] = fit(name, log, scored[name])
         on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
     names = _one_of_each(scored, test if len(test) else train, on_step)
     best = {name: estimators[name] for name in names}
@@ -169,7 +175,7 @@ def fit_models(
         instances[label] = replace(instance, estimation=estimation)
     if bootstrap:
         start = time.perf_counter()
-        instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
+        instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
         on_step(
             f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s"
         )
@@ -213,7 +219,7 @@ def _with_standard_errors(
     instances: Mapping[str, Instance],
     estimators: Mapping[str, Estimator],
     log: ClickLog,
-    settings: FitSettings,
+    fit: Callable[..., Estimator],
     n: int,
     seed: int,
 ) -> dict[str, Instance]:
@@ -225,7 +231,10 @@ def _with_standard_errors(
     for name, estimator in estimators.items():
         kind = estimator.model_class.short
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
-        for drawn in settings.refits(estimator, log, n, seed, size):
+        for number in range(n):
+            # The same sessions are drawn for every model; sorted rows are copied faster.
+            sample = np.random.default_rng([seed, number]).integers(len(log), size=size)
+            drawn = fit(name, log[np.sort(sample)], estimator)
             for label, instance in instances.items():
                 items = instance.estimation["items"]
                 model = _models({name: drawn}, label, items, unseen=True)[kind]

@@ -26,7 +26,7 @@ from clickgym.core.checks import (
 )
 from clickgym.core.files import sealed, write_whole
 
-from .counting import by_query, faulty_list
+from .counting import faulty_list
 from .distinct import repeated_sessions
 from .times import check_times
 
@@ -182,18 +182,6 @@ class ClickLog:
             )
         object.__setattr__(part, "off_list_clicks", 0)
         return part
-
-    def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
-        """The (query, item) pairs of the log.
-
-        Returns:
-            ``(N, K)`` indices of the pair at each position, -1 below the end of a list, and the
-            labels of the pairs.
-        """
-        order, codes, numbers = by_query(self.queries, self.items, len(self.item_labels))
-        index = np.empty_like(numbers)
-        index[order] = numbers
-        return index, self.pair_labels(codes)
 
     def pair_labels(self, codes: NDArray[np.int64]) -> list[tuple[str, str]]:
         """The labels of pairs that are given as ``query * len(item_labels) + item``."""

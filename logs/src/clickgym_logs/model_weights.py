@@ -15,7 +15,6 @@ from clickgym.envs import ClickModel, UserBrowsingModel
 
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.settings import QUICK
 from .log import ClickLog
 from .policies import Integers, Policy, given_length
 from .weights import INFINITE, Contributions, Floats, QuerySessions, check_items
@@ -47,7 +46,7 @@ class ModelWeights:
             raise ValueError(
                 f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {self.kind.__name__}"
             )
-        self.source = QUICK.fit(MODEL_BASED[estimator], log) if model is None else model
+        self.source = MODEL_BASED[estimator].create().fit(log) if model is None else model
         self.estimator, self.reward, self.counted = estimator, reward, counted
 
     def __call__(self, sessions: QuerySessions) -> Contributions:

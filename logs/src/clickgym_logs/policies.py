@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -23,9 +23,7 @@ from clickgym.core.checks import (
     check_kind,
     check_positions,
     integers,
-    is_sequence,
     numbers,
-    short,
 )
 
 from .distinct import grouped, sorted_distinct
@@ -321,70 +319,6 @@ class ItemPositionPolicy(Policy):
 
     def support(self) -> tuple[Integers, Floats]:
         raise ValueError(LISTS_UNKNOWN)
-
-
-class MixturePolicy(Policy):
-    """A policy that follows one of several policies, drawn anew for each list: production with a
-    share of random lists.
-
-    Args:
-        policies: of the same length of lists.
-        probabilities: one for each, with sum 1.
-
-    Raises:
-        ValueError: naming what was expected.
-
-    Example:
-        >>> MixturePolicy([FixedPolicy([1, 0]), UniformPolicy(3, 2)], [0.7, 0.3]).item_positions.round(3)
-        array([[0.1, 0.8],
-               [0.8, 0.1],
-               [0.1, 0.1]])
-    """
-
-    def __init__(self, policies: Sequence[Policy], probabilities: ArrayLike) -> None:
-        if (
-            not is_sequence(policies)
-            or not len(policies)
-            or not all(isinstance(each, Policy) for each in policies)
-        ):
-            raise ValueError(f"policies is {short(policies)}; expected one or more policies")
-        if len({each.n_positions for each in policies}) > 1:
-            raise ValueError(
-                "policies fill different numbers of positions; expected lists of one length"
-            )
-        self.parts = [
-            *zip(
-                policies,
-                _distribution("probabilities", probabilities, (len(policies),)).tolist(),
-                strict=True,
-            )
-        ]
-        self.items = np.unique(
-            np.concatenate([each.items for each, share in self.parts if share > 0])
-        )
-        self.n_positions = policies[0].n_positions
-
-    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        return sum(
-            (share * each.prefix_probabilities(lists) for each, share in self.parts),
-            np.zeros(lists.shape),
-        )
-
-    def support(self) -> tuple[Integers, Floats]:
-        supports = [each.support()[0] for each, share in self.parts if share > 0]
-        lists = np.unique(np.concatenate(supports), axis=0)
-        return lists, self.prefix_probabilities(lists)[:, -1]
-
-    @cached_property
-    def item_positions(self) -> Floats:
-        """``(L, K)`` probabilities that each candidate stands at each position."""
-        result = np.zeros((len(self.items), self.n_positions))
-        for each, share in self.parts:
-            if share > 0:
-                result += share * each.item_position_probabilities(
-                    self.items[:, None], np.arange(self.n_positions)
-                )
-        return result
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:

@@ -22,7 +22,6 @@ from clickgym.core.checks import check_choice, check_count, check_kind, check_la
 
 from .distinct import distinct
 from .estimation.estimator import MODEL_ESTIMATORS
-from .estimation.settings import QUICK
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
@@ -175,7 +174,7 @@ def _errors(
         table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
     )
     errors = [
-        (QUICK.fit(MODEL_ESTIMATORS[name], train).click_probabilities(shown) - rates) ** 2
+        (MODEL_ESTIMATORS[name].create().fit(train).click_probabilities(shown) - rates) ** 2
         for name in models
     ]
     columns = np.broadcast_arrays(
