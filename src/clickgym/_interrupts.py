@@ -11,7 +11,8 @@ import threading
 from itertools import pairwise
 from pathlib import Path
 
-# `python -m clickgym` is called "-m" until its module is found; so would be any other program that is a package of its own.
+# `python -m clickgym` is called "-m" until its module is found; so would be any other program
+# that is a package of its own.
 script = Path(sys.argv[0] if sys.argv else "").stem == "clickgym"
 module = sys.argv[:1] == ["-m"] and ("-m", "clickgym") in pairwise(sys.orig_argv)
 command = script or module

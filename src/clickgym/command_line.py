@@ -50,7 +50,9 @@ def _package(plug: EntryPoint) -> str:
 
 
 class _Commands(TyperGroup):
-    """All commands; the help text needs no module, and that of a command loads when it is called."""
+    """All commands; the help text needs no module, and that of a command loads when it is
+    called.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -157,12 +159,12 @@ class _Command(TyperCommand):
     were begun, and what is kept.
     """
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [option for option in self.params if getattr(option, "multiple", False)]
         repeatable = {name for option in several for name in option.opts}
         return super().parse_args(ctx, _spread(args, repeatable))
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+    def invoke(self, ctx: Any) -> Any:
         try:
             with interruptible(), one_line_warnings():
                 return super().invoke(ctx)

@@ -43,7 +43,7 @@ def dead():
     return process.pid
 
 
-# ---------------------------------------------------------------------------------------------------------------- damage
+# ------------------------------------------------------------------------------------------- damage
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_folder_with_nothing_but_leftovers(tmp_path, dead, undrawn):
     assert len(list(runs.iterdir())) == 6
 
 
-# ------------------------------------------------------------------------------------------ disks
+# -------------------------------------------------------------------------------------------- disks
 
 
 LIMITED = """
@@ -151,7 +151,8 @@ def small_disk(tmp_path):
 @pytest.mark.usefixtures("undrawn")
 def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(small_disk, capsys):
     out = small_disk("size=100k") / "out"
-    words = f"run PBMRank-v0 --agents Random TopRank --horizon 1000 --runs 20 --jobs 1 --out {out}".split()
+    words = f"run PBMRank-v0 --agents Random TopRank --horizon 1000 --runs 20 --jobs 1 --out {out}"
+    words = words.split()
     assert main(words) == 1
     err = capsys.readouterr().err
     assert re.fullmatch(
@@ -184,7 +185,7 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ interrupts
+# --------------------------------------------------------------------------------------- interrupts
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
 def test_ctrl_c_while_the_command_is_loaded_is_silent(start, late):
     if not Path(start[0]).exists() or not Path("/proc/self/maps").exists():
         pytest.skip("the command is not installed, or there is no /proc")
-    # Not by the clock, which says little on a busy machine: once the package has begun to load NumPy.
+    # Not by the clock, which says little on a busy machine: once NumPy begins to load.
     process = subprocess.Popen(
         [*start, "list"],
         stdout=subprocess.PIPE,
@@ -239,11 +240,9 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
         [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
     )
     assert first.returncode == 1
-    told = (
-        "clickgym: a worker process was killed, perhaps because memory ran out; 4 of 8 runs are finished and kept in out, and "
-        "the "
-    )
-    assert first.stderr.splitlines()[1:] == [f"{told}same command resumes it"]
+    kept = "4 of 8 runs are finished and kept in out, and the same command resumes it"
+    wanted = f"clickgym: a worker process was killed, perhaps because memory ran out; {kept}"
+    assert first.stderr.splitlines()[1:] == [wanted]
     Path("spared").touch()
     again = subprocess.run(
         [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
@@ -252,10 +251,7 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
     assert "4 of 8 runs were finished before" in again.stderr
 
 
-# -------------------------------------------------------------------------------------------------------------- Markdown
-
-
-# ----------------------------------------------------------------------------------------------------------------- sizes
+# -------------------------------------------------------------------------------------------- sizes
 
 
 @pytest.mark.parametrize(

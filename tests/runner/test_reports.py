@@ -101,10 +101,8 @@ def test_interval_stands_beside_regret_at_80_columns():
         env=os.environ | {"POLARS_TABLE_WIDTH": "80"},
     )
     headings = [line for line in done.stdout.splitlines() if "agent" in line]
-    assert [re.search(r"agent +┆ regret +┆ regret_\w* ", line) is None for line in headings] == [
-        False,
-        False,
-    ], done.stdout
+    assert len(headings) == 2
+    assert all(re.search(r"agent +┆ regret +┆ regret_", line) for line in headings), done.stdout
 
 
 def test_selection_in_the_order_of_its_names(results):
@@ -297,7 +295,8 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     per_instance = returned.table(per_instance=True)
     assert "ndcg / session" in out
     for row in returned.table().iter_rows(named=True):
-        cells = f"{regret_text(row['regret'], row['regret_ci95'])} +{row['reward']:.4f} +{row['ndcg']:.4f}"
+        regret = regret_text(row["regret"], row["regret_ci95"])
+        cells = f"{regret} +{row['reward']:.4f} +{row['ndcg']:.4f}"
         assert re.search(rf"{row['env']}\n(.+\n)*{row['agent']} +{cells} ", out)
     for name in ("regret", "regret_ci95", "reward", "runs", "ndcg", "ndcg_ci95", "window_regret"):
         assert summary[name].to_list() == pytest.approx(per_instance[name].to_list())
@@ -343,7 +342,7 @@ def test_pdf_on_request(returned, folder, tmp_path, printed):
 @pytest.mark.usefixtures("only_svg")
 def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
     # A closing tag, an emoji and a formula, to those who read them so.
-    name, folder = r"odd_names:A:note=[/x]$\frac$", tmp_path / "out:x:"
+    name, folder = r"odd_names:A:note=x[/x]$\frac$", tmp_path / "out:x:"
     (tmp_path / "odd_names.py").write_text(
         "from clickgym.agents import Random\n\n\nclass A(Random):\n"
         "    def __init__(self, n_items, n_positions, *, note, seed=None):\n"

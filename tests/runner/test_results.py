@@ -1,5 +1,5 @@
-"""Results folders: they grow and resume without a changed number, refuse what contradicts, and notice
-damage.
+"""Results folders: they grow and resume without a changed number, refuse what contradicts, and
+notice damage.
 """
 
 import json

@@ -38,7 +38,9 @@ class Rotate(Agent):
     def rank(self, observation):
         time.sleep(self.nap)
         self.step += 1
-        return self.items[[0] * self.n_positions] if self.step == self.bad_at else self.items[: self.n_positions]
+        if self.step == self.bad_at:
+            return self.items[[0] * self.n_positions]
+        return self.items[: self.n_positions]
 
     def update(self, observation, ranking, clicks, reward):
         self.items = np.roll(self.items, 1)
@@ -80,7 +82,7 @@ def reference():
     return numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=1)
 
 
-# ---------------------------------------------------------------------- what must not change numbers
+# --------------------------------------------------------------------- what must not change numbers
 
 
 def test_order_and_workers_change_nothing(reference):
@@ -111,7 +113,7 @@ def test_seeds_come_from_names():
     )  # of version 3.0
 
 
-# --------------------------------------------------------------------------------------- resuming
+# ----------------------------------------------------------------------------------------- resuming
 
 
 def test_killed_sweep_resumes(tmp_path, own_agent):
@@ -184,7 +186,7 @@ def test_no_more_workers_than_trials(monkeypatch):
     assert workers == [3, 2]
 
 
-# ------------------------------------------------------------------------------------- own agents
+# --------------------------------------------------------------------------------------- own agents
 
 
 def test_python_agents_run_in_processes(reference, own_agent):
@@ -233,7 +235,7 @@ def test_bad_list_in_mid_run_keeps_what_is_finished(tmp_path, own_agent, n_jobs)
     assert len(finished(tmp_path / "out")) >= 2 + (n_jobs == 1) * 2
 
 
-# --------------------------------------------------------------------------------------- backends
+# ----------------------------------------------------------------------------------------- backends
 
 
 def test_dask_gives_the_same_table(reference):

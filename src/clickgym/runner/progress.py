@@ -1,5 +1,5 @@
-"""The progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of
-finished pairs.
+"""The progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines
+of finished pairs.
 
 That kernels are compiled, which takes seconds the first time, is known from the events of numba.
 """

@@ -1,5 +1,5 @@
-"""The folder of a sweep and the `Results` in it: a configuration, one file for each finished run, and
-tables.
+"""The folder of a sweep and the `Results` in it: a configuration, one file for each finished run,
+and tables.
 
 ``config.json`` is one dict. It grows when a further sweep adds agents, environments, instances or
 runs. Which runs are finished is known from their files alone, so that an interrupted sweep can be
@@ -81,8 +81,8 @@ class Trial(NamedTuple):
 
 
 def file_name(label: str) -> str:
-    """A label as the name of a file: percent-encoded outside ``[A-Za-z0-9._-]``, and a name too long
-    for a file system cut, with a hash at its end.
+    """A label as the name of a file: percent-encoded outside ``[A-Za-z0-9._-]``, and a name too
+    long for a file system cut, with a hash at its end.
 
     Example:
         >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("..")
@@ -133,8 +133,8 @@ def extended(where: str, old: Config, new: Config) -> Config:
         new: that of the sweep.
 
     Raises:
-        ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or a label
-            stands for something else, or the source file of an own class has changed.
+        ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or a
+            label stands for something else, or the source file of an own class has changed.
 
     Warns:
         UserWarning: the versions of other packages, the commit or the processor differ.
@@ -298,8 +298,8 @@ class Results:
     from a folder.
 
     Args:
-        source: the folder of a `sweep` or of ``clickgym run``, finished or not; or a polars frame of
-            rows of such results; or a `Results`.
+        source: the folder of a `sweep` or of ``clickgym run``, finished or not; or a polars frame
+            of rows of such results; or a `Results`.
         config: the configuration of a frame, if it is known.
 
     Attributes:
@@ -407,10 +407,10 @@ class Results:
             per_instance: rank agents on each instance, instead of on the means over instances.
 
         Returns:
-            For each environment (and instance) a row per agent: ``regret``, the mean over runs, with
-            ``regret_ci95``, half the width of its 95 % interval (Student's t; null for a single
-            run); ``reward`` per session; the number of ``runs``; the names ``tied_with`` it, of
-            agents that `pairwise` does not distinguish from it (null for a single run); and each
+            For each environment (and instance) a row per agent: ``regret``, the mean over runs,
+            with ``regret_ci95``, half the width of its 95 % interval (Student's t; null for a
+            single run); ``reward`` per session; the number of ``runs``; the names ``tied_with`` it,
+            of agents that `pairwise` does not distinguish from it (null for a single run); and each
             further metric, per session, with its interval. If the regret of an environment is
             unknown, it is null there, agents are ranked by reward, and ``reward_ci95`` holds the
             interval of that.
@@ -463,8 +463,9 @@ class Results:
         from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
 
         self._by(per_instance)
-        options = {"title": title, "ax": ax, "per_instance": per_instance, "log": log}
-        figure = regret_figure(self.frame, self.config, **options)
+        figure = regret_figure(
+            self.frame, self.config, title=title, ax=ax, per_instance=per_instance, log=log
+        )
         if path is not None:
             write_figure(figure, check_path("path", path), self.config)
         return figure

@@ -73,7 +73,7 @@ class Result:
             "seconds": f"{self.seconds:.3g}",
         }
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is
         unknown, the reward.
 
@@ -81,6 +81,7 @@ class Result:
             ax: axes to draw into, beside the runs that are drawn there already; None makes a
                 figure, which a notebook shows without pyplot:
                 ``result.plot().figure.savefig("regret.png")``.
+            title: above the axes; None names environment and instance.
 
         Returns:
             The axes.
@@ -94,7 +95,7 @@ class Result:
         """
         from .reports.figures import plot_run  # matplotlib is slow to load
 
-        return plot_run(self.to_frame(), ax)
+        return plot_run(self.to_frame(), ax, title)
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
         """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then

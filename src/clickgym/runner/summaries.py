@@ -175,7 +175,8 @@ def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 
     Example:
         >>> regrets = {"TopRank": [3, 5, 4], "BatchRank": [90, 80, 85], "Random": [84, 99, 95]}
-        >>> rows = [("E", "i", agent, r, 10, regrets[agent][r], 1) for agent in regrets for r in range(3)]
+        >>> runs = [(agent, run) for agent in regrets for run in range(3)]
+        >>> rows = [("E", "i", agent, run, 10, regrets[agent][run], 1) for agent, run in runs]
         >>> columns = ["env", "instance", "agent", "run", "step", "regret", "reward"]
         >>> pairs = pairwise(polars.DataFrame(rows, columns, orient="row"))
         >>> for row in pairs.iter_rows(named=True):

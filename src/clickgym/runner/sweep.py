@@ -1,5 +1,5 @@
-"""A sweep: every agent in every environment, several runs each; parallel and resumable, with one tidy
-table.
+"""A sweep: every agent in every environment, several runs each; parallel and resumable, with one
+tidy table.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def sweep(
     """Run every agent in every environment several times, and return the results as a table.
 
     Each finished run is saved at once. A stopped sweep resumes when you call it again with the same
-    arguments, or with a part of them, and ends with the same numbers. They depend on ``seed`` and on
-    the names of environment, instance, agent and run. They do not depend on the order, on
+    arguments, or with a part of them, and ends with the same numbers. They depend on ``seed`` and
+    on the names of environment, instance, agent and run. They do not depend on the order, on
     ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class
     `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
     to an object without such a name (a click model, a lambda, a partial with an array). A folder

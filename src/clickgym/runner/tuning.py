@@ -103,9 +103,12 @@ def tune(
 
     Example:
         >>> import clickgym
-        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, horizon=500, runs=2, progress=False)
-        >>> tuning.agent.startswith("EpsilonGreedy:epsilon="), tuning.score < tuning.default_score < 1
-        (True, True)
+        >>> short = {"horizon": 500, "runs": 2, "progress": False}
+        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, **short)
+        >>> tuning.agent.startswith("EpsilonGreedy:epsilon=")
+        True
+        >>> tuning.score < tuning.default_score < 1
+        True
         >>> tuning.trials.columns
         ['trial', 'state', 'score', 'epsilon']
     """

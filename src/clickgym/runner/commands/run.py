@@ -116,8 +116,8 @@ def run(
 
     Each run is saved when it ends. You can stop the command with Ctrl-C; the same command, or one
     with a part of its agents, resumes. The same folder also takes further agents, environments,
-    instances and runs; horizon, seed, engine, metrics and delay must stay the same. The exit code is
-    1 if an agent or an environment fails in mid-run, 2 for wrong input.
+    instances and runs; horizon, seed, engine, metrics and delay must stay the same. The exit code
+    is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
     progress = context.obj = Progress(errors())
     with progress, on_cluster(cluster):

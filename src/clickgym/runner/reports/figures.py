@@ -1,5 +1,5 @@
-"""Figures: cumulative regret against sessions with a panel for each environment, a row of panels for
-each further metric, and the curve of a single run.
+"""Figures: cumulative regret against sessions with a panel for each environment, a row of panels
+for each further metric, and the curve of a single run.
 """
 
 from __future__ import annotations

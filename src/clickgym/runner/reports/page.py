@@ -17,6 +17,7 @@ from .table import final_cells, heading, note_of
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
   color: #1b1f24; background: #ffffff; }
+h1 { font-size: 1.5rem; }
 img { max-width: 100%; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f7f9; padding: 0.75rem; }
 div { overflow-x: auto; }
@@ -60,7 +61,8 @@ def to_html(results: Results, *, per_instance: bool = False, log: bool = True) -
 <img src="{figure}" alt="Cumulative regret; where the curves end stands in the tables below">
 {_table(*final_cells(results, per_instance))}
 <p>{_text(note_of(results))}</p>
-<details><summary>Which agents differ: {len(tests)} pairs</summary>{_table(headings, tests)}</details>
+<details><summary>Which agents differ: {len(tests)} pairs</summary>
+{_table(headings, tests)}</details>
 <h2>To repeat it</h2>
 <p>clickgym {_text(config["clickgym"])} makes the same numbers, whatever the machine, with</p>
 <pre>{_text(config["command"])}</pre>
