@@ -41,7 +41,7 @@ def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
     )
 
 
-# ----------------------------------------------------------------------------------------- the adapter to the library
+# ----------------------------------------------------------------------- the adapter to the library
 
 
 def test_adapter_steps_like_the_vector_environment() -> None:
@@ -65,7 +65,7 @@ def test_adapter_steps_like_the_vector_environment() -> None:
     adapter.close()
 
 
-def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
+def test_adapter_final_observation() -> None:
     as_vec_env = _as_vec_env()
     envs, adapter = (
         streams(max_episode_steps=3),
@@ -87,7 +87,7 @@ def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
                 assert set(adapter.reset_infos[b]) == {"optimal_ranking", "optimal_reward"}
 
 
-def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
+def test_adapter_of_gymnasiums_vectors() -> None:
     as_vec_env = _as_vec_env()
     adapter = as_vec_env(
         gym.make_vec(
@@ -188,10 +188,10 @@ def test_library_learns_through_the_adapter(limit: int | None) -> None:
     assert lengths == ([] if limit is None else [limit] * (4 * (64 // limit)))
 
 
-# -------------------------------------------------------------------------------------------------------------- PPO
+# ---------------------------------------------------------------------------------------------- PPO
 
 
-def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> None:
+def test_ppo_learns_and_continues() -> None:
     """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000
     sessions the regret is below a tenth of what random lists have, 2/3 a session.
     """
@@ -266,7 +266,7 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) 
         PPO(10, 5, **arguments)
 
 
-def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
+def test_library_steps_contextual_environments() -> None:
     _as_vec_env()
     import stable_baselines3
 
@@ -289,7 +289,7 @@ def test_pairs_that_cannot_run_are_refused() -> None:
     with pytest.raises(ValueError, match="streams of its own, which would bypass TimeLimit"):
         clickgym.run(agent, TimeLimit(ClickEnv(SMALL), 5), 10)
     changing = PiecewiseStationaryModel([SMALL, SMALL], starts=[0, 100])
-    with pytest.raises(ValueError, match="cannot be run with users who change at given steps"):
+    with pytest.raises(ValueError, match="changes at given steps"):
         clickgym.run(agent, ClickEnv(changing), 10)
     with pytest.raises(ValueError, match="n_items = 4, but the environment has 10"):
         clickgym.run(agent, gym.make("PBMRank-v0"), 10)
@@ -314,7 +314,10 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
 def test_importing_and_building_loads_no_torch() -> None:
     pytest.importorskip("stable_baselines3")
-    code = "import sys, clickgym; clickgym.agents.PPO(10, 5, seed=0)\nassert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    code = (
+        "import sys, clickgym; clickgym.agents.PPO(10, 5, seed=0)\n"
+        "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

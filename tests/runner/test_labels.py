@@ -42,7 +42,7 @@ def here(played, monkeypatch):
     return played
 
 
-# --------------------------------------------------------------------------------------------------------------- grammar
+# ------------------------------------------------------------------------------------------ grammar
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def here(played, monkeypatch):
         ("ε=EpsilonGreedy:epsilon=0.1", "ε", "EpsilonGreedy", {"epsilon": 0.1}),
     ],
 )
-def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label, name, arguments):
+def test_label_before_the_equals_sign(text, label, name, arguments):
     there, spec = split_label(text)
     assert there == label
     assert parse_spec(spec) == (name, arguments)
@@ -115,7 +115,7 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
             call()
 
 
-# --------------------------------------------------------------------------------------------------------------- results
+# ------------------------------------------------------------------------------------------ results
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -154,7 +154,7 @@ def test_the_configuration_says_what_labels_stand_for(here):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
+def test_label_of_something_else(here, refused):
     shutil.copytree("out", "grown")
     words = [
         "run",
@@ -183,7 +183,7 @@ def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, printed):
+def test_labels_in_reports(here, capsys, printed):
     capsys.readouterr()
     out = printed(["report", "out", "--html"])
     assert "easy users" in out

@@ -88,7 +88,7 @@ def test_every_contextual_id_and_reward_is_played(env_id):
     assert "clicks" in played
 
 
-def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks():
+def test_observation_of_a_stream():
     """The environment, asked for one session at a time, shows the same candidates."""
     env = ClickEnv(USERS)
     for n in (1, 4):
@@ -110,7 +110,7 @@ def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks
 
 
 @pytest.mark.parametrize("n", [1, 6])
-def test_the_same_lists_have_the_regret_and_the_metrics_that_any_agent_has(n):
+def test_regret_and_metrics_of_equal_lists(n):
     names = ("any_click",)
     lists = np.array([np.random.default_rng(t).permutation(5)[:2] for t in range(48)])
     env = ClickEnv(USERS)
@@ -174,7 +174,7 @@ def test_a_frozen_policy_ranks_as_the_learner_that_it_was(name):
         np.testing.assert_array_equal(shown, lists)
 
 
-def test_a_policy_trained_on_other_observations_is_refused_by_their_shape():
+def test_policy_of_other_observations():
     agent = quick("SAC", seed=0)
     clickgym.run(agent, ClickEnv(USERS), 16, seed=0)
     more = LinearModel(USERS.base, [0.9, 0.2], ITEMS[:, :2])

@@ -89,7 +89,7 @@ def sweep(envs, agents, out, **arguments):
     ).frame
 
 
-# --------------------------------------------------------------------------------------------------------------- one label
+# ---------------------------------------------------------------------------------------- one label
 
 
 def test_labels_of_objects(mine):
@@ -121,7 +121,7 @@ def test_labels_of_objects(mine):
     assert [own_label(thing) for thing in without] == [None] * len(without)
 
 
-def test_classes_of_stable_baselines3_are_called_as_its_documentation_calls_them():
+def test_names_of_stable_baselines3():
     sb3 = pytest.importorskip("stable_baselines3")
     assert (
         own_label(sb3.DDPG)
@@ -156,7 +156,7 @@ def test_labels_of_a_mapping(tmp_path, n_jobs):
     assert regret == pytest.approx([200 * 0.1] * 2)
 
 
-def test_a_label_of_a_mapping_cannot_be_the_name_of_something_else(tmp_path):
+def test_labels_that_are_names(tmp_path):
     assert list(by_label("agent", {"TopRank": TopRank})) == ["TopRank"]
     for label, thing in {"TopRank": BatchRank, "PBMRank-v0": MODEL, "a:b": TopRank}.items():
         with pytest.raises(ValueError, match="is the name of something else; choose another"):
@@ -185,7 +185,7 @@ def test_two_environments_under_one_label_are_not_mixed(tmp_path):
         sweep({"mine": "PBMRank-v0:reward=any_click"}, ["Random"], tmp_path / "out")
 
 
-# ---------------------------------------------------------------------------------------------------------- worker processes
+# --------------------------------------------------------------------------------- worker processes
 
 SCRIPT = (
     MINE
@@ -204,7 +204,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("with_source", slow(True, False))
-def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp_path, with_source):
+def test_classes_of_a_script(tmp_path, with_source):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if with_source else ["-c", SCRIPT]
     for _ in range(
@@ -226,7 +226,7 @@ def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp
     assert (three.timings["engine"] == "python").all()
 
 
-# --------------------------------------------------------------------------------------------------------------- one session
+# -------------------------------------------------------------------------------------- one session
 
 
 def test_run_takes_what_a_sweep_takes():
@@ -242,7 +242,7 @@ def test_run_takes_what_a_sweep_takes():
     assert clickgym.run("Random", MODEL, 10, seed=0).instance == "custom"
 
 
-def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
+def test_sizes_of_foreign_environments():
     assert sizes_of(Guest())[:2] == (4, 2)
     agent = clickgym.make_agent("Random", Guest(), seed=0)
     assert (agent.n_items, agent.n_positions) == (4, 2)
@@ -257,7 +257,7 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
     assert make_env("CartPole-v1").spec.id == "CartPole-v1"
 
 
-# ------------------------------------------------------------------------------------------------------------------ refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 REFUSED = [
@@ -360,7 +360,7 @@ def test_trained_policies_are_refused():
     assert clickgym.run(frozen, "PBMRank-v0", 10, seed=0).engine == "python"
 
 
-# ------------------------------------------------------------------------------------------------------------------- reports
+# ------------------------------------------------------------------------------------------ reports
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -87,7 +87,7 @@ def test_the_log_of_stable_baselines3_has_returns(name):
     assert 0 < logger.values["rollout/ep_rew_mean"] <= 40
 
 
-# ---------------------------------------------------------------------------------------------------------- mistakes
+# ----------------------------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction])

@@ -66,7 +66,8 @@ def check_agent(agent: AgentLike) -> None:
 
     Args:
         agent: as for `clickgym.make_agent`: a class, ``"module:Class"``, or the name of an agent of
-            the package; with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
+            the package; with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c":
+            1.0})``.
 
     Raises:
         AssertionError: the agent has faults; the message has a line for each.
@@ -116,7 +117,7 @@ class _Check:
         except Exception:
             self.first = None  # `constructor` meets the same error and reports it
 
-    # ---------------------------------------------------------------------------------- problems
+    # ------------------------------------------------------------------------------------- problems
 
     def env(self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)) -> gym.Env:
         """An environment that shows what the agent needs; ``order`` says which item has each
@@ -153,7 +154,7 @@ class _Check:
                 lists[i].append(np.asarray(ranking).tolist())
         return lists
 
-    # ------------------------------------------------------------------------------ of all agents
+    # -------------------------------------------------------------------------------- of all agents
 
     def constructor(self) -> None:
         """Constructor."""
@@ -222,9 +223,9 @@ class _Check:
         (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
-                f"the regret of the first {FIRST[i]} sessions is {rising[i]:.3g} with items of rising "
-                f"attraction and {falling[i]:.3g} with items of falling attraction; break ties at "
-                "random, for the number of an item must not tell how good it is"
+                f"the regret of the first {FIRST[i]} sessions is {rising[i]:.3g} with items of "
+                f"rising attraction and {falling[i]:.3g} with items of falling attraction; break "
+                "ties at random, for the number of an item must not tell how good it is"
             )
 
     def search_space(self) -> None:
@@ -272,7 +273,7 @@ class _Check:
         what = f"repr is {text[:60]!r}; expected one that begins with {kind}("
         expect(text.startswith(f"{kind}("), what)
 
-    # -------------------------------------------------------------------------- of compiled agents
+    # --------------------------------------------------------------------------- of compiled agents
 
     def ownership(self) -> None:
         """Lists that it returned."""

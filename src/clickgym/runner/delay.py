@@ -94,7 +94,8 @@ def _parsed(text: str) -> tuple[str, int]:
     parts = re.fullmatch(r"(batch|fixed|geometric):([1-9]\d{0,5})", str(text))
     if parts is None:
         raise ValueError(
-            f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, a number in 1..999999"
+            f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, with a number in "
+            "1..999999"
         )
     return parts[1], int(parts[2])
 
@@ -119,7 +120,7 @@ def check_learns_late(pair: Pair) -> None:
         raise UnsuitedError(f"{pair.name} cannot learn from late clicks: {reason}")
 
 
-# ------------------------------------------------------------------------ in the Python engine
+# ----------------------------------------------------------------------------- in the Python engine
 
 
 class LateAgent(Agent):
@@ -155,7 +156,7 @@ class LateAgent(Agent):
         self.agent.leave()
 
 
-# ------------------------------------------------------------------------ in the compiled engine
+# --------------------------------------------------------------------------- in the compiled engine
 
 
 class Waiting(NamedTuple):

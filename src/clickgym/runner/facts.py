@@ -23,7 +23,8 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
     """
     if not isinstance(env, ClickEnv):
         raise UnsuitedError(
-            f"{agent} requires {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=..."
+            f"{agent} requires {key}, which {type(env).__name__} is no ClickEnv to ask for: "
+            f"give {key}=..."
         )
     model = env.model
     if isinstance(model, CascadeMDP):

@@ -55,7 +55,7 @@ class UnsuitedError(ValueError):
     """
 
 
-# ------------------------------------------------------------------------------------------ specs
+# -------------------------------------------------------------------------------------------- specs
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
@@ -135,8 +135,8 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> split("TopRank:delta=0.1"), split((TopRank, {"delta": 0.1})) == (TopRank, {"delta": 0.1})
-        (('TopRank', {'delta': 0.1}), True)
+        >>> split("TopRank:delta=0.1"), split((TopRank, {}))[1]
+        (('TopRank', {'delta': 0.1}), {})
     """
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
         maker, arguments = split(thing[0])
@@ -149,7 +149,7 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
     return parse_spec(thing)
 
 
-# ----------------------------------------------------------------------------------------- labels
+# ------------------------------------------------------------------------------------------- labels
 
 
 def own_label(thing: Any) -> str | None:
@@ -269,7 +269,7 @@ def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
         labelled: as `by_label` returns it.
 
     Example:
-        >>> typed_specs({"mine": "TopRank:delta=0.1", "δ=.5": "TopRank:delta=0.5", "Random": "Random"})
+        >>> typed_specs({"mine": "TopRank:delta=0.1", "δ=.5": "TopRank", "Random": "Random"})
         {'mine': 'TopRank:delta=0.1'}
     """
     specs = {label: own_label(thing) for label, thing in labelled.items()}

@@ -33,7 +33,7 @@ class AgentError(SessionError):
     """An agent failed during a run; the message names the agent, the step and the fault."""
 
 
-# ---------------------------------------------------------------------------- the compiled engine
+# ------------------------------------------------------------------------------ the compiled engine
 
 
 class Users(NamedTuple):
@@ -209,7 +209,7 @@ def _blamed(pair: Pair, users: Users, steps: int, error: Exception) -> Exception
     return session_error(agent, env, f"after the list of step {steps + shown}", error)
 
 
-# ------------------------------------------------------------------------------ the Python engine
+# -------------------------------------------------------------------------------- the Python engine
 
 
 def play_python(
@@ -273,7 +273,7 @@ def play_python(
             reported, due = meter.step, time.perf_counter() + CHUNK
 
 
-# ------------------------------------------------------------------------------------------ faults
+# ------------------------------------------------------------------------------------------- faults
 
 
 def check_list(

@@ -44,7 +44,7 @@ KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
 """The interfaces of agents; the first that a class has says how its agents play."""
 
 
-# ----------------------------------------------------------------------------------- environments
+# ------------------------------------------------------------------------------------- environments
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     return place.env if instance is None else place.at(instance).env
 
 
-# ----------------------------------------------------------------------------------------- agents
+# ------------------------------------------------------------------------------------------- agents
 
 
 def kind_of(agent: type) -> type[Agent | Learner]:

@@ -35,7 +35,7 @@ class Metric(NamedTuple):
     contextual: bool = False
 
 
-# ------------------------------------------------------------------------------------------------------------- any_click
+# ---------------------------------------------------------------------------------------- any_click
 
 
 class NoContext(NamedTuple):
@@ -55,7 +55,7 @@ def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped
     return 0.0
 
 
-# ------------------------------------------------------------------------------------------------------------------ NDCG
+# --------------------------------------------------------------------------------------------- NDCG
 
 
 class GainContext(NamedTuple):
@@ -79,7 +79,7 @@ def gain_context(env: Env) -> GainContext:
     return GainContext(gain, discount / ideal if ideal > 0 else np.zeros(len(discount)))
 
 
-# ------------------------------------------------------------------------------------------------------------ violations
+# --------------------------------------------------------------------------------------- violations
 
 
 class SafetyContext(NamedTuple):
@@ -112,7 +112,7 @@ def safety_context(env: Env) -> SafetyContext:
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
 
 
-# --------------------------------------------------------------------------------------------------------- optimal_lists
+# ------------------------------------------------------------------------------------ optimal_lists
 
 
 class OptimumContext(NamedTuple):
@@ -134,12 +134,13 @@ METRICS: dict[str, Metric] = {
         contextual=True,
     ),
     "ndcg": Metric(
-        "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1",
+        "NDCG of the first five positions, attraction as gain; its mean over sessions is in [0, 1]",
         ndcg,
         gain_context,
     ),
     "violations": Metric(
-        "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list (Li et al. 2019, eq. 7)",
+        "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list "
+        "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
     ),
@@ -163,7 +164,7 @@ DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": w
 """What follows at a checkpoint from the totals there, by name."""
 
 
-# ----------------------------------------------------------------------------------------------------- several, compiled
+# -------------------------------------------------------------------------------- several, compiled
 
 
 @cache
@@ -224,7 +225,8 @@ class Metrics:
             changes = isinstance(getattr(env, "model", None), ContextualModel | CascadeMDP)
             if changes and not METRICS[name].contextual:
                 raise ValueError(
-                    f"the metric {name!r} needs the same items and users in every session; {env} has others"
+                    f"the metric {name!r} needs the same items and users in every session; "
+                    f"{env} has others"
                 )
             if not isinstance(env, Env) and METRICS[name].context is not no_context:
                 raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")

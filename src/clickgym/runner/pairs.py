@@ -67,7 +67,8 @@ def pair_of(
         _check_learner(agent, place)
         if engine != "auto":
             raise ValueError(
-                f"engine={engine!r} cannot serve {name or pair.name}: {agent.engine} has its own loop"
+                f"engine={engine!r} cannot serve {name or pair.name}: "
+                f"{agent.engine} has its own loop"
             )
         engine = agent.engine
     else:
@@ -75,27 +76,16 @@ def pair_of(
         if engine == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
-    _check_built_for(agent, place)
+    for size, expected in place.sizes._asdict().items():
+        value = getattr(agent, size, expected)
+        if value != expected:
+            raise ValueError(
+                f"the agent was built with {size} = {value}, but the environment has {expected}"
+            )
     return Pair(agent, place, pair.kind, engine)
 
 
-def why_not(agent: Agent | Learner, place: Place) -> str:
-    """The reason why an agent cannot play in a place; empty if it can.
-
-    Example:
-        >>> from clickgym.agents import TopRank
-        >>> from clickgym.runner.make import place_of
-        >>> why_not(TopRank(9, 5, horizon=100), place_of("PBMRank-v0"))
-        'the agent was built with n_items = 9, but the environment has 10'
-    """
-    try:
-        pair_of(agent, place)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-# ------------------------------------------------------------------------------------------------------ compiled or not
+# ---------------------------------------------------------------------------------- compiled or not
 
 
 def _why_not_compiled(pair: Pair) -> str:
@@ -109,7 +99,7 @@ def _why_not_compiled(pair: Pair) -> str:
     if isinstance(layer, gym.Wrapper):
         return f"the wrapper {type(layer).__name__} must see every step"
     if pair.place.is_guest:
-        return f"{type(layer).__name__} is no ClickEnv: what its users do is known to its own step only"
+        return f"{type(layer).__name__} is no ClickEnv: only its own step knows its users"
     if type(layer).step is not ClickEnv.step:
         return f"{type(layer).__name__} has a step of its own"
     return ""
@@ -124,16 +114,7 @@ def _within_harmless(env: gym.Env) -> gym.Env:
     return env
 
 
-# --------------------------------------------------------------------------------------------- who cannot play at all
-
-
-def _check_built_for(agent: Agent | Learner, place: Place) -> None:
-    for size, want in place.sizes._asdict().items():
-        have = getattr(agent, size, None)
-        if have is not None and have != want:
-            raise ValueError(
-                f"the agent was built with {size} = {have}, but the environment has {want}"
-            )
+# --------------------------------------------------------------------------- who cannot play at all
 
 
 def _check_learner(agent: Learner, place: Place) -> None:
@@ -147,6 +128,6 @@ def _check_learner(agent: Learner, place: Place) -> None:
         )
     if not isinstance(layer.model, ContextualModel) and layer.task.model is not layer.model:
         raise UnsuitedError(
-            f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change "
-            f"at given steps ({type(layer.model).__name__})"
+            f"{name} learns on streams with clocks of their own, and a "
+            f"{type(layer.model).__name__} changes at given steps"
         )

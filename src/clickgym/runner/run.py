@@ -156,8 +156,8 @@ def run(
             clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``,
             ``"ndcg"``, ``"violations"``, ``"optimal_lists"``, and ``"window_regret"``, the regret
-            per session since the previous checkpoint. Where candidates or states change from session to
-            session only ``"any_click"`` and ``"window_regret"``.
+            per session since the previous checkpoint. Where candidates or states change from
+            session to session only ``"any_click"`` and ``"window_regret"``.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -176,7 +176,8 @@ def run(
         >>> result = clickgym.run(agent, env, 1000, seed=0)
         >>> int(result.steps[-1]), result.engine
         (1000, 'compiled')
-        >>> bool(clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1])
+        >>> named = clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0)
+        >>> bool(named.regret[-1] == result.regret[-1])
         True
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
