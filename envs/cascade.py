@@ -17,7 +17,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     looking = 1
     for k in range(len(ranking)):
         examined[k] = looking
@@ -27,7 +27,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     looking = 1.0  # χ(R, k) = Π_{i<k} (1 - α(d_i))
     for k in range(len(ranking)):
         examination[k] = looking
@@ -36,7 +36,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     # At most one click: the number of clicks is the indicator of any.
     no_click = 1.0
     for k in range(cutoff):

@@ -62,7 +62,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         >>> clickgym.check_click_model(Forgetful)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         AssertionError: Forgetful breaks the interface of click models:
-        - optimal list: for clicks, cutoff 1 it is [3, 0, 1], which earns 0.113; [0, 1, 2] earns 0.61
+        - optimal list: for clicks, cutoff 1 it is [3, 0, 1], which earns 0.113; [0, 1, 2] ...
         ...
     """
     model_class = model if isinstance(model, type) else type(model)
@@ -149,7 +149,7 @@ class _Checks:
         for reward, cutoff in self._questions():
             value = model.expected_reward(ranking, reward, cutoff)
             which, counted = f"{reward}, cutoff {cutoff}", clicks[:, :cutoff]
-            realised = (exits >= 0) & (exits < cutoff)
+            realised: Any = (exits >= 0) & (exits < cutoff)
             if reward != "satisfaction":
                 realised = counted.sum(axis=1) if reward == "clicks" else counted.any(axis=1)
             total = model.click_probabilities(ranking)[:cutoff].sum()
@@ -252,7 +252,9 @@ class _Checks:
 def _drawn(
     model_class: type[ClickModel], n_items: int = 4, n_positions: int = 3, seed: int = 0
 ) -> ClickModel:
-    """A model of random parameters; without those that have defaults, where the class refuses them."""
+    """A model of random parameters; without those that have defaults, where the class refuses
+    them.
+    """
     rng, lengths = np.random.default_rng(seed), {"L": n_items, "K": n_positions}
     parameters: dict[str, Any] = {}
     for name, shape in model_class.shapes.items():

@@ -21,14 +21,14 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def after_click(parameters, attraction):  # type: ignore[no-untyped-def]
+def after_click(parameters, attraction):
     """The probability that a user goes on below a click."""
     relevant = attraction * parameters.continue_after_relevant
     return (1.0 - attraction) * parameters.continue_after_click + relevant
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     looking = 1
     for k in range(len(ranking)):
         attraction = parameters.attraction[ranking[k]]
@@ -46,7 +46,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     looking = 1.0
     for k in range(len(ranking)):
         attraction = parameters.attraction[ranking[k]]
@@ -57,7 +57,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
     n_clicks, any_click = 0.0, 0.0
     for k in range(cutoff):
@@ -71,7 +71,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 @kernel
-def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
+def weigh(parameters, reward, gain, continuation):
     for item in range(len(gain)):
         attraction = parameters.attraction[item]
         gain[item] = attraction
@@ -125,8 +125,7 @@ class ClickChainModel(ClickModel):
             2009 (with a posterior over each α(i); here it is a number).
 
     Example:
-        >>> model = ClickChainModel([0.9, 0.5, 0.4], continue_after_skip=1, continue_after_click=0.9,
-        ...                         continue_after_relevant=0.1, n_positions=2)
+        >>> model = ClickChainModel([0.9, 0.5, 0.4], 1, 0.9, 0.1, n_positions=2)
         >>> model.examination_probabilities([0, 1])
         array([1.   , 0.262])
         >>> model.optimal_ranking()
@@ -161,6 +160,6 @@ class ClickChainModel(ClickModel):
         self.n_positions = check_positions(n_positions, self.n_items)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and so
-        # does what an item at any place adds, α + (1 - α) τ1 V, for the value V below is at most 1.
+        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and
+        # so does what an item at any place adds, α + (1 - α) τ1 V, for V below is at most 1.
         return None if reward == CLICKS else np.arange(cutoff)

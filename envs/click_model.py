@@ -60,7 +60,7 @@ theorem names the best, unless the model has a limit of its own (`ClickModel.max
 
 
 @kernel
-def below_any(parameters, ranking, depth):  # type: ignore[no-untyped-def]
+def below_any(parameters, ranking, depth):
     """Whoever they are, users get below these items at most with certainty."""
     return 1.0
 
@@ -183,7 +183,7 @@ class ClickModel(Users, abstract=True):
                 f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
             ) from error
 
-    # ------------------------------------------------------------------------------------------- what a model answers
+    # ------------------------------------------------------------------------- what a model answers
 
     def sample(self, ranking: ArrayLike, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw the clicks of one session.
@@ -314,7 +314,7 @@ class ClickModel(Users, abstract=True):
         """
         return None
 
-    # ------------------------------------------------------------------------------------------------- shared workings
+    # ------------------------------------------------------------------------------ shared workings
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """Which item, counted by decreasing attraction (without it by id), stands at each of the
@@ -406,8 +406,9 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
             anything is built, so that descriptions within descriptions come to an end.
     """
     try:
-        is_described = isinstance(model, Mapping) and "model" in model
-        kind = users_named(model["model"]) if is_described else type(model)
+        kind: type = type(model)
+        if isinstance(model, Mapping) and "model" in model:
+            kind = users_named(model["model"])
         if issubclass(kind, Users) and not hasattr(kind, "short"):
             raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
         return model if isinstance(model, ClickModel) else ClickModel.from_dict(model)
@@ -448,7 +449,7 @@ def branch_and_bound(
     @kernel
     def search(
         parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best
-    ):  # type: ignore[no-untyped-def]
+    ):
         """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction
         first.
 

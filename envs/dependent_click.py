@@ -19,7 +19,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     looking, satisfied = 1, -1
     for k in range(len(ranking)):
         # Outcomes: clicked and left (α v), clicked and went on (the rest of α), skipped.
@@ -32,7 +32,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     looking = 1.0  # χ(R, k) = Π_{i<k} (1 - v_i α(d_i))
     for k in range(len(ranking)):
         attraction = parameters.attraction[ranking[k]]
@@ -42,7 +42,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     looking, n_clicks, no_click = 1.0, 0.0, 1.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -55,7 +55,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 @kernel
-def below(parameters, ranking, depth):  # type: ignore[no-untyped-def]
+def below(parameters, ranking, depth):
     """The probability of getting below the first items, rounded up."""
     looking = 1.0 + 1e-9
     for k in range(depth):

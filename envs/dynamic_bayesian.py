@@ -20,7 +20,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     looking, satisfied = 1, -1
     perseverance = parameters.perseverance
     for k in range(len(ranking)):
@@ -28,8 +28,8 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave up,
-            # clicked and went on; then skipped and gave up, skipped and went on.
+            # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave
+            # up, clicked and went on; then skipped and gave up, skipped and went on.
             if uniforms[k] < attraction:
                 happy = attraction * parameters.satisfaction[ranking[k]]
                 if uniforms[k] < happy:
@@ -42,7 +42,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     looking = 1.0  # χ(R, k) = Π_{i<k} g (1 - α(d_i) s(d_i))
     for k in range(len(ranking)):
         item = ranking[k]
@@ -54,7 +54,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
@@ -71,7 +71,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 @kernel
-def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
+def weigh(parameters, reward, gain, continuation):
     for item in range(len(gain)):
         happy = parameters.attraction[item] * parameters.satisfaction[item]
         gain[item] = happy if reward == SATISFACTION else parameters.attraction[item]

@@ -28,7 +28,7 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
     sample_kind = samples[kind]
 
     @kernel
-    def sample_last(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+    def sample_last(parameters, ranking, uniforms, clicks, examined):
         return sample_kind(parameters.models[kind], ranking, uniforms[1:], clicks, examined)
 
     if kind == len(samples) - 1:
@@ -36,7 +36,7 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
     sample_others = sample_from(samples, kind + 1)
 
     @kernel
-    def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+    def sample(parameters, ranking, uniforms, clicks, examined):
         if uniforms[0] < parameters.thresholds[kind]:
             return sample_last(parameters, ranking, uniforms, clicks, examined)
         return sample_others(parameters, ranking, uniforms, clicks, examined)
@@ -52,7 +52,7 @@ def expected_over(
     expected_kind = expected[kind]
 
     @kernel
-    def weighted(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    def weighted(parameters, ranking, reward, cutoff, scratch):
         value = expected_kind(parameters.models[kind], ranking, reward, cutoff, scratch)
         return parameters.weights[kind] * value
 
@@ -61,7 +61,7 @@ def expected_over(
     others = expected_over(expected, kind + 1)
 
     @kernel
-    def total(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    def total(parameters, ranking, reward, cutoff, scratch):
         value = weighted(parameters, ranking, reward, cutoff, scratch)
         return value + others(parameters, ranking, reward, cutoff, scratch)
 
@@ -114,7 +114,7 @@ class MixtureModel(ClickModel):
     default_instance = "two-kinds"
     optimum = 1048.0272497716188
     shapes: ClassVar = {}
-    rewards = ("clicks", "any_click")
+    rewards: tuple[str, ...] = ("clicks", "any_click")
 
     def __init__(
         self, models: Sequence[ClickModel | Mapping[str, Any]], weights: ArrayLike

@@ -44,7 +44,8 @@ class PiecewiseStationaryModel(ClickModel):
 
     Example:
         >>> from clickgym.envs import CascadeModel
-        >>> model = PiecewiseStationaryModel([CascadeModel([0.5, 0.1], 1), CascadeModel([0.5, 0.9], 1)], starts=[0, 100])
+        >>> before, after = CascadeModel([0.5, 0.1], 1), CascadeModel([0.5, 0.9], 1)
+        >>> model = PiecewiseStationaryModel([before, after], starts=[0, 100])
         >>> model.optimal_ranking(step=99), model.optimal_ranking(step=100)
         (array([0]), array([1]))
     """

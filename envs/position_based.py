@@ -19,7 +19,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
         # Examined with χ_k, and clicked with α of what was examined, whatever the other positions.
         examined[k] = uniforms[k] < parameters.examination[k]
@@ -28,14 +28,14 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     for k in range(len(ranking)):
         examination[k] = parameters.examination[k]
         clicks[k] = parameters.examination[k] * parameters.attraction[ranking[k]]
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     n_clicks, no_click = 0.0, 1.0
     for k in range(cutoff):
         click = parameters.examination[k] * parameters.attraction[ranking[k]]
@@ -107,7 +107,7 @@ class PositionBasedModel(ClickModel):
         return self.parameters.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too: its mixed derivative is positive.
+        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, supermodular.
         return match(self.examination[:cutoff])
 
     def position_weights(self) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from ..core.kernels import entry, kernel
 
 
 @kernel
-def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: ignore[no-untyped-def]
+def scan(gain, continuation, terminal, ratio, order, values, ranking):
     """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
 
     Args:

@@ -10,7 +10,7 @@ from ..core.kernels import entry, kernel
 
 
 @kernel
-def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
+def is_ranked_list(ranking, seen, mark):
     """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
     for k in range(len(ranking)):
         item = ranking[k]
@@ -21,7 +21,7 @@ def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
 
 
 @entry
-def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
+def first_bad_list(rankings, seen):
     """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and
     negative at entry.
     """
@@ -41,7 +41,7 @@ def _click_session(
     sample: Callable[..., int], expected: Callable[..., float]
 ) -> Callable[..., tuple[float, float, int]]:
     @kernel
-    def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
         """One user sees one list: writes clicks and examined, returns the realised and the expected
         reward, and where the user left satisfied (-1: nowhere).
         """
@@ -80,7 +80,7 @@ def play_list(play: Callable[..., Any], advance: Callable[..., None]) -> Any:
     """
 
     @kernel
-    def play_list(  # type: ignore[no-untyped-def]
+    def play_list(
         parameters,
         reward,
         cutoff,
@@ -125,7 +125,7 @@ def play_streams(
     """
 
     @kernel
-    def play_streams(  # type: ignore[no-untyped-def]
+    def play_streams(
         parameters,
         reward,
         cutoff,
@@ -172,7 +172,7 @@ def draw_streams(
     """
 
     @kernel
-    def draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which):  # type: ignore[no-untyped-def]
+    def draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which):
         for b in range(len(which)):
             if which[b]:
                 load(streams, b, drawn)

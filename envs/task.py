@@ -18,8 +18,8 @@ from ..core.kernels import kernel
 class Course(Protocol):
     """The tasks of an environment, and the space of what is observed."""
 
-    observation_space: gym.Space[Any]
-
+    @property
+    def observation_space(self) -> gym.Space[Any]: ...
     def at(self, step: int) -> tuple[Task, int]:
         """The task of a step, and the first step after it that has another."""
 
@@ -31,12 +31,12 @@ class Optimum(NamedTuple):
 
 
 @kernel
-def draw_nothing(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+def draw_nothing(pool, drawn, parameters, rng, reward, scratch):
     pass
 
 
 @kernel
-def move_nothing(streams, b, drawn):  # type: ignore[no-untyped-def]
+def move_nothing(streams, b, drawn):
     pass
 
 

@@ -23,14 +23,14 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def click_probability(parameters, k, item):  # type: ignore[no-untyped-def]
+def click_probability(parameters, k, item):
     relevant = parameters.trust_relevant[k] * parameters.attraction[item]
     irrelevant = parameters.trust_irrelevant[k] * (1.0 - parameters.attraction[item])
     return parameters.examination[k] * (relevant + irrelevant)
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
         examined[k] = uniforms[k] < parameters.examination[k]
         clicks[k] = uniforms[k] < click_probability(parameters, k, ranking[k])
@@ -38,14 +38,14 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     for k in range(len(ranking)):
         examination[k] = parameters.examination[k]
         clicks[k] = click_probability(parameters, k, ranking[k])
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     n_clicks, no_click = 0.0, 1.0
     for k in range(cutoff):
         click = click_probability(parameters, k, ranking[k])
@@ -122,11 +122,11 @@ class TrustBiasModel(ClickModel):
         trust_irrelevant: ArrayLike | None = None,
     ) -> None:
         examination = probabilities("examination", examination, (None,))
-        relevant, irrelevant = standard_trust(len(examination))
-        relevant = relevant if trust_relevant is None else trust_relevant
-        irrelevant = irrelevant if trust_irrelevant is None else trust_irrelevant
-        relevant = probabilities("trust_relevant", relevant, examination.shape)
-        irrelevant = probabilities("trust_irrelevant", irrelevant, examination.shape)
+        standard = standard_trust(len(examination))
+        trust_relevant = standard[0] if trust_relevant is None else trust_relevant
+        trust_irrelevant = standard[1] if trust_irrelevant is None else trust_irrelevant
+        relevant = probabilities("trust_relevant", trust_relevant, examination.shape)
+        irrelevant = probabilities("trust_irrelevant", trust_irrelevant, examination.shape)
         for k in np.flatnonzero(irrelevant > relevant):
             least = f"trust_relevant[{k}] = {relevant[k]}"
             raise ValueError(f"trust_irrelevant[{k}] is {irrelevant[k]}; expected at most {least}")
@@ -172,8 +172,8 @@ class TrustBiasModel(ClickModel):
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         raise ValueError(
-            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one "
-            "list at a time; where candidates change from session to session, choose reward='clicks'"
+            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for "
+            "one list at a time; where candidates change in every session, choose reward='clicks'"
         )
 
 

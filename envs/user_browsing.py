@@ -19,7 +19,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+def sample(parameters, ranking, uniforms, clicks, examined):
     last = 0  # k' of the last click, counted from 1; 0 before any
     for k in range(len(ranking)):
         examination = parameters.examination[k, last]
@@ -31,7 +31,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-
 
 
 @kernel
-def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+def marginals(parameters, ranking, examination, clicks, scratch):
     # Forward recursion: scratch[j] is the probability that the last click above k was at j.
     scratch[0] = 1.0
     for k in range(len(ranking)):
@@ -46,7 +46,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignor
 
 
 @kernel
-def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def expected(parameters, ranking, reward, cutoff, scratch):
     n_clicks = 0.0
     scratch[0] = 1.0
     for k in range(cutoff):

@@ -98,7 +98,7 @@ class Users(ABC):
                 candidates change from session to session.
         """
         raise ValueError(
-            f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session"
+            f"the items of a {type(self).__name__} cannot be shuffled: candidates change every session"
         )
 
     @abstractmethod
@@ -124,7 +124,8 @@ class Users(ABC):
 
         Example:
             >>> from clickgym.envs import ClickModel
-            >>> model = ClickModel.from_dict({"model": "CM", "attraction": [0.5, 0.2], "n_positions": 1})
+            >>> users = {"model": "CM", "attraction": [0.5, 0.2], "n_positions": 1}
+            >>> model = ClickModel.from_dict(users)
             >>> model.expected_reward([0])
             0.5
         """
@@ -145,9 +146,8 @@ class Users(ABC):
         check_choice("reward", reward, REWARDS)
         code = REWARDS.index(reward)
         if reward not in self.rewards:
-            raise ValueError(
-                f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}"
-            )
+            has = f"it has {', '.join(self.rewards)}"
+            raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; {has}")
         if cutoff is None:
             return code, self.n_positions
         return code, check_within("cutoff", cutoff, 1, self.n_positions, "n_positions = ")

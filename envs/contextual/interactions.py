@@ -41,9 +41,8 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
         [[1, 1], [1, 2], [2, 2]]
     """
     if kind == "products" and len(first) != len(second):
-        raise ValueError(
-            f"products need as many features of users as of items, not {len(first)} and {len(second)}; try outer"
-        )
+        sizes = f"{len(first)} and {len(second)}"
+        raise ValueError(f"products need as many features of users as of items, not {sizes}")
     if kind != "outer":
         return np.column_stack([first, second] if kind == "products" else [[], []]).astype(np.int64)
     pairs = np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])

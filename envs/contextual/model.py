@@ -87,9 +87,8 @@ class ContextualModel(Users, abstract=True):
             pairs = zip(self._users_part, self.candidates, strict=True)
             norm = max((user**2).sum() + squares[entries].max() for user, entries in pairs)
         if norm > (1 + ROUNDING) ** 2:
-            raise ValueError(
-                f"the features of some user and item have the norm {norm**0.5:g}; expected at most 1"
-            )
+            has = f"the features of some user and item have the norm {norm**0.5:g}"
+            raise ValueError(f"{has}; expected at most 1")
 
     @property
     def _users_part(self) -> NDArray[np.float64]:
@@ -229,7 +228,8 @@ class LinearModel(ContextualModel):
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
-        >>> model = LinearModel(PositionBasedModel([0, 0], [1.0, 0.5]), theta=[0.9, 0.1], items=[[1, 0], [0, 1], [0.5, 0.5]])
+        >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[1, 0], [0, 1], [0.5, 0.5]]
+        >>> model = LinearModel(base, theta=[0.9, 0.1], items=items)
         >>> model.at([[0, 1], [1, 0]]).optimal_ranking()
         array([1, 0])
     """
@@ -266,9 +266,9 @@ class LinearModel(ContextualModel):
         if least < -ROUNDING or most > 1 + ROUNDING:
             ends = f"from {least:g} to {most:g}"
             raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
-        others = list(self.others.values())
-        entry_others = [values[items] for values in others]
-        self._set_pool(of_users, of_items, others, attraction.clip(0.0, 1.0), entry_others)
+        item_others = list(self.others.values())
+        entry_others = [values[items] for values in item_others]
+        self._set_pool(of_users, of_items, item_others, attraction.clip(0.0, 1.0), entry_others)
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
         """The click model of a session whose candidates have the given ``(L, d)`` features, and
@@ -312,7 +312,8 @@ class LabelledModel(ContextualModel):
     Example:
         >>> from clickgym.envs import PositionBasedModel
         >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[1, 0], [0, 1], [0.5, 0.5]]
-        >>> model = LabelledModel(base, candidates=[[0, 1], [1, 2]], attraction=[[0.9, 0.1], [0.2, 0.3]], items=items)
+        >>> attraction = [[0.9, 0.1], [0.2, 0.3]]
+        >>> model = LabelledModel(base, candidates=[[0, 1], [1, 2]], attraction=attraction, items=items)
         >>> model.at(user=1, items=[1, 2]).optimal_ranking()
         array([1, 0])
     """

@@ -80,7 +80,7 @@ class Rounds(NamedTuple):
 
 
 @kernel
-def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
+def insert(order, place, weights, item):
     """Insert an item into an order by decreasing weight that ends before a place; behind its
     equals.
     """
@@ -91,7 +91,7 @@ def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_candidates(pool, drawn, rng):  # type: ignore[no-untyped-def]
+def draw_candidates(pool, drawn, rng):
     """A user and L distinct candidates at random: their features, item parameters and order."""
     n_items, n_user_features = len(drawn.items), pool.users.shape[1]
     attraction, n_others = drawn.values[0], len(drawn.values) - 1
@@ -135,7 +135,7 @@ def draw_candidates(pool, drawn, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def match_places(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+def match_places(drawn, parameters, reward, scratch):
     """The best list where it follows from the order of the candidates."""
     n = len(drawn.places)
     for k in range(n):
@@ -149,7 +149,7 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     """Kernel of the best list where the model has a kernel for the scan."""
 
     @kernel
-    def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    def find(drawn, parameters, reward, scratch):
         weigh(parameters, reward, drawn.gain, drawn.continuation)
         ratio, order, values = drawn.ratio, drawn.order, drawn.scan_values
         scan(drawn.gain, drawn.continuation, 0.0, ratio, order, values, drawn.found)
@@ -163,7 +163,7 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
     """Kernel of the best list by a search."""
 
     @kernel
-    def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    def find(drawn, parameters, reward, scratch):
         search(
             parameters,
             drawn.values[0],
@@ -182,7 +182,7 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
 
 
 @kernel
-def show_found(drawn):  # type: ignore[no-untyped-def]
+def show_found(drawn):
     """The list that was found for the counted positions, then the others by attraction."""
     n = len(drawn.found)
     for k in range(n):
@@ -203,7 +203,7 @@ def draw_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> C
     """Kernel that draws a round, with its best list and what this is worth."""
 
     @kernel
-    def draw_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    def draw_round(pool, drawn, parameters, rng, reward, scratch):
         draw_candidates(pool, drawn, rng)
         find_best(drawn, parameters, reward, scratch)
         drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
@@ -212,7 +212,7 @@ def draw_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> C
 
 
 @kernel
-def load_round(streams, b, drawn):  # type: ignore[no-untyped-def]
+def load_round(streams, b, drawn):
     """Move what a session reads into the task."""
     for p in range(len(drawn.values)):
         for a in range(len(drawn.items)):
@@ -220,7 +220,7 @@ def load_round(streams, b, drawn):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def store_round(streams, b, drawn):  # type: ignore[no-untyped-def]
+def store_round(streams, b, drawn):
     """Move a round that was drawn to its stream."""
     for p in range(len(drawn.values)):
         for a in range(len(drawn.items)):

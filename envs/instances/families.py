@@ -33,7 +33,7 @@ from .instance import DEFAULT_INSTANCE, FOLDER, Instance, family, instance_of, l
 
 Floats = NDArray[np.float64]
 
-# ---------------------------------------------------------------------------------- of the papers
+# ------------------------------------------------------------------------------------ of the papers
 
 
 @family("kveton2015")
@@ -80,7 +80,7 @@ def _li2019_chi_min(i: int = 1) -> Instance:
     return instance_of([model], origin, initial_ranking=np.roll(np.arange(10), -1))
 
 
-# ------------------------------------------------------------------------------------------ random
+# ------------------------------------------------------------------------------------------- random
 
 
 @family("position-bias")
@@ -234,7 +234,7 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
     return first.random(n_items), second.random(n_items), third
 
 
-# -------------------------------------------------------------------------------- users who change
+# --------------------------------------------------------------------------------- users who change
 
 
 def _epochs(
@@ -344,12 +344,14 @@ def _random_walk(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
-# -------------------------------------------------------------------------- users of several kinds
+# --------------------------------------------------------------------------- users of several kinds
 
 
 @family("two-kinds")
 def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
-    """Half of the users (weight) click by the PBM and half by the DBN of one real query (mixture)"""
+    """Half of the users (weight) click by the PBM and half by the DBN of one real query
+    (mixture)
+    """
     source = load_instance(query)
     return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
 
@@ -358,7 +360,9 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
 def _two_tastes(
     n_items: int = 10, n_positions: int = 5, model: str = "PBM", seed: int = 0
 ) -> Instance:
-    """Two kinds of users with opposite tastes: each likes best what the other likes least (mixture)"""
+    """Two kinds of users with opposite tastes: each likes best what the other likes least
+    (mixture)
+    """
     like = _yandex_like(n_items, n_positions, seed)
     first = like.model(model)
     best_first, half = np.argsort(-first.attraction, kind="stable"), n_items // 2
@@ -386,7 +390,7 @@ def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Ins
     return instance_of([mixture], like.origin, like.initial_ranking)
 
 
-# ------------------------------------------------------------------------------------------ shared
+# ------------------------------------------------------------------------------------------- shared
 
 
 def click_models(instance: Instance) -> list[ClickModel]:

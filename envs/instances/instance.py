@@ -74,7 +74,8 @@ class Instance:
 
     Example:
         >>> from clickgym.envs import CascadeModel
-        >>> instance = Instance("toy", {"CM": CascadeModel([0.5, 0.2, 0.1], n_positions=3)}, n_positions=2)
+        >>> model = CascadeModel([0.5, 0.2, 0.1], n_positions=3)
+        >>> instance = Instance("toy", {"CM": model}, n_positions=2)
         >>> instance.model("CM")
         CascadeModel(n_items=3, n_positions=2)
     """
@@ -330,7 +331,7 @@ def _shipped() -> list[str]:
     return sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]])
 
 
-# ------------------------------------------------------------------------------------------------------------ files
+# -------------------------------------------------------------------------------------------- files
 
 
 def _read(path: Path) -> Instance:

@@ -5,7 +5,7 @@ personal.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -70,7 +70,10 @@ def _linear(
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
     users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
     share = 0.0 if users is None else 0.25
-    scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
+    scaled: dict[str, Any] = {
+        "items": (1.0 - share) * items,
+        "users": None if users is None else share * users,
+    }
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     models = [LinearModel(base, theta, **scaled, **others) for base, others in bases]
     return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
@@ -78,7 +81,7 @@ def _linear(
 
 def _with_candidates(
     query: str, n_items: int, n_positions: int, n_pool: int, seed: int
-) -> tuple[list[tuple[ClickModel, dict[str, NDArray[np.float64]]]], str]:
+) -> tuple[list[tuple[ClickModel, dict[str, Any]]], str]:
     """The click models of an instance that have attractions, each with what else belongs to the
     items of the pool, drawn uniformly; and the origin of the instance.
     """
@@ -199,7 +202,7 @@ def _world(
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
-    table = {
+    table: dict[str, Any] = {
         "items": scale * items,
         "users": scale * users,
         "candidates": [np.arange(n_pool)] * n_users,
@@ -209,8 +212,8 @@ def _world(
     for base, others in bases:
         of_items = {name: [values] * n_users for name, values in others.items()}
         models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items))
-    drawn = "users, items and their scores drawn at random"
-    return instance_of(models, f"{drawn}; examination: {origin}")
+    law = "users, items and their scores drawn at random"
+    return instance_of(models, f"{law}; examination: {origin}")
 
 
 def _products(first: Floats, second: Floats) -> Floats:

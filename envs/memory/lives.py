@@ -53,7 +53,7 @@ class Lives(NamedTuple):
 
 
 @kernel
-def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
     """One user meets one list; returns what was earned, and what the list and the best ones after
     it earn in expectation.
     """
@@ -76,7 +76,7 @@ def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  
 
 
 @kernel
-def draw_state(cumulated, rng):  # type: ignore[no-untyped-def]
+def draw_state(cumulated, rng):
     uniform, state = rng.random(), 0
     while state < len(cumulated) - 1 and uniform >= cumulated[state]:
         state += 1
@@ -84,14 +84,14 @@ def draw_state(cumulated, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter(law, life, state):  # type: ignore[no-untyped-def]
+def enter(law, life, state):
     life.now[0], life.now[1] = state, max(life.features[2] - 1, 0)
     life.features[0] = state
     life.optimum[0] = law.value[life.now[1], state]
 
 
 @kernel
-def begin(law, life, rng):  # type: ignore[no-untyped-def]
+def begin(law, life, rng):
     life.ended[0] = False
     life.features[1] = 1
     life.features[2] = law.n_sessions if law.n_sessions > 0 else -1
@@ -99,7 +99,7 @@ def begin(law, life, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def go_on(law, life, rng):  # type: ignore[no-untyped-def]
+def go_on(law, life, rng):
     """After a session: the user leaves, or comes back in another state."""
     life.features[1] = 0
     if law.n_sessions > 0:
@@ -112,7 +112,7 @@ def go_on(law, life, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(law, life, users, rng, reward, scratch):  # type: ignore[no-untyped-def]
+def advance(law, life, users, rng, reward, scratch):
     """What ``step`` does between sessions: where a user has left, the next one comes; else he goes
     on, or leaves.
     """
@@ -123,7 +123,7 @@ def advance(law, life, users, rng, reward, scratch):  # type: ignore[no-untyped-
 
 
 @kernel
-def next_session(law, life, users, rng, reward, scratch):  # type: ignore[no-untyped-def]
+def next_session(law, life, users, rng, reward, scratch):
     """What the compiled loop does between sessions: where a user leaves, the next one comes."""
     go_on(law, life, rng)
     if life.ended[0]:
@@ -131,14 +131,14 @@ def next_session(law, life, users, rng, reward, scratch):  # type: ignore[no-unt
 
 
 @kernel
-def load_life(streams, b, life):  # type: ignore[no-untyped-def]
+def load_life(streams, b, life):
     for i in range(3):
         life.features[i], life.now[i] = streams.features[b, i], streams.now[b, i]
     life.optimum[0], life.ended[0] = streams.optimum[b], streams.ended[b]
 
 
 @kernel
-def store_life(streams, b, life):  # type: ignore[no-untyped-def]
+def store_life(streams, b, life):
     for i in range(3):
         streams.features[b, i], streams.now[b, i] = life.features[i], life.now[i]
     streams.optimum[b], streams.ended[b] = life.optimum[0], life.ended[0]

@@ -99,8 +99,9 @@ class CascadeMDP(Users):
         Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Example:
-        >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1]] * 3]  # item 0 leads to state 1, which nobody leaves
-        >>> users = CascadeMDP([[0.6, 0.5], [0.1, 0.1]], bait, n_positions=1, first=[1, 0], mean_sessions=10)
+        >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1]] * 3]  # item 0 spoils a user for good
+        >>> sizes = {"n_positions": 1, "first": [1, 0], "mean_sessions": 10}
+        >>> users = CascadeMDP([[0.6, 0.5], [0.1, 0.1]], bait, **sizes)
         >>> users.best[:, 0], users.value.round(2)
         (array([1, 0]), array([5., 1.]))
     """
@@ -202,7 +203,7 @@ class CascadeMDP(Users):
             self.best.reshape(len(values), self.n_states, self.n_positions),
         )
 
-    # ---------------------------------------------------------------------------------------------------------- exact values
+    # --------------------------------------------------------------------------------- exact values
 
     def worth(self, value: ArrayLike) -> Floats:
         """What follows each outcome of a session, earned now included.

@@ -21,13 +21,13 @@ from clickgym.envs import (
 
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
-def test_the_click_models_of_the_package_keep_to_the_interface(model):
+def test_click_models_of_the_package(model):
     rng = np.random.default_rng(0)
     is_mixture = model is MixtureModel
     clickgym.check_click_model(make_model(model, 4, 3, rng.random) if is_mixture else model)
 
 
-def test_a_model_may_be_given_in_place_of_its_class():
+def test_object_in_place_of_a_class():
     clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
     with pytest.raises(TypeError, match="int'> is no click model; expected a subclass"):
         clickgym.check_click_model(int)
@@ -223,7 +223,7 @@ FAULTS = {
 }
 
 
-def test_a_model_without_attraction_and_without_a_default_instance_passes():
+def test_model_without_attraction_and_default_instance():
     clickgym.check_click_model(Charming)
 
 
@@ -238,7 +238,7 @@ COMPILED = (Writable, ForgetsExamined, IgnoresCutoff, ClicksUnseen)
         for model, line in FAULTS.items()
     ],
 )
-def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
+def test_faults(model, line):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_click_model(model)
     heading, *faults = str(caught.value).splitlines()
@@ -246,7 +246,7 @@ def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
     assert any(fault.startswith(line) for fault in faults), faults
 
 
-def test_the_list_named_against_the_optimal_one_is_a_best_list():
+def test_best_list_in_the_message():
     with pytest.raises(
         AssertionError,
         match=r"cutoff 1 it is \[0, 1, 2\], which earns 0.1; \[3, 0, 1\] earns 0.4\n",
@@ -254,11 +254,11 @@ def test_the_list_named_against_the_optimal_one_is_a_best_list():
         clickgym.check_click_model(SortsById([0.1, 0.2, 0.3, 0.4], [1.0, 0.5, 0.25]))
 
 
-def test_a_click_too_rare_to_be_drawn_is_no_fault():
+def test_rare_clicks():
     clickgym.check_click_model(Charming([1e-6] * 4, [1.0, 0.5, 0.25]))
 
 
-def test_a_model_that_keeps_the_numbers_of_its_items_is_at_fault(monkeypatch):
+def test_fixed_item_ids(monkeypatch):
     monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
     with pytest.raises(
         AssertionError,

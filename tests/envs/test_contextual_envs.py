@@ -10,11 +10,9 @@ from contextlib import nullcontext
 import gymnasium as gym
 import numpy as np
 import pairs
-import polars
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 from scipy.stats import kstest
 from slow import slow
 
@@ -82,7 +80,7 @@ def optimum(model, reward, cutoff):
     return max(model.expected_reward(np.array(ranking), reward, cutoff) for ranking in lists)
 
 
-# --------------------------------------------------------------------------------------------------------------- the model
+# ---------------------------------------------------------------------------------------- the model
 
 
 @by_model
@@ -112,7 +110,7 @@ def test_mean_session(name):
 
 
 @by_model
-def test_the_description_makes_the_same_model(name):
+def test_description(name):
     model = MODELS[name]
     assert ClickModel.from_dict(model.to_dict()) == model
     assert LinearModel(BASES[name].to_dict(), THETA, ITEMS, USERS) == model
@@ -194,7 +192,7 @@ def test_only_candidates_of_a_user_are_checked():
         LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS)
 
 
-# --------------------------------------------------------------------------------------------------------- laws of a session
+# -------------------------------------------------------------------------------- laws of a session
 
 
 @pytest.mark.parametrize("n_sessions", [2000, *slow(6000)])
@@ -365,7 +363,7 @@ def test_search_beyond_the_limit():
     ClickEnv(model, "clicks", 3)
 
 
-# ------------------------------------------------------------------------------------------------------------- instances
+# ---------------------------------------------------------------------------------------- instances
 
 
 @by_id
@@ -439,39 +437,21 @@ def test_wrong_arguments_of_an_id():
         gym.make("ContextualUBMRank-v0", reward="satisfaction")
 
 
-# ----------------------------------------------------------------------------------------------------------- conventions
+# -------------------------------------------------------------------------------------- conventions
 
 
 @by_id
-def test_the_checkers_pass_without_a_warning(env_id, recwarn):
+def test_checkers_pass_without_a_warning(env_id, recwarn):
     check_env(gym.make(env_id).unwrapped)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(gym.wrappers.FlattenObservation(gym.make(env_id)))
     assert [str(warning.message) for warning in recwarn] == []
 
 
-def test_a_seed_makes_the_stream_and_bad_lists_leave_no_trace():
-    def stream(disturbed):
-        env = ClickEnv(MODELS["UBM"])
-        result = [env.reset(seed=4)]
-        for t in range(20):
-            if disturbed:
-                with pytest.raises(ValueError, match="position 1 shows item 0 again"):
-                    env.step([0, 0, 1])
-            result.append(env.step([t % L, (t + 1) % L, (t + 2) % L]))
-        return result
-
-    first, second = stream(False), stream(True)
-    for one, other in zip(first, second, strict=True):
-        for name in ("clicks", "features"):
-            np.testing.assert_array_equal(one[0][name], other[0][name])
-        assert str(one[1:]) == str(other[1:])
+# ------------------------------------------------------------------------------ vector environments
 
 
-# ---------------------------------------------------------------------------------------------------- vector environments
-
-
-def test_streams_have_the_law_of_the_scalar_environment():
+def test_law_of_streams():
     """Regret of a fixed list, which depends on the candidates and their best list, and the clicks,
     stream by stream.
     """
@@ -504,35 +484,7 @@ def test_streams_have_the_law_of_the_scalar_environment():
     assert abs(residual.mean()) < 5 * residual.std() / np.sqrt(n)
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_time_limit_and_autoreset(mode):
-    envs = gym.make_vec("ContextualCMRank-v0", num_envs=3, autoreset_mode=mode, max_episode_steps=2)
-    observations, _ = envs.reset(seed=0)
-    assert observations in envs.observation_space
-    lists = envs.action_space.sample()
-    envs.step(lists)
-    observations, _, terminated, truncated, infos = envs.step(lists)
-    assert truncated.all()
-    assert not terminated.any()
-    if mode is AutoresetMode.SAME_STEP:
-        assert not observations["clicks"].any()
-        final = infos["final_obs"][1]
-        assert final in envs.single_observation_space
-        np.testing.assert_array_equal(
-            final["features"], observations["features"][1]
-        )  # these candidates wait for a list
-    else:
-        observations, rewards, _, truncated, infos = envs.step(lists)
-        assert not truncated.any()
-        assert not observations["clicks"].any()
-        assert not rewards.any()
-    assert infos["optimal_ranking"].shape == (3, 5)
-    _, _, _, truncated, infos = envs.step(lists)
-    assert not truncated.any()
-    assert np.all(infos["regret"] >= -1e-12)
-
-
-# ---------------------------------------------------------------------------------------------------------------- running
+# ------------------------------------------------------------------------------------------ running
 
 
 def assert_engines_agree(make_agent, make_env, horizon=400):
@@ -563,7 +515,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
 
 
 @pairs.by_id(CONTEXTUAL_AGENTS, CONTEXTUAL)
-def test_engines_give_the_same_numbers(env_id, name):
+def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
         lambda: clickgym.make_agent(name, gym.make(env_id), horizon=1000, seed=5, **told),
@@ -579,36 +531,7 @@ def test_engines_agree_on_every_reward(name, reward, cutoff):
     )
 
 
-@pytest.mark.parametrize("name", ["Random", "TopRank", "CascadeKLUCB", "PBMUCB"])
-def test_agents_without_features_run_blindly_in_both_engines(name):
-    """They take candidate i of each session for the same item; a measure of what features are
-    worth.
-    """
-    env = ClickEnv(MODELS["PBM"])
-    assert_engines_agree(
-        lambda: clickgym.make_agent(name, env, horizon=1000, seed=5),
-        lambda: ClickEnv(MODELS["PBM"]),
-        horizon=100,
-    )
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_chunks_change_nothing(engine):
-    """Checkpoints cut the chunks of the compiled loop."""
-    results = []
-    for checkpoints in ([1100], [1, 2, 999, 1000, 1001, 1100], range(1, 1101)):
-        agent, env = (
-            clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
-            ClickEnv(MODELS["UBM"]),
-        )
-        results.append(
-            clickgym.run(agent, env, 1100, seed=3, checkpoints=checkpoints, engine=engine)
-        )
-    assert results[0].regret[-1] == results[1].regret[-1] == results[2].regret[-1]
-    np.testing.assert_array_equal(results[1].regret, results[2].regret[results[1].steps - 1])
-
-
-def test_what_is_filled_in_is_what_the_paper_assumes_known():
+def test_what_papers_assume_known():
     known = {
         ("UBMLinUCB", "UBM"): np.tril(BROWSING),
         ("UBMLinUCB", "PBM"): [[0.5, 0, 0], [0.9, 0.9, 0], [0.3, 0.3, 0.3]],
@@ -629,82 +552,3 @@ def test_what_is_filled_in_is_what_the_paper_assumes_known():
         clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
-
-
-def test_cascade_as_a_user_browsing_model():
-    agent = clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["CM"]), seed=0)
-    attraction = np.linspace(0.9, 0.1, L)
-    ubm = UserBrowsingModel(attraction, agent.hyperparameters["examination"])
-    cm = CascadeModel(attraction, K)
-    np.testing.assert_allclose(
-        ubm.click_probabilities([0, 2, 4]), cm.click_probabilities([0, 2, 4])
-    )
-
-
-@pytest.mark.parametrize("perseverance", [1.0, 0.7])
-def test_dbn_of_equal_items_is_a_ubm(perseverance):
-    """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x
-    6e-5.
-    """
-    attraction, satisfaction = 0.4, 0.3
-    dbn = DynamicBayesianModel([attraction] * 4, [satisfaction] * 4, perseverance, n_positions=4)
-    ubm = UserBrowsingModel([attraction] * 4, dbn.browsing_weights())
-    envs = [ClickVectorEnv(model, 100_000) for model in (dbn, ubm)]
-    patterns = []
-    for env in envs:
-        env.reset(seed=0)
-        clicks = env.step(np.tile(np.arange(4), (100_000, 1)))[0]
-        patterns.append(np.bincount(clicks @ [1, 2, 4, 8], minlength=16) / 1e5)
-    np.testing.assert_allclose(
-        patterns[0], patterns[1], atol=0.009
-    )  # four standard errors of a difference
-    np.testing.assert_allclose(
-        ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12
-    )
-    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
-
-
-def test_agents_that_need_features_are_refused_without():
-    with pytest.raises(
-        ValueError, match="C2UCB ranks by features, which only contextual environments have"
-    ):
-        clickgym.make_agent("C2UCB", gym.make("PBMRank-v0"))
-    with pytest.raises(
-        ValueError, match="the agent was built with n_features = 3, but the environment has 0"
-    ):
-        clickgym.run(clickgym.agents.C2UCB(10, 5, n_features=3), gym.make("PBMRank-v0"), 10)
-    with pytest.raises(
-        ValueError, match="the agent was built with n_features = 3, but the environment has 4"
-    ):
-        clickgym.run(clickgym.agents.C2UCB(L, K, n_features=3), ClickEnv(MODELS["PBM"]), 10)
-
-
-def test_metrics():
-    env = ClickEnv(MODELS["UBM"], "clicks")
-    agent = clickgym.agents.C2UCB(L, K, n_features=4, seed=5)
-    results = []
-    for engine in ("compiled", "python"):
-        agent = clickgym.agents.C2UCB(L, K, n_features=4, seed=5)
-        results.append(clickgym.run(agent, env, 500, seed=1, metrics=["any_click"], engine=engine))
-    np.testing.assert_array_equal(*[result.metrics["any_click"] for result in results])
-    assert 0 < results[0].metrics["any_click"][-1] < results[0].clicks[-1]
-    with pytest.raises(
-        ValueError, match="the metric 'ndcg' needs the same candidates in every session"
-    ):
-        clickgym.run(agent, env, 10, metrics=["any_click", "ndcg"])
-
-
-def test_sweep(tmp_path):
-    table = clickgym.sweep(
-        ["ContextualUBMRank-v0"],
-        ["UBMLinUCB:alpha=0.5", "LinearTS", "Random"],
-        2000,
-        2,
-        out=tmp_path / "out",
-        n_jobs=2,
-        instances=["linear:n_items=8,n_positions=3,n_features=4,seed=2"],
-    ).frame
-    last = table.filter(table["step"] == 2000).group_by("agent").agg(polars.col("regret").mean())
-    regret = dict(zip(last["agent"], last["regret"], strict=True))
-    assert regret["UBMLinUCB:alpha=0.5"] < regret["Random"] / 3
-    assert regret["LinearTS"] < regret["Random"] / 3

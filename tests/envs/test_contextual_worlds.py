@@ -33,7 +33,7 @@ def all_features(model):
     return with_products(plain, model.interactions)
 
 
-# ------------------------------------------------------------------------------------------------------------------ laws
+# --------------------------------------------------------------------------------------------- laws
 
 
 def world(
@@ -141,7 +141,7 @@ def test_examination_and_satisfaction():
             np.testing.assert_array_equal(model.labels[name], [values] * 4)
 
 
-# --------------------------------------------------------------------------------- what can be learned, and what cannot
+# ------------------------------------------------------------- what can be learned, and what cannot
 
 
 def top_sets(attraction):
@@ -233,7 +233,7 @@ def test_relabelled_items():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- environments
+# ------------------------------------------------------------------------------------- environments
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_engines_agree_in_every_click_model(env_id, name):
     assert_engines_agree(lambda: clickgym.make_agent("C2UCB", make(), seed=5), make, horizon=150)
 
 
-# ------------------------------------------------------------------------------------------------------ models and files
+# --------------------------------------------------------------------------------- models and files
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def run_example(name, *arguments, monkeypatch):
     runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
 
 
-# ----------------------------------------------------------------------------------------------------- the real queries
+# --------------------------------------------------------------------------------- the real queries
 
 
 def test_real_queries():
@@ -43,7 +43,7 @@ def test_real_queries():
         assert "PyClick" in instance.origin
 
 
-def test_item_numbers_do_not_tell_the_order_of_attraction():
+def test_item_ids_say_nothing():
     """Under random numbering the mean rank correlation of 16 queries has a standard deviation of
     1/sqrt(9 * 16) = 1/12.
 
@@ -105,11 +105,10 @@ def test_fit_script_takes_frequent_queries_and_documents(tmp_path, monkeypatch):
     assert np.corrcoef(attraction, np.arange(10))[0, 1] < -0.9
 
 
-# ----------------------------------------------------------------------------------------- the papers' and the random
-# ones
+# ----------------------------------------------------------------------- the papers' and the random ones
 
 
-def test_every_listed_instance_loads_under_its_name():
+def test_listed_instances():
     for name, line in list_instances().items():
         assert load_instance(name).name == name
         assert line
@@ -130,7 +129,7 @@ def test_cached_instance_cannot_be_changed(name):
     np.testing.assert_array_equal(third.initial_ranking, again.initial_ranking)
 
 
-def test_a_family_reads_its_file_again(tmp_path):
+def test_family_of_a_file(tmp_path):
     name = f"li2019-switching:query={tmp_path / 'mine.json'},seed=1"
     made = []
     for query in ("yandex-9982", "yandex-990"):
@@ -139,7 +138,7 @@ def test_a_family_reads_its_file_again(tmp_path):
     assert made[0] != made[1]
 
 
-def test_a_family_of_the_user_is_asked_each_time(monkeypatch):
+def test_family_of_the_user(monkeypatch):
     asked = []
 
     def mine(n_items: int = 4) -> Instance:
@@ -150,7 +149,7 @@ def test_a_family_of_the_user_is_asked_each_time(monkeypatch):
     assert load_instance("mine").models != load_instance("mine").models
 
 
-def test_a_new_click_model_is_in_the_instances_of_families():
+def test_families_have_new_click_models():
     assert "NEW" not in load_instance("uniform").models
 
     class NewModel(PositionBasedModel):
@@ -191,7 +190,7 @@ def test_random_families(family):
     assert load_instance(f"{family}:n_items=1,n_positions=1").n_items == 1
 
 
-def test_yandex_like_items_have_the_moments_of_the_real_ones():
+def test_moments_of_yandex_like_items():
     """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real
     mean but for 6e-7.
     """
@@ -207,7 +206,7 @@ def test_yandex_like_items_have_the_moments_of_the_real_ones():
     np.testing.assert_allclose(like.examination, real.examination, atol=0.06)
 
 
-# ---------------------------------------------------------------------------------------------------------- own files
+# ---------------------------------------------------------------------------------------- own files
 
 
 def toy(**changes):
@@ -221,7 +220,7 @@ def toy(**changes):
     return Instance("toy", models, **(fields | changes))
 
 
-def test_an_instance_that_cannot_be_written_leaves_nothing(tmp_path):
+def test_instance_that_cannot_be_written(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(OSError, match=r"folder\.json"):
         load_instance("lagree2016-small").save(tmp_path / "folder.json")
@@ -245,7 +244,7 @@ def test_saved_instance(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["toy.json"]
 
 
-def test_the_dictionary_of_one_model_is_an_instance_file(tmp_path):
+def test_file_of_one_model(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(CascadeModel([0.5, 0.2, 0.1], n_positions=2).to_dict()))
     instance = load_instance(path)

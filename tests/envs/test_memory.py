@@ -16,7 +16,7 @@ from scipy import stats
 from slow import slow
 
 import clickgym
-from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, LehmerAction, Users, load_instance
+from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, Users, load_instance
 
 
 def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
@@ -202,16 +202,7 @@ def test_gymnasium_accepts_it(arguments):
     assert Users.from_dict(users) == Users.from_dict(Users.from_dict(users).to_dict())
 
 
-def test_stable_baselines_accepts_it():
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    for env in (
-        LehmerAction(gym.make("CascadeMDPRank-v0")),
-        FlattenObservation(LehmerAction(gym.make("CascadeMDPRank-v0"))),
-    ):
-        checker.check_env(env)
-
-
-def test_a_user_who_has_left_must_be_followed_by_reset():
+def test_reset_after_a_user_has_left():
     env = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=1")
     env.reset(seed=0)
     assert env.step([0, 1, 2, 3])[2]
@@ -271,7 +262,7 @@ def test_streams_are_the_scalar_environment(mode):
             over = False
 
 
-def test_actions_after_a_user_has_left_are_ignored():
+def test_actions_after_a_user_has_left():
     """In the step that brings the next one: bad lists, of some streams or of all, change nothing;
     those of others count.
     """
@@ -305,7 +296,7 @@ def test_actions_after_a_user_has_left_are_ignored():
     assert not envs.step(np.zeros((2, 4), int))[2].any()
 
 
-def test_many_streams_end_one_by_one_and_are_counted_once():
+def test_recorded_sessions_of_streams():
     """The recorded sessions are those that were played, whatever the mode."""
     users = some_users(2, 3, 4, 2, mean_sessions=4.0)
     totals = {}
@@ -334,7 +325,7 @@ def test_many_streams_end_one_by_one_and_are_counted_once():
 
 
 @pytest.mark.parametrize("agent", ["TopRank", "CascadeVI"])
-def test_both_engines_play_the_same_sessions(agent):
+def test_engines_agree(agent):
     results = [
         clickgym.run(agent, "CascadeMDPRank-v0", 1500, seed=4, engine=engine, metrics=["any_click"])
         for engine in ("python", "compiled")

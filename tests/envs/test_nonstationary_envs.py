@@ -17,7 +17,7 @@ from reference_agents import MODELS
 from scipy.stats import chi2_contingency
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB, Oracle, Random
+from clickgym.agents import BatchRank, CascadeKLUCB, Random
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from clickgym.agents.position_based import PBMPIE
@@ -56,7 +56,7 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- the model
+# ---------------------------------------------------------------------------------------- the model
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_description():
     assert mixed.kind == "PiecewiseStationaryModel of CM and PBM"
 
 
-# -------------------------------------------------------------------------------------------------------- environments
+# ------------------------------------------------------------------------------------- environments
 
 
 def test_regret_of_the_present_epoch():
@@ -238,32 +238,6 @@ def test_engines_agree_across_changes(name):
     assert envs[0][2] == pytest.approx(envs[1][2])
 
 
-def test_checkpoints_and_chunks():
-    """Totals at common checkpoints, whether the compiled loop is cut at every session or only where
-    users change.
-    """
-    model = changing(0, 3, 999, 1000, 1001, 2345)
-    columns = []
-    for checkpoints in ([], [999], [1000, 1001], range(1, 3001)):
-        agent = CascadeDUCB(5, 3, seed=1)
-        result = clickgym.run(agent, ClickEnv(model), 3000, seed=2, checkpoints=checkpoints)
-        columns.append(
-            (result.regret[-1], result.reward[-1], result.clicks[-1], agent.rng.random())
-        )
-    assert len(set(columns)) == 1
-
-
-def test_runs_to_a_change_and_past_the_last():
-    model = PiecewiseStationaryModel([FIRST, SECOND], starts=[0, 50])
-    oracle = Oracle(3, 2, ranking=[0, 2])
-    for engine in ("compiled", "python"):
-        result = clickgym.run(oracle, ClickEnv(model), 50, seed=0, engine=engine)
-        assert result.regret[-1] == 0
-        result = clickgym.run(oracle, ClickEnv(model), 60, seed=0, engine=engine)
-        lost = SECOND.expected_reward([1, 2]) - SECOND.expected_reward([0, 2])
-        assert result.regret[-1] == pytest.approx(10 * lost, rel=1e-12)
-
-
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_vector_environment_changes_at_the_same_steps(mode):
     """One clock for all streams, which goes on from one episode of 5 steps to the next."""
@@ -339,7 +313,7 @@ def test_agents_know_the_first_epoch():
             assert clickgym.run(agent, env, 50, seed=0, engine="python").regret[-1] >= 0
 
 
-# ----------------------------------------------------------------------------------------------------- instance families
+# -------------------------------------------------------------------------------- instance families
 
 
 def attractions(name: str, kind: str = "CM") -> np.ndarray:
