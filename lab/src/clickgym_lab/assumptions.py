@@ -121,8 +121,8 @@ def check_assumptions(
     n_lists = math.perm(model.n_items, model.n_positions)
     if n_lists > MAX_LISTS:
         raise ValueError(
-            f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take fewer "
-            "items or positions (model.with_positions)"
+            f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take "
+            "fewer items or positions (model.with_positions)"
         )
     lists = _Lists(model.epochs[0])
     exchange = "exchanging k and l where α(R(k)) ≤ α(R(l)): χ(R, l) ≥ χ(R', l)"

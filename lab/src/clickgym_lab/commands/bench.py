@@ -118,8 +118,7 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
 
 def _print_line(line: Line, quick: bool) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
-    names = {task.name for task in quick_tasks()} if quick else set(line.scores)
-    tasks = [task for task in all_tasks() if task.name in names & set(line.scores)]
+    tasks = [task for task in all_tasks() if task.name in line.scores]
     others = {
         other.agent: abilities(other, tasks) for other in published() if other.agent != line.agent
     }
@@ -130,8 +129,10 @@ def _print_line(line: Line, quick: bool) -> None:
         }
         best = max(values, key=lambda agent: values[agent], default="")
         beside = f"{best} {values[best]:.2f}" if best else ""
-        rows.append([ability, f"{summary.value:z.2f}", f"{summary.bad_run:z.2f}", beside])
-    columns = [Column("ability"), Column("score", right=True), Column("bad run", right=True)]
+        bad_run = [] if quick else [f"{summary.bad_run:z.2f}"]
+        rows.append([ability, f"{summary.value:z.2f}", *bad_run, beside])
+    columns = [Column("ability"), Column("score", right=True)]
+    columns += [] if quick else [Column("bad run", right=True)]
     title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
     print_table(output(), [*columns, Column("best published")], rows, title=title)
     output().print()

@@ -49,10 +49,12 @@ CM, DCM, PBM = ENVS
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
 READINGS = {LAST: "last_click", FIRST: "first_click"}
 AGENTS = ("BubbleRank", LAST, FIRST, "BatchRank", "TopRank", "Fixed")
-NOTE = """\
-The reward of the DCM is the satisfied user (abandonment click), as in the paper. Where its \
-termination probabilities do not decrease, the optimum is not the list sorted by attraction, which\
- all of these agents learn: regret then stays linear."""
+NOTE = (
+    "The reward of the DCM is the satisfied user (abandonment click), as in the paper. Where its "
+    "termination probabilities do not decrease, the optimum is not the list sorted by attraction, "
+    "which all of these agents learn: regret then stays linear. "
+    "`clickgym_lab.assumptions.check_assumptions` names the assumption of the paper that fails."
+)
 
 
 def play(sweeps: Sweeps) -> None:

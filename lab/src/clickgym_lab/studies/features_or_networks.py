@@ -233,8 +233,8 @@ STUDY = Study(
     "features-or-networks",
     "Features, networks or generic RL, before users of whom each wants another list",
     "ours",
-    "200 users, 500 items, 10 candidates, 5 positions; five instances of each world, and one run"
-    " in each. PPO and A2C have one network for all candidates, and the same features as the "
+    "200 users, 500 items, 10 candidates, 5 positions; five instances of each world, and one run "
+    "in each. PPO and A2C have one network for all candidates, and the same features as the "
     "linear agents: [u, v] (plain), also u∘v (products), or u ⊗ v (outer). In `personal` the "
     "order is that of uᵀWv, in `inner` that of uᵀv, in `network` that of a random network of "
     "sines. All statements are ours, written before the run, after sketches of another law's "

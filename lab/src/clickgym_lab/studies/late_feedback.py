@@ -1,4 +1,4 @@
-"""Our study of delayed feedback: what do clicks that arrive in batches, or late, cost which agent?"""
+"""Our study of delayed feedback: what do clicks that arrive in batches, or late, cost?"""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ STUDY = Study(
     "late-feedback",
     "Regret when clicks arrive in batches, or late",
     "ours",
-    "Version 3.0 wrote these statements before a run in which the environments delayed the clicks; "
-    "here the runner does, by `delay=`, and the run is new. Only agents that learn from any list can "
-    "play. Clicks that have not arrived when a run ends never do. Fixed is the production list. All "
-    "intervals are over queries.",
+    "Version 3.0 wrote these statements before a run in which the environments delayed the clicks. "
+    "Here the runner delays them (`delay=`), and the run is new. Only agents that learn from any "
+    "list can play. Clicks that have not arrived when a run ends never do. Fixed is the production "
+    "list. All intervals are over queries.",
     play,
     statements,
     plot,

@@ -235,16 +235,16 @@ STUDY = Study(
     FIRST,
     "An agent that weighs several click models: does it stay on wrong lists?",
     "Our own study of MixTS",
-    "MixTS is told nothing about its users; nor are GRAB, PB-MHB and CascadeTS. BCMP-TS is given"
-    " the examination probabilities of the PBM, and in the other models what the package derives"
-    " for them. The first part has the 16 queries that ship, the second 60 that do not. Trust "
+    "MixTS is told nothing about its users; nor are GRAB, PB-MHB and CascadeTS. BCMP-TS is given "
+    "the examination probabilities of the PBM, and in the other models what the package derives "
+    "for them. The first part has the 16 queries that ship, the second 60 that do not. Trust "
     "bias is that of the scorecard: the items and the examination of a query's PBM, with the "
     f"standard trust of the package. A run is late if it loses more than {LATE} clicks per "
-    "session in the last fifth of its sessions. MixTS was developed on random instances, and its"
-    " constants were frozen before it played any of these queries. All statements were written "
+    "session in the last fifth of its sessions. MixTS was developed on random instances, and its "
+    "constants were frozen before it played any of these queries. All statements were written "
     "before that; where they name a number it is a target that was set beforehand. This is the "
-    "first run, and it is the one that counts. To save time, which was decided before, there are"
-    " two runs on the first 16 queries and one on the 60; BCMP-TS plays the first 16 only, and "
+    "first run, and it is the one that counts. To save time, which was decided before, there are "
+    "two runs on the first 16 queries and one on the 60; BCMP-TS plays the first 16 only, and "
     "PB-MHB, which takes four times as long as the others, one run there.",
     play,
     statements,

@@ -321,9 +321,9 @@ FIG2 = Study(
     "nonstat-fig2",
     "Regret where the users change every 10,000 sessions, on single queries",
     f"{PAPER}, figure 2",
-    "The paper picks 20 queries and does not say which; here they are the first 20, or all where"
-    " there are fewer. BubbleRank is the agent of this figure that figure 1 has not; it re-ranks"
-    " the production list, and shows the first three items of it. Statements hold on every "
+    "The paper picks 20 queries and does not say which; here they are the first 20, or all where "
+    "there are fewer. BubbleRank is the agent of this figure that figure 1 has not; it re-ranks "
+    "the production list, and shows the first three items of it. Statements hold on every "
     "single query or not at all; those marked (ours) were predicted before the run.",
     play_fig2,
     statements_fig2,

@@ -180,10 +180,10 @@ REAL = Study(
     "Regret beside the lower bound of the position-based model, real queries",
     "Lagrée et al. 2016, section 5, search advertising",
     "The paper's real data are advertisements of the KDD Cup 2012, which cannot be shipped; "
-    "`examples/convert_queries.py` reads a copy of models fitted to eight of its queries (L from"
-    " 5 to 11, K = 3, attractions from 0.004 to 0.15). Without --instances the first eight "
-    "shipped queries of web search are played. All statements are ours, predicted before the run"
-    " from those about the paper's synthetic users. Horizon and runs are our choice.",
+    "`examples/convert_queries.py` reads a copy of models fitted to eight of its queries (L from "
+    "5 to 11, K = 3, attractions from 0.004 to 0.15). Without --instances the first eight "
+    "shipped queries of web search are played. All statements are ours, predicted before the run "
+    "from those about the paper's synthetic users. Horizon and runs are our choice.",
     play_queries,
     statements_queries,
     plot,

@@ -423,8 +423,8 @@ def plot_fig3(evidence: Evidence) -> Figure:
 
 NOTE = """\
 The paper says both that the parameters are the theoretical ones (section 6.2) and that α is \
-optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K the best of that and\
- α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
+optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K the best of that and \
+α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
 second. λ is the theorem's. In place of PBM-UCB, which knows no features and would meet other \
 items in every session, stands PBM-LinUCB. The paper's attractions are estimates from two logs, \
 one of them not published; ours are linear in features drawn at random (the family linear, a seed \
@@ -465,8 +465,8 @@ STUDY_FIG3 = Study(
     "He et al. 2020, figure 3",
     "The paper counts the last clicks of shop users who clicked, in lists of 12, and calls an "
     "item below the last click pseudo-exposed: it may not have been seen. Here the shares are "
-    "exact for the user browsing model of each query, with the production list of 10; nothing is"
-    " sampled. Web search is another kind of page, so that half to twice the paper's share is "
+    "exact for the user browsing model of each query, with the production list of 10; nothing is "
+    "sampled. Web search is another kind of page, so that half to twice the paper's share is "
     "all that the statements ask for.",
     play_fig3,
     statements_fig3,

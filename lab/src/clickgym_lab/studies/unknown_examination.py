@@ -173,10 +173,10 @@ STUDY = Study(
     "Regret of agents that know the examination probabilities, and of agents that do not",
     "Gauthier et al. 2021 and 2022: GRAB, PB-MHB, UniRank",
     "Statements are of the papers' abstracts and theorems, those marked (ours) were predicted "
-    "before the run. No agent knows the horizon that can do without; the click models are fitted"
-    " to other queries than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of"
-    " each position. Version 3.0 also played S-GRAB, whose regret in the PBM was 5,100 ± 88 over"
-    " the 60 published queries (GRAB 3,135 ± 60), and MergeRank, 12,818 ± 316.",
+    "before the run. No agent knows the horizon that can do without; the click models are fitted "
+    "to other queries than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of "
+    "each position. Version 3.0 also played S-GRAB, whose regret in the PBM was 5,100 ± 88 over "
+    "the 60 published queries (GRAB 3,135 ± 60), and MergeRank, 12,818 ± 316.",
     play,
     statements,
     plot,

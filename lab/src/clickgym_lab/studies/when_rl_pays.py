@@ -150,8 +150,8 @@ STUDY = Study(
     "users of Du et al. 2024",
     "Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the "
     "exact loss of each list by Q*. The planner is told how long users stay in the mean, and so "
-    "is the discount of generic RL; bandits need neither. DQN, MaskablePPO and RecurrentPPO play"
-    " a tenth of the sessions. --instances changes nothing here. Version 3.0 judged ten "
+    "is the discount of generic RL; bandits need neither. DQN, MaskablePPO and RecurrentPPO play "
+    "a tenth of the sessions. --instances changes nothing here. Version 3.0 judged ten "
     "statements together, beside which Holm's procedure left the second and the last of these "
     "undecided.",
     play,
