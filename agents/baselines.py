@@ -135,7 +135,7 @@ class Oracle(Fixed):
     Source: a baseline.
     """
 
-    paper = "requires the optimum"
+    paper = "the optimal list"
     requires = {"ranking": "optimal_ranking"}
 
 

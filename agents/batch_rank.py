@@ -243,7 +243,7 @@ class BatchRank(CompiledAgent):
     """
 
     paper = "Zoghi et al. 2017, Algorithms 1-4"
-    click_models = "CM, PBM and alike"
+    click_models = "CM, PBM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(self, n_items, n_positions, *, horizon, seed=None):

@@ -195,7 +195,7 @@ class BubbleRank(CompiledAgent):
     """
 
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
-    click_models = "CM, DCM, PBM and alike"
+    click_models = "CM, DCM, PBM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
     requires = {"initial": "initial_ranking"}
     search_space = {"delta": Range(1e-30, 0.5, log=True)}

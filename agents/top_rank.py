@@ -134,7 +134,7 @@ class TopRank(CompiledAgent):
     """
 
     paper = "Lattimore et al. 2018, Algorithm 1"
-    click_models = "CM, PBM, DCM and alike"
+    click_models = "CM, PBM, DCM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {"delta": Range(1e-10, 0.5, log=True)}
 

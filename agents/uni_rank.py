@@ -299,7 +299,7 @@ class UniRank(LeaderAgent):
     """
 
     paper = "Gauthier et al. 2022, Algorithm 1"
-    click_models = "CM, PBM and alike"
+    click_models = "CM, PBM and similar models"
     state_type = State
     rank_kernel = rank
     update_kernel = update
