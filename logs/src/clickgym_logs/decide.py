@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from .fitting import fit_models
 from .lists import QueryLists, Ranking
 from .log import BLOCKS, ClickLog
 from .measured import LEAST_SESSIONS, POWER, STEADY, Measured, Reason, measure
+from .policies import sessions_by_query
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
@@ -242,12 +243,22 @@ def decide(
     check_cutoff(cutoff, log)
     check_between("level", level, 0, 0.5)
     check_seed(seed)
+    if not len(log):
+        raise ValueError("the log has no sessions")
     if query is None:
         query = log.query_labels[int(np.bincount(log.queries).argmax())]
     check_choice("query", query, log.query_labels)
-    shown = QueryLists(log, query, reward, cutoff)
+    shown = QueryLists(log[log.queries == log.query_labels.index(query)], query, reward, cutoff)
     labels = None if production is None else check_labels("production", production)
     today = shown.in_production() if labels is None else shown.ranking(labels)
+    decision = _measured_decision(shown, query, today, reward, cutoff, level)
+    return replace(decision, proposal=_proposal(shown, query, today, reward, cutoff, level, seed))
+
+
+def _measured_decision(
+    shown: QueryLists, query: str, today: Ranking, reward: str, cutoff: int | None, level: float
+) -> Decision:
+    """What was measured of a query's lists, without a proposal."""
     since = shown.in_production_since(today)
     measured = measure(shown, today, level)
     last_block = (BLOCKS - 1) * len(shown) // BLOCKS
@@ -258,7 +269,7 @@ def decide(
         reward=reward,
         cutoff=cutoff,
         level=level,
-        timed=log.times is not None,
+        timed=shown.log.times is not None,
         production=shown.labels(today),
         since=None if since is None else shown.moment(since),
         measured=measured,
@@ -267,7 +278,7 @@ def decide(
             for entry in measured
             if entry.last_shown < last_block
         },
-        proposal=_proposal(shown, query, today, reward, cutoff, level, seed),
+        proposal=None,
         by_block=tuple(
             shown.by_block(ranking)
             for ranking in (today, *(shown.ranking(entry.labels) for entry in measured[:3]))
@@ -275,21 +286,31 @@ def decide(
     )
 
 
-def decide_all(log: ClickLog, *, level: float = LEVEL, **settings: Any) -> list[Decision]:
-    """Decide all queries of a log, the most frequent first.
+def decide_all(
+    log: ClickLog, *, reward: str = "clicks", cutoff: int | None = None, level: float = LEVEL
+) -> list[Decision]:
+    """Decide all queries of a log, the most frequent first, without proposals.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
 
     Args:
         log: the sessions.
+        reward, cutoff: as for `decide`.
         level: see above.
-        settings: reward, cutoff and seed, as for `decide`.
     """
     check_kind("log", log, ClickLog, "a ClickLog")
-    counts = np.bincount(log.queries, minlength=len(log.query_labels))
-    queries = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
-    decisions = [decide(log, log.query_labels[row], level=level, **settings) for row in queries]
+    check_choice("reward", reward, UNITS)
+    check_cutoff(cutoff, log)
+    check_between("level", level, 0, 0.5)
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    decisions = []
+    for query, sessions in sessions_by_query(log):
+        shown = QueryLists(log[sessions], query, reward, cutoff)
+        today = shown.in_production()
+        decisions.append(_measured_decision(shown, query, today, reward, cutoff, level))
+    decisions.sort(key=lambda decision: -decision.n_sessions)
     p_values = np.array(
         [
             min((entry.p_value for entry in decision.compared if entry.doubt <= STEADY), default=1)

@@ -38,6 +38,9 @@ class QueryLists:
         query: the label.
         reward, cutoff: what a session earns, as in `decide`.
 
+    Raises:
+        ValueError: the log has no session of the query.
+
     Attributes:
         sessions: ``(N,)`` the rows of the log, in the order of time.
         lists: the distinct lists, as tuples of item numbers.
@@ -49,6 +52,8 @@ class QueryLists:
     def __init__(self, log: ClickLog, query: str, reward: str, cutoff: int | None) -> None:
         rows = log.order[~log.repeated[log.order]]
         self.sessions = rows[log.queries[rows] == log.query_labels.index(query)]
+        if not len(self.sessions):
+            raise ValueError(f"the log has no session of the query {query!r}")
         self.log, self.item_labels = log, log.item_labels
         items = log.items[self.sessions]
         first, self.index, self.counts = distinct(items)
@@ -74,6 +79,16 @@ class QueryLists:
         """The sessions that showed exactly this list, in the order of time."""
         row = self.rows.get(ranking)
         return np.empty(0, np.int64) if row is None else self._sessions_of[row]
+
+    def sums(self, ranking: Ranking, n_blocks: int) -> Floats:
+        """``(3, n_blocks)`` of the sessions that showed a list, by blocks of time: how many there
+        are, the sum of their rewards and that of the squares.
+        """
+        sessions = self.sessions_of(ranking)
+        blocks = n_blocks * sessions // len(self)
+        rewards = self.earned[sessions]
+        weights = np.ones(len(sessions)), rewards, rewards**2
+        return np.stack([np.bincount(blocks, values, n_blocks) for values in weights])
 
     def labels(self, ranking: Ranking) -> tuple[str, ...]:
         """The labels of a list's items."""
@@ -127,10 +142,7 @@ class QueryLists:
         """What a session with this list earned in each of `BLOCKS` blocks of time; NaN where fewer
         than ``least`` sessions show it.
         """
-        sessions = self.sessions_of(ranking)
-        blocks = BLOCKS * sessions // len(self)
-        counts = np.bincount(blocks, minlength=BLOCKS)
-        sums = np.bincount(blocks, self.earned[sessions], BLOCKS)
+        counts, sums, _ = self.sums(ranking, BLOCKS)
         means = np.where(counts >= least, sums / np.maximum(counts, 1), np.nan)
         return tuple(means.tolist())
 

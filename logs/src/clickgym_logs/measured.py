@@ -32,7 +32,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -121,8 +123,13 @@ def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measu
         The lists as long as the production list with `LEAST_SESSIONS`: those proved better first,
         then by the lower end of their intervals, at last those that the log cannot compare.
     """
+
+    @cache  # the same for all lists
+    def of_production(size: int, n_blocks: int) -> Floats:
+        return shown.sums(production[:size], n_blocks)
+
     comparisons = [
-        _Comparison(shown, shown.lists[row], production)
+        _Comparison(shown, shown.lists[row], production, of_production)
         for row in np.flatnonzero(shown.counts >= LEAST_SESSIONS).tolist()
         if len(shown.lists[row]) == len(production) and shown.lists[row] != production
     ]
@@ -143,8 +150,14 @@ def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measu
 class _Comparison:
     """A list compared with the production list, by lengths and blocks of time."""
 
-    def __init__(self, shown: QueryLists, ranking: Ranking, production: Ranking) -> None:
-        self.shown, self.ranking, self.production = shown, ranking, production
+    def __init__(
+        self,
+        shown: QueryLists,
+        ranking: Ranking,
+        production: Ranking,
+        of_production: Callable[[int, int], Floats],
+    ) -> None:
+        self.shown, self.ranking, self.of_production = shown, ranking, of_production
         # The lengths of sessions that show a difference, the whole list at last.
         self.lengths = [
             size
@@ -159,19 +172,12 @@ class _Comparison:
             self.reason = "the lists changed with time" if self.blocks else "never shown together"
 
     def _sums(self, n_blocks: int) -> Floats:
-        """``(2, 3, lengths, n_blocks)``: of the list and of the production list, the sessions, the
-        sum of their rewards and of its squares.
+        """``(2, 3, lengths, n_blocks)``: of the list and of the production list, as
+        `QueryLists.sums`.
         """
-        earned, n_sessions = self.shown.earned, len(self.shown)
-        sums = np.zeros((2, 3, len(self.lengths), n_blocks))
-        for side, ranking in enumerate((self.ranking, self.production)):
-            for column, size in enumerate(self.lengths):
-                sessions = self.shown.sessions_of(ranking[:size])
-                blocks = n_blocks * sessions // n_sessions
-                for power in range(3):
-                    rewards = earned[sessions] ** power
-                    sums[side, power, column] = np.bincount(blocks, rewards, n_blocks)
-        return sums
+        ours = [self.shown.sums(self.ranking[:size], n_blocks) for size in self.lengths]
+        theirs = [self.of_production(size, n_blocks) for size in self.lengths]
+        return np.stack([np.stack(ours, axis=1), np.stack(theirs, axis=1)])
 
     def measured(self, level: float, n_compared: int) -> Measured:
         """The comparison, one of ``n_compared`` of the query."""

@@ -78,14 +78,14 @@ def decide(
     """
     if every and (query is not None or production is not None):
         raise ValueError("--all decides every query; expected no --query and no --production")
-    settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level, "seed": seed}
+    settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level}
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
         if every:
             decisions = decide_all(sessions, **settings)
         else:
             today = None if production is None else production.split(",")
-            decisions = [decide_(sessions, query, production=today, **settings)]
+            decisions = [decide_(sessions, query, production=today, seed=seed, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     if every:
         _print_all(decisions)
