@@ -33,6 +33,8 @@ class Meter:
         totals: expected regret, realised reward, clicks and further metrics, summed over the
             sessions so far.
         step: how many sessions were counted.
+        horizon: the last checkpoint.
+        next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
         steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret
             that one session did not tell is unknown from the first on: nan.
     """
@@ -46,20 +48,12 @@ class Meter:
         n_metrics = check_count("n_metrics", n_metrics, 0)
         self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
+        self.horizon = int(self._checkpoints[-1])
+        self.next_checkpoint = int(self._checkpoints[0])
         self.totals = np.zeros(3 + n_metrics)
         self.step = 0
         self._unknown = False  # whether the regret of the last session was
         self._warned = False
-
-    @property
-    def horizon(self) -> int:
-        """The last checkpoint."""
-        return int(self._checkpoints[-1])
-
-    @property
-    def next_checkpoint(self) -> int:
-        """The first checkpoint not yet reached; the horizon if all are."""
-        return int(self._checkpoints[min(self._reached, len(self._checkpoints) - 1)])
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
         """Count one session; ``regret`` is nan where it is unknown."""
@@ -86,6 +80,8 @@ class Meter:
         if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
             self._kept[self._reached] = self.totals
             self._reached += 1
+            following = self._checkpoints[self._reached :]
+            self.next_checkpoint = int(following[0]) if len(following) else self.horizon
 
     @property
     def steps(self) -> NDArray[np.int64]:

@@ -87,17 +87,17 @@ def sweep(
     on the names of environment, instance, agent and run. They do not depend on the order, on
     ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class
     `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
-    to an object without such a name (a click model, a lambda, a partial with an array). A folder
+    to an object without such a name (a click model, arguments with an array). A folder
     can grow: further environments, instances, agents and runs are added, and finished runs are not
     repeated.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
-            ``"my_module:MyRank-v0"``; an ``EnvSpec``, a function that returns an environment, a
-            click model; or a mapping from labels to such.
-        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; classes, a `functools.partial` of one; or a mapping from labels
+            ``"my_module:MyRank-v0"``; ``(id, arguments)``; a click model; or a mapping from labels
             to such.
+        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
+            ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
+            such.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         seed: the seed of the whole sweep.
