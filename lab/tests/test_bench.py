@@ -120,7 +120,7 @@ def test_agents_learn_from_the_log_before_they_rank():
     two ninths of these exchanges are not seen.
     """
     task = next(task for task in all_tasks() if task.log == 10_000)
-    log = log_of_production(task.make(), task.log, 0)
+    log = log_of_production(task, 0)
     production = task.make().unwrapped.initial_ranking
     differ = (log.rankings != production[: log.rankings.shape[1]]).any(axis=1)
     assert differ.mean() == pytest.approx(0.2 * 7 / 9, abs=0.02)

@@ -55,8 +55,7 @@ def prepared(agent: AgentLike, task: Task, env: gym.Env, seed: int) -> Any:
         known["examination"] = examination(env)
     player: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
     if task.log and isinstance(player, Agent) and player.learns_from_any_list:
-        log = log_of_production(env, task.log, np.random.SeedSequence(seed, spawn_key=(1,)))
-        for ranking, clicks in zip(*log, strict=True):
+        for ranking, clicks in zip(*log_of_production(task, seed), strict=True):
             player.update(None, ranking, clicks, float(clicks.sum()))
     return player
 
@@ -79,26 +78,27 @@ def examination(env: gym.Env) -> NDArray[np.float64]:
     return np.mean([model.examination_probabilities(ranking) for ranking in lists], axis=0)
 
 
-def log_of_production(env: gym.Env, n: int, seed: Any, exchanged: float = EXCHANGED) -> Log:
+def log_of_production(task: Task, seed: int, exchanged: float = EXCHANGED) -> Log:
     """A log of the production list, in some of whose sessions two items, drawn at random among
     all, have exchanged their places.
 
     Args:
-        env: with a production list.
-        n: how many sessions.
+        task: with a production list; its ``log`` is the number of sessions.
         seed: of the exchanges and of the clicks.
         exchanged: in what share of the sessions.
     """
-    core: Any = env.unwrapped
-    users, rng = core.model, np.random.default_rng(seed)
-    lists = np.tile(core.initial_ranking, (n, 1))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    core: Any = task.make().unwrapped
+    lists = np.tile(core.initial_ranking, (task.log, 1))
     n_items = lists.shape[1]
-    rows = np.flatnonzero(rng.random(n) < exchanged)
+    rows = np.flatnonzero(rng.random(task.log) < exchanged)
     first = rng.integers(n_items, size=len(rows))
     second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
     lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
-    rankings = np.ascontiguousarray(lists[:, : users.n_positions])
-    return Log(rankings, np.array([users.sample(ranking, rng) for ranking in rankings]))
+    rankings = np.ascontiguousarray(lists[:, : core.model.n_positions])
+    envs = gym.make_vec(task.env, num_envs=task.log, instance=task.instance)
+    envs.reset(seed=int(rng.integers(2**31)))
+    return Log(rankings, envs.step(rankings)[0])
 
 
 def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
