@@ -65,6 +65,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     action_space: RankedList
+    _ranking: NDArray[np.int64] | None
+    """The list shown last, with its clicks, examined positions and totals."""
+    _clicks: NDArray[np.int8]
+    _examined: NDArray[np.int8]
+    _regret: float
 
     def __init__(
         self,
@@ -197,7 +202,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._ranking: NDArray[np.int64] | None = None
+        self._ranking = None
         self._clicks, self._examined = (
             np.zeros(self._shape, np.int8),
             np.zeros(self._shape, np.int8),
@@ -229,7 +234,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
 
-    def render(self) -> str | NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for
         ``"rgb_array"``.
         """

@@ -41,7 +41,8 @@ def order_of_items(
     several = bool(streams) and as_array("items", orders).ndim == 2
     if several and len(orders) != streams[0]:
         raise ValueError(
-            f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows"
+            f"items has {len(orders)} rows; expected one order of the items for all streams or "
+            f"{streams[0]} rows"
         )
     try:
         checked = np.stack(
@@ -61,9 +62,6 @@ def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
 def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
     """The stream of an entry of a batch, for messages."""
     return f"environment {index[0]}: " if streams else ""
-
-
-# ------------------------------------------------------------------------------------------------- one action, one list
 
 
 class Codec(ABC):
@@ -141,7 +139,8 @@ class LehmerCodec(Codec):
             k = bad[0][-1]
             where = _at(bad[0], self.streams)
             raise ValueError(
-                f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}"
+                f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to "
+                f"{self.sizes[k] - 1}"
             )
         return decode_lehmer(actions)
 
@@ -163,8 +162,9 @@ class EnumerationCodec(LehmerCodec):
         n_lists = math.perm(self.n_items, self.n_positions)
         if n_lists > MAX_LISTS:
             raise ValueError(
-                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, more than the limit of "
-                f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
+                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, "
+                f"more than the limit of {MAX_LISTS:,} for a policy with an output for each; take "
+                "LehmerAction, ScoresAction or ItemByItem"
             )
         return Discrete(n_lists)
 
@@ -172,7 +172,8 @@ class EnumerationCodec(LehmerCodec):
         bad = np.argwhere((actions < 0) | (actions >= self.space.n))
         if len(bad):
             raise ValueError(
-                f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}"
+                f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to "
+                f"{self.space.n - 1}"
             )
         return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
 
@@ -213,9 +214,6 @@ CODECS: dict[str, type[Codec]] = {
 """By the names that generic RL has for them; ``"items"``, chosen one by one, have a `Draft`."""
 
 
-# --------------------------------------------------------------------------------------------------------- item by item
-
-
 class Draft:
     """Unfinished lists, one on each stream, all of the same length so far; ``streams`` as in
     `order_of_items`.
@@ -245,7 +243,8 @@ class Draft:
         choices = as_array("choices", choices)
         if choices.shape != self.streams or choices.dtype.kind not in "iu":
             raise ValueError(
-                f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of shape {choices.shape}"
+                f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of "
+                f"shape {choices.shape}"
             )
         bad = np.argwhere((choices < 0) | (choices >= self.n_items))
         if len(bad):
@@ -259,9 +258,10 @@ class Draft:
             stream = tuple(bad[0])
             choice = choices[stream]
             holder = self.placed[stream][:, choice].argmax()
+            where, item = _at(bad[0], self.streams), self.items[stream][choice]
             raise ValueError(
-                f"{_at(bad[0], self.streams)}choice {choice} (item {self.items[stream][choice]}) is forbidden at position "
-                f"{self.position}: position {holder} holds that item; action_masks() says what is left"
+                f"{where}choice {choice} (item {item}) is forbidden at position {self.position}: "
+                f"position {holder} holds that item; action_masks() says what is left"
             )
         np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
         self.position += 1
@@ -291,7 +291,8 @@ def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArr
         allowed: ``(B, L)``, which of them are.
 
     Example:
-        >>> next_left(np.array([1, 2]), np.array([[True, True, False], [True, False, False]])).tolist()
+        >>> allowed = np.array([[True, True, False], [True, False, False]])
+        >>> next_left(np.array([1, 2]), allowed).tolist()
         [1, 0]
     """
     cyclic = (choices[:, None] + np.arange(allowed.shape[1])) % allowed.shape[1]

@@ -40,13 +40,15 @@ def sizes_of(env: gym.Env) -> Sizes:
     lists = env.action_space
     if not _has_lists(lists):
         raise ValueError(
-            f"the action space of {env} is {lists}; expected an environment of clickgym, or another whose actions are ranked "
-            "lists: clickgym.envs.RankedList(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
+            f"the action space of {env} is {lists}; expected an environment of clickgym, or "
+            "another whose actions are ranked lists: clickgym.envs.RankedList(n_items, n_positions) "
+            "or MultiDiscrete([n_items] * n_positions)"
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
     if n_positions > n_items:
         raise ValueError(
-            f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of {n_items}"
+            f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of "
+            f"{n_items}"
         )
     if not isinstance(env, ClickEnv):
         check_shows_clicks(env, n_positions)
@@ -84,8 +86,8 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
     ):
         size = "n_positions" if n_positions is None else n_positions
         raise ValueError(
-            f"the observation space of {env} is {space}; expected the clicks on the list: MultiBinary({size}), integers of "
-            'that shape, or a Dict that has them as "clicks"'
+            f"the observation space of {env} is {space}; expected the clicks on the list: "
+            f'MultiBinary({size}), integers of that shape, or a Dict that has them as "clicks"'
         )
 
 
@@ -99,8 +101,10 @@ def regret_of(info: Mapping[str, Any]) -> float:
     ``expected_reward``; nan without both.
 
     Example:
-        >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75}), regret_of({"expected_reward": 0.5})
-        (0.25, nan)
+        >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75})
+        0.25
+        >>> regret_of({"expected_reward": 0.5})
+        nan
     """
     regret = info.get("regret")
     if regret is not None:

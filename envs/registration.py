@@ -108,7 +108,8 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
     if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
     if isinstance(model, str):
-        name, click_model = model, Users._named.get(model)
+        name = model
+        click_model: Any = Users._named.get(model)
     elif isinstance(model, type) and issubclass(model, ClickModel):
         is_short = users_class(model.short) is model
         name = model.short if is_short else f"{model.__module__}:{model.__qualname__}"

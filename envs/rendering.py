@@ -55,8 +55,9 @@ class ResultPage:
         satisfied: whether the user left satisfied; None if the click model knows no satisfaction.
 
     Example:
-        >>> page = ResultPage(title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
-        ...                   ranking=(3, 0), clicks=(0, 1), examined=(1, 1))
+        >>> page = ResultPage(
+        ...     title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
+        ...     ranking=(3, 0), clicks=(0, 1), examined=(1, 1))
         >>> print(render(page, "ansi"))
         PBMRank-v0 | session 1 | clicks 1 | reward 1 | regret 0.25
            1. item 3     examined

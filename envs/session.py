@@ -1,4 +1,4 @@
-"""Sessions in compiled code: one user sees one list, in an environment or on each stream of many."""
+"""Sessions in compiled code: one user sees one list, in one environment or on many streams."""
 
 from __future__ import annotations
 
@@ -58,9 +58,6 @@ def _click_session(
         return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
 
     return session
-
-
-# --------------------------------------------------------------------------------------------- what environments call
 
 
 @cache

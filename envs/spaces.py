@@ -29,7 +29,7 @@ def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
         return check_ranking(order, n_items, n_items)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold each item id from 0 to {n_items - 1} exactly once; got {short(order)}"
+            f"{name} is {short(order)}; expected each item id from 0 to {n_items - 1} exactly once"
         ) from None
 
 
@@ -53,12 +53,12 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     Example:
         >>> check_ranking([2, 0, 1], n_items=4, n_positions=3)
         array([2, 0, 1])
-        >>> check_ranking([2, 0, 2], n_items=4, n_positions=3)
+        >>> check_ranking([2, 4], n_items=4, n_positions=3)
         Traceback (most recent call last):
             ...
-        ValueError: bad ranking [2, 0, 2]: position 2 shows item 2 again, already at position 0 (positions count from 0)
+        ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
-    # Every env.step comes through here: for so few elements a list and a set are several times faster than NumPy.
+    # For so few elements a list and a set are several times faster than NumPy.
     if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
@@ -66,7 +66,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     array = as_array("ranking", ranking)
     if array.shape != (n_positions,):
         raise ValueError(
-            f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}"
+            f"a ranking has shape ({n_positions},), one item for each position; "
+            f"got shape {array.shape}"
         )
     items = array.tolist()
     if array.dtype.kind not in "iu":
@@ -82,7 +83,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         if item in position_of:
             _refuse(
                 items,
-                f"position {position} shows item {item} again, already at position {position_of[item]}",
+                f"position {position} shows item {item} again, already at position "
+                f"{position_of[item]}",
             )
         position_of[item] = position
     return array.astype(np.int64)
@@ -122,7 +124,7 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
                [3, 2, 1]])
     """
     ranking = np.array(codes, dtype=np.int64)
-    # From the right: once position k is inserted, every later item that is not below it moves up by one.
+    # From the right: once position k is inserted, later items that are not below it move up by one.
     for k in range(ranking.shape[-1] - 2, -1, -1):
         ranking[..., k + 1 :] += ranking[..., k + 1 :] >= ranking[..., k : k + 1]
     return ranking
@@ -305,7 +307,7 @@ def _batch_ranked_list(space: RankedList, n: int = 1) -> BatchedRankedList:
     return BatchedRankedList(n, space.n_items, space.n_positions, seed=deepcopy(space.np_random))
 
 
-# Inside a Tuple space, `iterate` looks for the exact class and not, as singledispatch does, for a base class.
+# Inside a Tuple space, `iterate` looks for the exact class, not for a base class.
 iterate.register(BatchedRankedList, iterate.dispatch(MultiDiscrete))
 
 
@@ -344,7 +346,8 @@ def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDA
         weights = np.empty(0)
     if weights.shape != (n_positions, n_items):
         raise ValueError(
-            f"{name} must be {n_positions} arrays of length {n_items}, one for each position, or one such array for all"
+            f"{name} must be {n_positions} arrays of length {n_items}, one for each position, "
+            "or one such array for all"
         )
     is_law, expected = _LAWS[name]
     for position, row in enumerate(weights):
@@ -378,7 +381,8 @@ def _totals(
         crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
         allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
         raise ValueError(
-            f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them"
+            f"no ranking satisfies this: positions {crowded} allow only items {allowed} "
+            "between them"
         )
     return total
 
@@ -407,14 +411,16 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
     usable = np.flatnonzero(weights.any(axis=0))
     if len(usable) < n_positions:
         raise ValueError(
-            f"no ranking satisfies this: {n_positions} positions, but only items {usable.tolist()} allowed"
+            f"no ranking satisfies this: {n_positions} positions, "
+            f"but only items {usable.tolist()} allowed"
         )
     first = weights[:, usable[:1]]
     places = np.flatnonzero((weights[:, usable] != first).any(axis=1) | (first[:, 0] == 0))
     if len(places) > _MOST_WEIGHTED_POSITIONS:
         raise ValueError(
-            f"{len(places)} positions have a mask or probability of their own; exact sampling takes at most "
-            f"{_MOST_WEIGHTED_POSITIONS} (positions that allow all usable items alike do not count)"
+            f"{len(places)} positions have a mask or probability of their own; exact sampling "
+            f"takes at most {_MOST_WEIGHTED_POSITIONS} (those that allow all usable items "
+            "do not count)"
         )
     total = _totals(weights, usable, places)
     ranking = np.full(n_positions, -1)

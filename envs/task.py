@@ -1,4 +1,4 @@
-"""What an environment plays: the task of the next session, and the tasks that follow one another."""
+"""What an environment plays: the task of its next session, and the tasks that follow."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Task:
         return Optimum(np.full(size, self.round.optimum[0]))
 
     def best(self, rounds: Any) -> NDArray[np.int64]:
-        """The best lists ``(B, K)`` in the rounds of B streams, or ``(1, K)`` in that of the task."""
+        """The best lists ``(B, K)`` in rounds of B streams; ``(1, K)`` in the round of the task."""
         return np.tile(self._best, (len(rounds.optimum), 1))
 
     @property

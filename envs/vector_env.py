@@ -31,12 +31,13 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
     same random numbers: for one seed, ``gym.make_vec`` with its ``"sync"`` mode, which steps
-    environments one by one, gives other streams than this class. As in `ClickEnv`, an episode continues its stream, unless `reset` gets a
-    seed. All streams are truncated together. Users with a memory are the exception: each user's
-    episode ends after that user's own sessions.
+    environments one by one, gives other streams than this class. As in `ClickEnv`, an episode
+    continues its stream, unless `reset` gets a seed. All streams are truncated together. Users with
+    a memory are the exception: each user's episode ends after that user's own sessions.
 
     Args:
-        model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
+            `ClickEnv`.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
@@ -53,7 +54,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         >>> import gymnasium as gym, clickgym
         >>> envs = gym.make_vec("PBMRank-v0", num_envs=4)
         >>> clicks, infos = envs.reset(seed=0)
-        >>> clicks, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+        >>> lists = envs.action_space.sample()
+        >>> clicks, rewards, terminations, truncations, infos = envs.step(lists)
         >>> clicks.shape, infos["regret"].shape
         ((4, 5), (4,))
     """
@@ -66,6 +68,12 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     single_action_space: RankedList
     action_space: BatchedRankedList
+    _all_over: bool
+    """With NEXT_STEP: whether the next step is the reset of all streams."""
+    _episode_steps: Any
+    """Sessions of the present episodes: one number, or one for each user with a memory."""
+    _last: tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]] | None
+    """Lists, clicks and rewards of the last sessions, if they are drawn."""
 
     def __init__(
         self,
@@ -95,7 +103,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
-        self.action_space = batch_space(self._lists, num_envs)
+        self.action_space = BatchedRankedList(
+            num_envs, self._lists.n_items, self._lists.n_positions
+        )
         self._shape = (num_envs, self._lists.n_positions)
         self._uniforms = np.empty((num_envs, self.model.n_uniforms))
         self._seen = np.empty(self._lists.n_items, np.int64)
@@ -171,7 +181,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = as_array("actions", actions)
         if rankings.shape != self._shape:
             raise ValueError(
-                f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {self._shape}"
+                f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = "
+                f"{self._shape}"
             )
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
@@ -322,12 +333,12 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._regret = np.zeros(self.num_envs)
         self._examined = np.zeros(self._shape, np.int8)
         self._satisfied = np.full(self.num_envs, -1)
-        self._last: Any = None  # lists, clicks and rewards of the last sessions, if they are drawn
+        self._last = None
 
     def _begin_count(self) -> None:
-        """Count the sessions of the episodes from 0: of all streams together, or of every user."""
-        self._episode_steps: Any = np.zeros(self.num_envs, np.int64) if self.task.has_memory else 0
-        self._all_over = False  # NEXT_STEP: the next step is the reset of all streams
+        """Count the sessions of the episodes from 0."""
+        self._episode_steps = np.zeros(self.num_envs, np.int64) if self.task.has_memory else 0
+        self._all_over = False
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""

@@ -2,10 +2,10 @@
 
 | wrapper | action | for |
 |---|---|---|
-| `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw numbers independently: PPO, A2C |
+| `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw independently: PPO |
 | `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
-| `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action, where the lists are few: DQN |
-| `ItemByItem` | K steps of `Discrete(L)` with masks | policies that honour masks: MaskablePPO of sb3-contrib |
+| `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action: DQN |
+| `ItemByItem` | K steps of `Discrete(L)` with masks | policies that honour masks: MaskablePPO |
 
 Each has a twin for vector environments. In all of them number j stands for the item ``items[j]``:
 draw this order at random where ids may tell something, as where an instance is stored in order of
@@ -42,9 +42,6 @@ def recorded(values: ArrayLike | None) -> list[Any] | None:
     as JSON.
     """
     return None if values is None else np.asarray(values).tolist()
-
-
-# ------------------------------------------------------------------------------------------------- one action, one list
 
 
 class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
@@ -110,7 +107,8 @@ class LehmerAction(_ListAction):
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import LehmerAction
-        >>> env = LehmerAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
+        >>> env = LehmerAction(gym.make("PBMRank-v0", **users))
         >>> env.action_space
         MultiDiscrete([4 3])
         >>> env.action([1, 1]), env.encode([1, 2])
@@ -162,7 +160,8 @@ class ScoresAction(_ListAction):
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import ScoresAction
-        >>> env = ScoresAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
+        >>> env = ScoresAction(gym.make("PBMRank-v0", **users))
         >>> env.action_space
         Box(-1.0, 1.0, (4,), float32)
         >>> env.action([-0.3, 0.9, 0.1, 0.2]), env.encode([1, 3])
@@ -209,7 +208,8 @@ class EnumeratedAction(_ListAction):
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import EnumeratedAction
-        >>> env = EnumeratedAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
+        >>> env = EnumeratedAction(gym.make("PBMRank-v0", **users))
         >>> env.action_space
         Discrete(12)
         >>> [env.action(number).tolist() for number in (0, 1, 11)]
@@ -237,9 +237,6 @@ class EnumeratedVectorAction(_ListVectorAction):
     codec_class = EnumerationCodec
 
 
-# --------------------------------------------------------------------------------------------------------- item by item
-
-
 def _with_draft(space: gym.Space, draft: Draft) -> Dict:
     placed = MultiBinary([draft.n_positions, draft.n_items])
     return Dict({**_as_dict(space, space), "placed": placed})
@@ -259,8 +256,8 @@ def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
     across_lists = check_flag("across_lists", across_lists)
     if not across_lists and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
         raise ValueError(
-            f"a list changes the future of the users of {env}, who have a memory, so that it can be no episode of its own: "
-            "give across_lists=True"
+            f"a list changes the future of the users of {env}, who have a memory, so that it can "
+            "be no episode of its own: give across_lists=True"
         )
     return across_lists
 
@@ -301,7 +298,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import ItemByItem
-        >>> env = ItemByItem(gym.make("PBMRank-v0", attraction=[1.0, 1.0, 0.3, 0.2], examination=[1.0, 1.0]))
+        >>> users = {"attraction": [1.0, 1.0, 0.3, 0.2], "examination": [1.0, 1.0]}
+        >>> env = ItemByItem(gym.make("PBMRank-v0", **users))
         >>> observation, info = env.reset(seed=0)
         >>> observation, reward, terminated, truncated, info = env.step(1)
         >>> reward, terminated, env.action_masks()
@@ -411,10 +409,12 @@ class ItemByItemVector(VectorWrapper):
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import ItemByItemVector
-        >>> envs = ItemByItemVector(gym.make_vec("PBMRank-v0", num_envs=3, autoreset_mode="SameStep"))
+        >>> envs = gym.make_vec("PBMRank-v0", num_envs=3, autoreset_mode="SameStep")
+        >>> envs = ItemByItemVector(envs)
         >>> observations, infos = envs.reset(seed=0)
         >>> for k in range(5):
-        ...     observations, rewards, terminations, truncations, infos = envs.step(envs.action_masks().argmax(axis=1))
+        ...     choices = envs.action_masks().argmax(axis=1)
+        ...     observations, rewards, terminations, truncations, infos = envs.step(choices)
         >>> terminations.tolist(), infos["final_info"]["regret"].shape, observations["placed"].any()
         ([True, True, True], (3,), np.False_)
     """
@@ -498,7 +498,8 @@ class ItemByItemVector(VectorWrapper):
         if ended.any() != ended.all():
             which = np.flatnonzero(ended).tolist()
             raise ValueError(
-                f"the streams must end together; those that ended: {which}; across_lists=True lets each end alone"
+                f"the streams must end together; those that ended: {which}; "
+                "across_lists=True lets each end alone"
             )
         self._ended = bool(ended.any())
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:

@@ -71,8 +71,12 @@ class Meter:
         self._kept[: self._reached, 0] = np.nan
         if self.step > 0 and not self._warned:
             self._warned = True
-            message = f"session {self.step + 1} tells its regret or not unlike those before: the regret of the run is unknown"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
+            warnings.warn(
+                f"session {self.step + 1} tells its regret or not unlike those before: the regret "
+                "of the run is unknown",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def advance(self, sessions: int) -> None:
         """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
@@ -128,7 +132,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         >>> env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
         >>> observation, info = env.reset(seed=0)
         >>> for _ in range(10):
-        ...     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        ...     ranking = env.action_space.sample()
+        ...     observation, reward, terminated, truncated, info = env.step(ranking)
         >>> env.meter.steps
         array([ 1,  2,  5, 10])
     """

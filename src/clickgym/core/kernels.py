@@ -87,7 +87,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+def entry(function: Callable[..., Any]) -> Any:
     """A kernel as Python calls it: compiled without the GIL at its first call, and kept on disk.
 
     Args:
