@@ -251,13 +251,14 @@ def test_generic_rl_is_refused():
 # --------------------------------------------------------------------------------------- sweeps
 
 
-def test_sweep_and_command_line(tmp_path):
+def test_sweep_and_command_line(tmp_path, capsys):
     """A delay is a setting of a sweep: the command line has it, a folder holds one."""
     from clickgym.command_line import main
 
     out = tmp_path / "late"
     words = "run PBMRank-v0 --agents CascadeTS --horizon 500 --runs 2 --delay batch:50 --jobs 1"
     assert main([*words.split(), "--out", str(out)]) == 0
+    assert ", delay batch:50 (mean" in " ".join(capsys.readouterr().out.split())
 
     def sweep(delay, **options):
         return clickgym.sweep(

@@ -36,6 +36,8 @@ def heading(results: Results, per_instance: bool = False) -> str:
     where = f", {instances[0]}" if len(instances) == 1 else ""
     if most != 1 and not per_instance:
         where = f", mean over {most} instances"
+    delay = results.config.get("delay")
+    where += f", delay {delay}" if delay else ""
     interval = "one run" if runs == "1" else f"mean ± 95 % interval over {runs} runs"
     measure = measure_of(results).capitalize()
     return f"{measure} after {results.horizon:,} sessions{where} ({interval})"
