@@ -14,6 +14,8 @@ from report import publish, table
 
 from clickgym.agents import AGENTS
 
+SHOWN = ("Random", "TopRank", "BatchRank", "CascadeKLUCB", "PBMTS", "PBMHB")
+
 CALL = """
 import sys, time
 import gymnasium as gym
@@ -36,7 +38,7 @@ def seconds(cache: str, env_id: str, *agents: str) -> str:
 
 def main() -> None:
     rows = []
-    for name in AGENTS:
+    for name in SHOWN:
         with tempfile.TemporaryDirectory() as cache:
             empty, filled = (seconds(cache, "PBMRank-v0", name) for _ in range(2))
             second = seconds(cache, "CMRank-v0", name)

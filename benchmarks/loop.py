@@ -14,9 +14,9 @@ import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 
 PLACES = {"PBMRank-v0": AGENTS, "CMRank-v0": AGENTS, "ContextualPBMRank-v0": CONTEXTUAL_AGENTS}
-HORIZONS = {"compiled": 200_000, "python": 2_000}
+HORIZONS = {"compiled": 100_000, "python": 1_000}
 """What a session costs changes as an agent learns: times are means over the whole run."""
-REPEATS = 3
+REPEATS = 2
 
 
 def seconds_per_session(env: gym.Env, name: str, n_sessions: int, engine: str) -> float:

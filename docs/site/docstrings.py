@@ -58,8 +58,14 @@ def _tables(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _sources(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a source are one paragraph."""
-    is_source = False
+    """The lines of a source are one paragraph, beside its heading or below it."""
+    indent = None
     for line in lines:
-        is_source = line.startswith("Source:") or (is_source and line.startswith("    "))
-        yield re.sub(r"^ {8,}", "    ", line) if is_source else line
+        if line.startswith("Source:"):
+            indent = "    " if line == "Source:" else ""
+            yield line
+        elif indent is not None and line.startswith("    "):
+            yield indent + line.lstrip()
+        else:
+            indent = None
+            yield line
