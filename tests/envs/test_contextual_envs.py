@@ -552,3 +552,26 @@ def test_what_papers_assume_known():
         clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
+
+
+@pytest.mark.parametrize("perseverance", [1.0, 0.7])
+def test_dbn_of_equal_items_is_a_ubm(perseverance):
+    """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x
+    6e-5.
+    """
+    attraction, satisfaction = 0.4, 0.3
+    dbn = DynamicBayesianModel([attraction] * 4, [satisfaction] * 4, perseverance, n_positions=4)
+    ubm = UserBrowsingModel([attraction] * 4, dbn.browsing_weights())
+    envs = [ClickVectorEnv(model, 100_000) for model in (dbn, ubm)]
+    patterns = []
+    for env in envs:
+        env.reset(seed=0)
+        clicks = env.step(np.tile(np.arange(4), (100_000, 1)))[0]
+        patterns.append(np.bincount(clicks @ [1, 2, 4, 8], minlength=16) / 1e5)
+    np.testing.assert_allclose(
+        patterns[0], patterns[1], atol=0.009
+    )  # four standard errors of a difference
+    np.testing.assert_allclose(
+        ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12
+    )
+    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
