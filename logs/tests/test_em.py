@@ -33,10 +33,11 @@ LONG = ("DCM EM", "PBM per query", "UBM per query")
 """Of which the real log takes a second each, as of others that stand for them."""
 
 
-# --------------------------------------------------------------------------------------------------- equal sessions
+# ------------------------------------------------------------------------------------------------
+# --- equal sessions
 
 
-def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_merged():
+def test_merged_sessions():
     log = small_log(7, 500)
     order, _, pairs = by_query(log.queries, log.items, len(log.item_labels))
     last = last_clicks(log.clicks[order])
@@ -53,7 +54,8 @@ def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_mer
     assert len(kinds) == len(expected) < 200
 
 
-# The sums are taken in another order: the last digits of a float may differ, by some 1e-13 of the value after 50 steps.
+# The sums are taken in another order: the last digits of a float may differ, by some 1e-13 of the
+# value after 50 steps.
 @pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
 def test_merging_changes_nothing(name, monkeypatch):
     log = small_log(8, 400)
@@ -74,7 +76,8 @@ def test_lists_of_a_single_position(name):
     np.testing.assert_allclose(ALL[name]().fit(log).attraction_, [5 / 10, 1 / 6, 0.5])
 
 
-# ---------------------------------------------------------------------------------------------------- the shorter way
+# ------------------------------------------------------------------------------------------------
+# ---- the shorter way
 
 
 def plain(make, log, tol):
@@ -103,7 +106,7 @@ def check_shorter(make, log):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", MAKERS)
-def test_extrapolation_ends_no_lower_than_plain_em_and_takes_fewer_steps(name, seed):
+def test_extrapolation_against_plain_em(name, seed):
     log = small_log(seed, 200)
     fitted, _ = check_shorter(MAKERS[name], log)
     if name in EM:
@@ -132,7 +135,8 @@ def test_any_number_of_steps_ends_with_a_plain_one(steps):
     assert UBMEstimator(1).fit(log, start=fitted).log_posterior_[0] == height
 
 
-# -------------------------------------------------------------------------------------------------------------- start
+# ------------------------------------------------------------------------------------------------
+# -------------- start
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -210,7 +214,7 @@ def test_a_closed_form_needs_no_start():
 
 
 @pytest.mark.parametrize("name", ["PBM", "UBM", "DBN", "CCM"])
-def test_the_fit_for_the_file_begins_at_the_scored_one_and_ends_as_well(name):
+def test_fit_to_all_sessions_starts_from_the_scored_one(name):
     log = simulated(TRUTH[name], 4000, seed=5)
     fitted = fit_models(log, [name], n_items=6, tol=1e-9)
     scored, filed = fitted.scored[name], fitted.estimators[name]
@@ -220,11 +224,12 @@ def test_the_fit_for_the_file_begins_at_the_scored_one_and_ends_as_well(name):
     assert filed.score(log) != scored.score(log)
 
 
-# ------------------------------------------------------------------------------------------ conditional perplexity
+# ------------------------------------------------------------------------------------------
+# conditional perplexity
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_conditional_perplexity_is_that_of_each_click_given_those_above(name):
+def test_conditional_perplexity(name):
     log = small_log(0)
     estimator = MAKERS[name]().fit(log)
     vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
@@ -243,7 +248,7 @@ def test_conditional_perplexity_is_that_of_each_click_given_those_above(name):
         assert by_rank.tolist() == estimator.perplexity_by_rank(log).tolist()
 
 
-def test_conditional_perplexity_of_the_cascade_model_is_infinite_below_a_first_click():
+def test_conditional_perplexity_of_the_cascade_model():
     log = ClickLog(
         [[0, 1, 2]] * 4,
         [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]],

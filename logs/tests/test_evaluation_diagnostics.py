@@ -64,7 +64,8 @@ def test_interval_of_few_contributions():
     assert result.interval == pytest.approx(wanted)
 
 
-# ---------------------------------------------------------------------------------------------------------- the decision
+# ------------------------------------------------------------------------------------------------
+# ---------- the decision
 
 
 def test_the_difference_is_that_of_the_same_sessions():
@@ -80,7 +81,7 @@ def test_the_difference_is_that_of_the_same_sessions():
     assert low < -1 < gains.mean() < 4 < high
 
 
-def test_the_difference_to_another_policy_is_of_estimates_by_the_same_estimator():
+def test_difference_to_another_policy():
     one, other = FixedPolicy([0, 1]), FixedPolicy([1, 0])
     result = evaluate(log(), one, "ips", against=other)
     alone = evaluate(log(), other, "ips")

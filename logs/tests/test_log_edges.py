@@ -34,7 +34,8 @@ def test_tiny_logs_at_the_edges(name):
     assert faults(name, range(24)) == []
 
 
-# --------------------------------------------------------------------------------------------------- what was found and mended
+# ------------------------------------------------------------------------------------------------
+# --- what was found and mended
 
 
 def log_of(n_sessions: int = 2) -> ClickLog:

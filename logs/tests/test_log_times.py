@@ -1,6 +1,5 @@
 """The times of a click log: what they may be, and that they stay with their sessions."""
 
-import json
 from datetime import datetime
 
 import numpy as np
@@ -30,8 +29,6 @@ def make_log(times, n=4, **more):
         ([3, 1, 2, 1], [3, 1, 2, 1], np.int64),
         ([3, 1.5, 2, -1], [3, 1.5, 2, -1], np.float64),
         (np.array([2**62 + 1, 2**62, 0, -(2**62)]), [2**62 + 1, 2**62, 0, -(2**62)], np.int64),
-        (np.array([3, 1, 2, 1], np.uint8), [3, 1, 2, 1], np.int64),
-        (np.array([0.5, 1, 2, 1], np.float32), [0.5, 1, 2, 1], np.float64),
         (
             [
                 "1970-01-02",
@@ -42,7 +39,6 @@ def make_log(times, n=4, **more):
             [86400, 1, 0.25, 2],
             np.float64,
         ),
-        (("1969-12-31T23:59:59",) * 4, [-1] * 4, np.float64),
         (np.array(["1970-01-01T00:00:01.000002"] * 4), [1.000002] * 4, np.float64),
         (np.array(["1970-01-01T00:00:01.5"] * 4, "datetime64[ns]"), [1.5] * 4, np.float64),
     ],
@@ -57,14 +53,8 @@ def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dt
     ("times", "message"),
     [
         ([1, 2, 3], r"times has shape \(3,\); expected \(4,\)"),
-        ([[1, 2, 3, 4]], r"times has shape"),
         ([1, 2, np.nan, 4], r"times\[2\] is nan; expected a finite number"),
-        ([1, np.inf, 2, 4], r"times\[1\] is inf; expected a finite number"),
         ([1, 2, 3, "2026-01-01"], r"times\[0\] is 1; expected a date and time in ISO 8601"),
-        (
-            ["2026-01-01", 5, "2026-01-01", "2026-01-01"],
-            r"times\[1\] is 5; expected a date and time",
-        ),
         (
             ["2026-01-01", "2026-01-01", "2026-13-01", "2026-01-01"],
             r"times\[2\] is '2026-13-01'; expected a date and time",
@@ -73,14 +63,10 @@ def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dt
             ["2026-01-01", None, "2026-13-01", "2026-01-01"],
             r"times\[1\] is None; expected a date and time",
         ),
-        (["1", "2", "3", "4"], r"times\[0\] is '1'; expected a date and time"),
         (
             np.array(["2026-01-01", "NaT", "2026-01-01", "2026-01-01"], "datetime64[s]"),
             r"times\[1\] is 'NaT'",
         ),
-        ([True, False, True, False], "times"),
-        ({1, 2, 3, 4}, "times"),
-        ("2026", r"times\[0\] is '2'"),
         (
             np.array([2**63, 1, 2, 3], np.uint64),
             r"times\[0\] is 9223372036854775808; expected an integer",
@@ -122,7 +108,8 @@ def test_a_frame_has_a_time_only_where_it_is_known():
     assert frame["time"].to_list() == [3, 3, 1, 1, 2, 2, 1, 1]
 
 
-# -------------------------------------------------------------------------------------------------------------- readers
+# ------------------------------------------------------------------------------------------------
+# -------------- readers
 
 HEAD = "session,query,position,item,clicked,time\n"
 
@@ -144,7 +131,6 @@ def written(path, times, head=HEAD):
         (["30", "-1", "2", "02"], [30, -1, 2, 2], np.int64),
         ([str(2**62 + 1), str(2**62), "0", "1"], [2**62 + 1, 2**62, 0, 1], np.int64),
         (["30", "1e3", "2.5", "-.5"], [30, 1000, 2.5, -0.5], np.float64),
-        ([str(10**20), "1", "2", "3"], [1e20, 1, 2, 3], np.float64),
         (
             ["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101"],
             [86400, 1, 0.25, 0],
@@ -166,13 +152,10 @@ def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
     ("texts", "message"),
     [
         (["1", "2", "x"], r"the time '.' is neither a number, as others, nor a date"),
-        (["1", "2", "2026-01-01"], r"the time '[12]' is neither"),
         (["2026-01-01", "2"], r"the time '2' is neither"),
         (["2026-01-01", "2026-02-30"], r"the time '2026-02-30' is neither"),
-        (["soon"], r"the time 'soon' is neither"),
         (["1", ""], r"row 3 has no value in the column 'time'"),
         (["1", "nan"], r"times\[1\] is nan; expected a finite number"),
-        (["1", "1e999"], r"times\[1\] is inf; expected a finite number"),
     ],
 )
 def test_an_unreadable_time_is_named(tmp_path, texts, message):
@@ -222,13 +205,3 @@ def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
     gap = plain.with_columns(time=pl.when(pl.col("session") == 0).then(pl.col("time")))
     with pytest.raises(ValueError, match="row 2 has no value in the column 'time'"):
         read_log(gap)
-
-
-def test_json_lines_have_times(tmp_path):
-    path = tmp_path / "log.json"
-    rows = [
-        {"session": s, "position": 1, "item": "a", "clicked": 0, "time": time}
-        for s, time in enumerate((5, 1.5, -2))
-    ]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    assert read_log(path).times.tolist() == [5, 1.5, -2]

@@ -77,11 +77,12 @@ def small_log(seed, n_sessions=60):
     return ClickLog(items, clicks, rng.integers(2, size=n_sessions), tuple("abcde"), ("p", "q"))
 
 
-# ------------------------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------------
+# ------------- laws
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_likelihood_and_perplexity_are_those_of_the_fitted_click_model(name):
+def test_likelihood_and_perplexity_of_the_fitted_model(name):
     log = small_log(0)
     estimator = ALL[name]().fit(log)
     vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
@@ -97,7 +98,7 @@ def test_likelihood_and_perplexity_are_those_of_the_fitted_click_model(name):
 
 
 @pytest.mark.parametrize("name", EM)
-def test_the_likelihood_is_the_sum_over_all_that_the_user_may_have_done(name):
+def test_likelihood_sums_over_hidden_events(name):
     log = small_log(6)
     estimator = ALL[name]().fit(log)
     for session in range(10):
@@ -129,7 +130,7 @@ def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
 
 
 @pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(name):
+def test_labels_match_logs_that_are_numbered_otherwise(name):
     log = small_log(0)
     estimator = MODEL_ESTIMATORS[name].create().fit(log)
     other_items = ClickLog(4 - log.items, log.clicks, log.queries, tuple("edcba"), ("p", "q"))
@@ -186,7 +187,8 @@ def test_what_is_no_log_is_refused_in_one_line(name, wrong):
         fresh.click_probabilities(small_log(0))
 
 
-# ----------------------------------------------------------------------------------------------------------------- EM
+# ------------------------------------------------------------------------------------------------
+# ----------------- EM
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -246,8 +248,10 @@ def assert_no_parameter_can_improve(estimator, log, parameters):
         setattr(estimator, parameter, fitted)
 
 
-# The largest error of the click probabilities that the fitted model predicts had, over 20 logs of 8,000 sessions, a
-# mean of at most 0.021 and a standard deviation of at most 0.006: the tolerance lies 5.5 of them above, a false alarm
+# The largest error of the click probabilities that the fitted model predicts had, over 20 logs of
+# 8,000 sessions, a
+# mean of at most 0.021 and a standard deviation of at most 0.006: the tolerance lies 5.5 of them
+# above, a false alarm
 # of about 1e-7.
 @pytest.mark.parametrize("name", TRUTH)
 def test_estimates_recover_the_model_that_made_the_log(name):
@@ -276,7 +280,7 @@ def test_the_click_chain_estimator_recovers_every_parameter():
         assert value == pytest.approx(true, abs=tolerance)
 
 
-def test_the_last_click_estimator_of_the_dcm_is_biased_and_em_is_not():
+def test_bias_of_the_last_click_estimator():
     log = simulated(TRUTH["DCM EM"], 8000, seed=2)
     biased, exact = DCMEstimator().fit(log), DCMEstimator("em").fit(log)
     assert biased.termination_[1] > 0.45
@@ -305,7 +309,7 @@ def test_em_stops_at_the_tolerance_or_warns(name):
 
 
 @pytest.mark.parametrize("estimator", [PBMEstimator, UBMEstimator])
-def test_position_parameters_of_each_query_are_those_of_its_own_log(estimator):
+def test_position_parameters_per_query(estimator):
     log = small_log(2, 200)
     fitted = estimator(40, per_query=True).fit(log)
     assert fitted.examination_.shape[0] == 3
@@ -357,7 +361,8 @@ def test_a_refused_fit_and_a_refused_score():
         DCMEstimator("mle")
 
 
-# ------------------------------------------------------------------------------------------------------ logs and
+# ------------------------------------------------------------------------------------------------
+# ------ logs and
 # readers
 
 
@@ -376,7 +381,8 @@ def test_a_log_of_wrong_arrays_is_refused(arrays, message):
         ClickLog(*arrays, ("a", "b"), ("q",))
 
 
-# ------------------------------------------------------------------------------------------------------- reference
+# ------------------------------------------------------------------------------------------------
+# ------- reference
 # figures
 
 # Log-likelihood per session, perplexity, perplexity by rank: from an independent implementation.
@@ -425,7 +431,7 @@ REFERENCE = {
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_estimators_reach_the_reference_figures_to_the_printed_digits(yandex, name):
+def test_reference_figures_of_the_real_log(yandex, name):
     train, test = yandex
     likelihood, perplexity, by_rank = REFERENCE[name]
     estimator = ALL[name]().fit(train)
@@ -465,7 +471,8 @@ def test_both_readers_see_the_same_sessions(yandex, data_folder):
     assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
 
 
-# ------------------------------------------------------------------------------------------------------------ 60
+# ------------------------------------------------------------------------------------------------
+# ------------ 60
 # queries
 
 
@@ -498,9 +505,7 @@ def sixty(queries):
     }
 
 
-def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(
-    log_file, convert
-):
+def test_conversion_of_ubm_and_dbn(log_file, convert):
     path = log_file("sixty.json", json.dumps(sixty(["401", "1153"])))
     first, second = convert["yandex60"](path)
     assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
@@ -511,7 +516,7 @@ def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for
     assert first.initial_ranking.tolist() == list(range(10))
 
 
-def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path, convert):
+def test_conversion_of_click_chains(tmp_path, convert):
     path = tmp_path / "sixty.json"
     content = sixty(["401"])
     path.write_text(json.dumps(content))
@@ -578,7 +583,7 @@ def queries(data_folder, convert):
     return convert["yandex60"](path)
 
 
-def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(queries):
+def test_best_click_chain_lists_of_sixty_queries(queries):
     lists = np.array(list(itertools.permutations(range(10), 3)))
     for instance in queries:
         α, after_skip, after_click, after_relevant = instance.model("CCM").parameters

@@ -42,7 +42,8 @@ PROPENSITIES = {
     "list_propensities": [0.01, 1.0, 1 / 7],
 }
 
-# ------------------------------------------------------------------------------------------------------ logs in memory
+# ------------------------------------------------------------------------------------------------
+# ------ logs in memory
 
 
 def test_propensities_follow_the_sessions():
@@ -87,7 +88,8 @@ def test_the_frame_is_tidy():
     assert some_log().to_frame().width == 5
 
 
-# ------------------------------------------------------------------------------------------------------------ recording
+# ------------------------------------------------------------------------------------------------
+# ------------ recording
 
 
 def test_a_recorded_random_agent_has_the_propensities_it_shows():
@@ -102,7 +104,7 @@ def test_a_recorded_random_agent_has_the_propensities_it_shows():
     assert abs(log.clicks[shown_first, 0].mean() - 0.9) < 5.5 * math.sqrt(0.09 / shown_first.sum())
 
 
-def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
+def test_recording_is_what_the_runner_plays():
     env = gym.make("DCMRank-v0")
     log = record(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
     result = clickgym.run(
@@ -114,7 +116,7 @@ def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
     assert log.query_labels == ("yandex-9982",)
 
 
-def test_wrappers_of_observations_change_nothing_in_what_is_recorded():
+def test_recording_through_wrappers():
     plain = gym.make("PBMRank-v0")
     wrapped = gym.wrappers.DtypeObservation(gym.make("PBMRank-v0"), np.float64)
     logs = [
@@ -164,7 +166,8 @@ def test_a_recorded_contextual_run_says_what_was_shown():
     assert log.clicks.sum() == result.clicks[-1]
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------------
+# ---------------- tables
 
 
 @pytest.mark.parametrize("fields", [{}, PROPENSITIES], ids=["without", "with propensities"])
@@ -301,7 +304,7 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
         ({"item": "doc"}, "no column 'doc'; the log has session, query, position, item, clicked"),
         ({"time": "when"}, "no column 'when'"),
         ({"itme": "doc"}, "unknown column 'itme'"),
-        (["item"], "columns is .*expected what columns are called"),
+        (["item"], "columns is .*expected names of columns"),
     ):
         with pytest.raises(ValueError, match=message):
             read_log(path, columns=columns)
@@ -328,7 +331,8 @@ def test_what_belongs_to_a_session_is_one_value(column):
         read_log(frame)
 
 
-# ---------------------------------------------------------------------------------------------------------------- Yandex
+# ------------------------------------------------------------------------------------------------
+# ---------------- Yandex
 
 YANDEX = """\
 0\t0\tQ\t7\t1\t11\t12\t13
@@ -377,7 +381,8 @@ def test_a_malformed_line_of_yandex_is_named(log_file, line, message):
         read_yandex(log_file("log.tsv", YANDEX + line + "\n3\t0\tQ\t7\t1\t11\t12\t13\n"))
 
 
-# ---------------------------------------------------------------------------------------------------------------- ratings
+# ------------------------------------------------------------------------------------------------
+# ---------------- ratings
 
 
 @pytest.mark.parametrize("name", ["ratings.csv", "ratings.csv.gz", "ratings.parquet"])

@@ -108,7 +108,7 @@ class Recording(ByTheta):
 
 
 @pytest.mark.parametrize("n_positions", [1, 2])
-def test_an_agent_is_taught_the_clicks_of_the_sessions_whose_list_is_its_own(n_positions):
+def test_sessions_that_an_agent_learns_from(n_positions):
     log, _ = random_log("UBM", 300, seed=3)
     agent = Recording(4, n_positions)
     result = clickgym_logs.replay(agent, log)

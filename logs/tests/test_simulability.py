@@ -62,7 +62,7 @@ def test_users_whose_clicks_depend_on_the_whole_list_are_not():
     assert (checked.table["high"] < 0.5).all()
 
 
-def test_where_lists_do_not_differ_or_queries_are_few_the_log_cannot_tell():
+def test_log_that_cannot_tell():
     assert check_models(log_of(of_positions), ["PBM"]).verdict == "unknown"
     few = check_models(log_of(of_the_pbm, n_queries=4), ["PBM"])
     assert few.verdict == "unknown"

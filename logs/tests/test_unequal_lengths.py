@@ -63,7 +63,8 @@ HAND = ClickLog(
     ("q",),
 )
 
-# ---------------------------------------------------------------------------------------------------------------- the log
+# ------------------------------------------------------------------------------------------------
+# ---------------- the log
 
 
 def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
@@ -92,11 +93,13 @@ def test_lists_end_once(items, clicks):
         ClickLog([[0, 1], *items], [[0, 0], *clicks], [0, 0], ("a", "b"), ("q",))
 
 
-# ------------------------------------------------------------------------------------------------------------- estimators
+# ------------------------------------------------------------------------------------------------
+# ------------- estimators
 
 
 def test_closed_forms_by_hand():
-    # Examined down to the first click, or to the end of the list: a twice (once above a click), b twice, c once.
+    # Examined down to the first click, or to the end of the list: a twice (once above a
+    # click), b twice, c once.
     assert CMEstimator().fit(HAND).attraction_.tolist() == [
         (1 + 0) / (2 + 1),
         (1 + 2) / (2 + 2),
@@ -118,7 +121,8 @@ def test_one_step_of_the_position_based_model_by_hand():
     np.testing.assert_allclose(
         fitted.attraction_[:3], [(1 + 2 * third) / 4, (1 + 2) / 4, (1 + 2 * third) / 4]
     )
-    # Position 1: a click and two skips; position 2: a click and a skip; position 3: a skip, of the one list that has it.
+    # Position 1: a click and two skips; position 2: a click and a skip; position 3: a skip,
+    # of the one list that has it.
     expected = [(1 + 1 + 2 * third) / 5, (1 + 1 + third) / 4, (1 + third) / 3]
     np.testing.assert_allclose(fitted.examination_, expected)
 
@@ -202,7 +206,8 @@ def test_an_instance_of_a_log_with_short_lists():
     assert instance.initial_ranking.tolist() in ([0, 1, 2], [1, 0, 2], [2, 0, 1])
 
 
-# -------------------------------------------------------------------------------------------------------------- off-policy
+# ------------------------------------------------------------------------------------------------
+# -------------- off-policy
 
 LENGTHS = range(1, K + 1)
 CASES = [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])]
@@ -294,7 +299,7 @@ def test_recorded_propensities_of_short_lists():
     )
 
 
-def test_the_empirical_policy_is_that_of_the_lists_that_have_a_position():
+def test_empirical_policy_of_short_lists():
     policy = empirical_policies(SHORT)["q"]
     np.testing.assert_allclose(policy.item_positions, [[0.5, 0.5], [0.25, 0.5], [0.25, 0.0]])
     prefixes = policy.prefix_probabilities(SHORT.items)
@@ -333,7 +338,7 @@ def test_a_fitted_model_values_the_logs_own_policy_as_logged(estimator):
     assert values.sum() / len(log) == pytest.approx(log.clicks.sum() / len(log))
 
 
-def test_a_query_whose_lists_are_all_short_needs_no_position_below():
+def test_query_whose_lists_are_all_short():
     log = click_log([[0, -1], [1, -1]], [[1, 0], [0, 0]])
     logging = ListPolicy([[0, 1], [1, 0]], [0.5, 0.5])
     for estimator in ("ips", "cascade", "item-position"):

@@ -212,7 +212,8 @@ def read_policy(
         return _best_lists(Path(path), model, log, reward, cutoff)
     if len(np.unique(log.queries)) > 1:
         raise ValueError(
-            f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query"
+            f"the policy {spec!r} ranks the items of one query, and the log has several; choose "
+            "one with --query"
         )
     if is_list:
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
@@ -223,7 +224,8 @@ def _from_arrays(spec: str, log: ClickLog) -> Policies:
     """The policy of an ``.npz`` file."""
     if not spec.endswith(".npz"):
         raise ValueError(
-            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz "
+            "file or what clickgym fit wrote"
         )
     if not Path(spec).exists():
         raise ValueError(f"cannot read the policy {spec}: there is no such file")
@@ -265,28 +267,33 @@ def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int 
             or len(items) != instance.n_items
         ):
             raise ValueError(
-                f"{file} has no query and no labels of items; expected a file that clickgym fit wrote"
+                f"{file} has no query and no labels of items; expected a file that clickgym fit "
+                "wrote"
             )
         if query in policies:
             raise ValueError(
-                f"{file} is a second file of the query {query!r} in {path}; expected one for each query"
+                f"{file} is a second file of the query {query!r} in {path}; expected one for each "
+                "query"
             )
         kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
         if not kinds:
             raise ValueError(
-                f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}"
+                f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has "
+                f"{', '.join(instance.models)}"
             )
         matches = [kind for kind in kinds if model.upper() in ("", kind)]
         if len(matches) != 1:
             raise ValueError(
-                f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}"
+                f"{file} has the click models {', '.join(kinds)}; choose one, as in "
+                f"{path}:{kinds[0]}"
             )
         users = instance.model(matches[0], log.n_positions)
         policies[query] = FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])
     for query, _ in sessions_by_query(log):
         if query not in policies:
             raise ValueError(
-                f"{path} has no list for the query {query!r} of the log; choose a query with --query"
+                f"{path} has no list for the query {query!r} of the log; choose a query with "
+                "--query"
             )
     return policies
 

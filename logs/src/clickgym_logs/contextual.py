@@ -152,7 +152,8 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
     for name in rows.columns:
         if rows[name].null_count():
             raise ValueError(
-                f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column {name!r}"
+                f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column "
+                f"{name!r}"
             )
     users, user_labels = coded(rows["userId"])
     items, item_labels = coded(rows["movieId"])
@@ -208,8 +209,8 @@ def contextual_instance(
     Raises:
         ValueError: naming what does not fit together.
 
-    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online
-        mobile recommendation*, RecSys 2020, section 6.3.
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
+        online mobile recommendation*, RecSys 2020, section 6.3.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -240,7 +241,8 @@ def contextual_instance(
     enough = np.array([len(group) >= n_items for group in groups])
     if not enough.any():
         raise ValueError(
-            f"no user has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
+            f"no user has {n_items} candidates, the most has {max(map(len, groups))}; ask for "
+            "fewer items in a session"
         )
     groups = [group for group, kept in zip(groups, enough, strict=True) if kept]
     users, items = _features(ratings.users, places, attraction, dimension)

@@ -233,7 +233,8 @@ def decide(
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
         >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
-        >>> log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 3000, seed=0)
+        >>> agent = clickgym.make_agent("Random", env, seed=0)
+        >>> log = clickgym_logs.record(agent, env, 3000, seed=0)
         >>> decision = decide(log, production=["0", "1"])
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))

@@ -12,9 +12,9 @@ hence in what they assume about users, and in variance:
 | estimator | weight of a click on the item a_k at position k | unbiased if |
 |---|---|---|
 | `ips` | Φ(list) / π(list) | always |
-| `cascade` | Φ(first k items) / π(first k items) | what is below does not influence a click: every model below |
+| `cascade` | Φ(first k items) / π(first k items) | nothing below influences a click |
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
-| `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
+| `pbm`, `cm`, `dcm`, … | examinations of a_k per list under Φ / π | that click model |
 
 *Click-model estimators.* In each of these models a click is an examination times an attraction
 α(a), whatever the list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of
@@ -173,14 +173,18 @@ class Evaluation:
         low, high = self.mean_weight_interval
         if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
             sentences.append(
-                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is expected"
-                f"{f' (interval {low:.3f} to {high:.3f})' if np.isfinite(low) else ''}: the log is too short for this policy, "
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
+                "expected"
+                f"{f' (interval {low:.3f} to {high:.3f})' if np.isfinite(low) else ''}: the log "
+                "is too short for this policy, "
                 f"lacks what it shows, or records other propensities than it had."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
-                f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, below {LEAST_SESSIONS}: little "
-                f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so few are rough."
+                f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, "
+                f"below {LEAST_SESSIONS}: little "
+                f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so "
+                "few are rough."
             )
         return tuple(sentences)
 
@@ -226,7 +230,8 @@ def evaluate(
     Example:
         >>> from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy
         >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
-        >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, n_positions=2))
+        >>> logging = UniformPolicy(2, n_positions=2)
+        >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=logging)
         >>> result.value, result.on_policy, result.difference
         (1.0, 0.5, 0.5)
     """
@@ -294,7 +299,8 @@ def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
         raise ValueError(
-            f"no session of the log shows what the target policy would{where}: there is nothing to estimate from"
+            f"no session of the log shows what the target policy would{where}: there is nothing "
+            "to estimate from"
         )
     small, unit = in_units(weights)
     least, n = int(sums.argmin()), len(weights)
@@ -408,7 +414,8 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
     check_choice("reward", reward, CAN_ESTIMATE)
     if estimator not in CAN_ESTIMATE[reward]:
         raise ValueError(
-            f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can"
+            f"the estimator {estimator!r} cannot tell {reward!r}; "
+            f"{', '.join(CAN_ESTIMATE[reward])} can"
         )
 
 
@@ -429,11 +436,13 @@ def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Polic
     check_kind(name, policies, Policy, "a policy, or one for each query label")
     if policies.n_positions != log.n_positions:
         raise ValueError(
-            f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}"
+            f"the {name} policy fills {policies.n_positions} positions; the log has "
+            f"{log.n_positions}"
         )
     if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):
         raise ValueError(
-            f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those of the log are numbered 0 to "
+            f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those "
+            "of the log are numbered 0 to "
             f"{len(log.item_labels) - 1}"
         )
     return policies

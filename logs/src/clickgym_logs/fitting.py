@@ -120,8 +120,10 @@ def fit_models(
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
         >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
-        >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
-        (array([0.92, 0.14]), True)
+        >>> fitted.instances["q"].model("CM").attraction.round(2)
+        array([0.92, 0.14])
+        >>> fitted.scored["SDBN"].score(fitted.test) < 0
+        True
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
@@ -363,7 +365,8 @@ def query_instance(
     shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
     if len(shown) < log.n_positions:
         raise ValueError(
-            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} positions"
+            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
+            "positions"
         )
     by_displays = sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
     items = sorted(by_displays)
@@ -390,13 +393,15 @@ def _models(
     for estimator in estimators.values():
         model = estimator.click_model(query, labels, unseen=unseen)
         if isinstance(model, DependentClickModel) and model.n_positions > 1:
-            # No log tells whether a user left after a click at the last position: it repeats the position above.
+            # No log tells whether a user left after a click at the last position: it
+            # repeats the position above.
             model = DependentClickModel(
                 model.attraction, [*model.termination[:-1], model.termination[-2]]
             )
         if model.kind in models:
             raise ValueError(
-                f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds one of each kind"
+                f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds "
+                "one of each kind"
             )
         models[model.kind] = model
     return models

@@ -150,7 +150,8 @@ class QueryLists:
         """When a session was: the date where times are seconds since 1970, else its time or place.
 
         Example:
-            >>> log = ClickLog([[0]] * 2, [[1]] * 2, [0] * 2, ("a",), ("q",), times=["2026-01-31", "2026-02-01"])
+            >>> times = ["2026-01-31", "2026-02-01"]
+            >>> log = ClickLog([[0]] * 2, [[1]] * 2, [0] * 2, ("a",), ("q",), times=times)
             >>> QueryLists(log, "q", "clicks", None).moment(1)
             '2026-02-01'
         """

@@ -99,8 +99,8 @@ class ClickLog:
             )
         if session >= 0:
             expected = "expected one item or more, then -1 for the rest, without clicks"
-            row = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
-            raise ValueError(f"items[{session}] is {row}; {expected}")
+            row, clicks = (short(part[session].tolist()) for part in (self.items, self.clicks))
+            raise ValueError(f"items[{session}] is {row} with the clicks {clicks}; {expected}")
         if self.propensities is not None:
             checked("propensities", check_propensities, shape)
         if self.list_propensities is not None:
@@ -140,7 +140,8 @@ class ClickLog:
         without times, as they stand.
 
         Example:
-            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=["2026-02-01", "2026-01-01", "2026-02-01"]).order
+            >>> times = ["2026-02-01", "2026-01-01", "2026-02-01"]
+            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=times).order
             array([1, 0, 2])
         """
         return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
@@ -156,7 +157,8 @@ class ClickLog:
         the same list have the same clicks. Else, and without times, none is.
 
         Example:
-            >>> ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",), times=[5, 7, 5]).repeated
+            >>> log = ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[5, 7, 5])
+            >>> log.repeated
             array([False, False, False])
         """
         return repeated_sessions(self.times, self.queries, self.items, self.clicks)
@@ -178,7 +180,8 @@ class ClickLog:
                 object.__setattr__(part, name, values[sessions])  # which needs no further checks
         if part.items.ndim != 2:
             raise ValueError(
-                f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence of indices"
+                f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence "
+                "of indices"
             )
         object.__setattr__(part, "off_list_clicks", 0)
         return part

@@ -25,7 +25,8 @@ must hold in three more ways, each at `STEADY`:
   logged several times do not make it too small;
 - in the sessions that show whole lists, where shorter ones also compare them.
 
-Where fewer than four blocks compare two lists, the lists changed with time, and the log cannot tell.
+Where fewer than four blocks compare two lists, the lists changed with time, and the log cannot
+tell.
 """
 
 from __future__ import annotations

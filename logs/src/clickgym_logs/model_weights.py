@@ -44,7 +44,8 @@ class ModelWeights:
         self.kind = MODEL_BASED[estimator].model_class
         if not isinstance(model, (self.kind, Estimator, type(None))):
             raise ValueError(
-                f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {self.kind.__name__}"
+                f"model is a {type(model).__name__}; the estimator {estimator!r} takes a "
+                f"{self.kind.__name__}"
             )
         self.source = MODEL_BASED[estimator].create().fit(log) if model is None else model
         self.estimator, self.reward, self.counted = estimator, reward, counted
@@ -91,7 +92,8 @@ class ModelWeights:
         users = users_of(self.source, sessions, items)
         if not isinstance(users, self.kind):
             raise ValueError(
-                f"model is fitted as a {type(users).__name__}; the estimator {self.estimator!r} takes a {self.kind.__name__}"
+                f"model is fitted as a {type(users).__name__}; the estimator {self.estimator!r} "
+                f"takes a {self.kind.__name__}"
             )
         check_positions(users, sessions.log)
         return users
@@ -111,7 +113,8 @@ def users_of(
             ) from None
     if items[-1] >= source.n_items:
         raise ValueError(
-            f"the click model has {source.n_items} items; log or policy show item {items[-1]} (counted from 0)"
+            f"the click model has {source.n_items} items; log or policy show item {items[-1]} "
+            "(counted from 0)"
         )
     return source.with_items(
         **{name: getattr(source.parameters, name)[items] for name in source.item_parameters()}
@@ -151,7 +154,8 @@ def _examinations(users: ClickModel, lists: Integers) -> Floats:
     """``(N, K)`` probabilities that each position of each list is examined; 0 below its end."""
     distinct, index = filled_lists(lists, users.n_items)
     examined, (clicked, scratch) = np.empty(distinct.shape), np.empty((2, distinct.shape[1] + 1))
-    # The kernel itself, for these lists need no check: it takes most of the time of `examination_probabilities`.
+    # The kernel itself, for these lists need no check: it takes most of the time of
+    # `examination_probabilities`.
     for ranking, row in zip(distinct, examined, strict=True):
         entry(users.marginals_kernel)(users.parameters, ranking, row, clicked[:-1], scratch)
     return examined[index] * (lists >= 0)

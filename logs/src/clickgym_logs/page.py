@@ -32,7 +32,8 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 1.5rem auto; padding: 0 1rem}}
+body {{font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 1.5rem auto;
+  padding: 0 1rem}}
 h1 {{font-size: 1.1rem; margin: 0; color: #555}}
 .verdict {{font-size: 1.25rem; font-weight: 600; margin: .5rem 0 1rem}}
 .wide {{overflow-x: auto}}

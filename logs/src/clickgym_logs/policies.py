@@ -36,7 +36,8 @@ MAX_LISTS = 200_000
 """The most lists that `Policy.support` enumerates."""
 
 LISTS_UNKNOWN = (
-    "only the item-position probabilities of this policy are known, not those of whole lists; the estimators "
+    "only the item-position probabilities of this policy are known, not those of whole lists; the "
+    "estimators "
     "'item-position' and 'pbm' need no more"
 )
 
@@ -136,7 +137,8 @@ class ListPolicy(Policy):
         ended = self._lists < 0
         if ended[:, 0].any() or (ended[:, :-1] & ~ended[:, 1:]).any():
             raise ValueError(
-                "lists has -1 at the first position, or above an item; expected it below the end of a list"
+                "lists has -1 at the first position, or above an item; expected it below the end "
+                "of a list"
             )
         ascending = np.sort(self._lists)
         if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
@@ -253,7 +255,8 @@ class PlackettLucePolicy(Policy):
         n_lists = math.perm(len(self.items), self.n_positions)
         if n_lists > MAX_LISTS:
             raise ValueError(
-                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of {self.n_positions} out of "
+                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of "
+                f"{self.n_positions} out of "
                 f"{len(self.items)} items are more than the limit of {MAX_LISTS}"
             )
         lists = np.array(list(itertools.permutations(self.items.tolist(), self.n_positions)))
@@ -332,7 +335,8 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
         The policies by query label.
 
     Example:
-        >>> log = ClickLog([[0, 1], [1, 0], [0, 1], [0, 1]], np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
+        >>> lists = [[0, 1], [1, 0], [0, 1], [0, 1]]
+        >>> log = ClickLog(lists, np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
         >>> empirical_policies(log)["q"].item_positions[0]
         array([0.75, 0.25])
     """
@@ -388,6 +392,7 @@ def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Float
     array = numbers(name, values, shape)
     if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
         raise ValueError(
-            f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}"
+            f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least "
+            f"{array.min():.8g}"
         )
     return array

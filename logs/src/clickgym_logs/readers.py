@@ -57,7 +57,8 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         OSError: there is no such file.
 
     Example:
-        >>> frame = pl.DataFrame({"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [True, False]})
+        >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
+        >>> frame = pl.DataFrame(columns)
         >>> read_log(frame, columns={"item": "doc"}).item_labels
         ('b', 'a')
     """
@@ -85,7 +86,7 @@ def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
         isinstance(name, str) for pair in names.items() for name in pair
     ):
         raise ValueError(
-            f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}'
+            f'columns is {short(columns)}; expected names of columns, as {{"item": "doc_id"}}'
         )
     for role in names:
         if role not in ROLES and not FEATURE.fullmatch(role):
@@ -138,7 +139,8 @@ def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str])
         for role in (*NEEDED, *(role for role, column in columns.items() if column)):
             if role not in names:
                 raise ValueError(
-                    f"{name}: no column {columns.get(role, role)!r}; the log has {', '.join(schema)}"
+                    f"{name}: no column {columns.get(role, role)!r}; the log has "
+                    f"{', '.join(schema)}"
                 )
         first = table.select(**{role: pl.col(column) for role, column in names.items()}).head(1)
         example = first.collect()
@@ -157,8 +159,8 @@ def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str])
 
 
 def _kinds(example: pl.DataFrame, guess: bool) -> dict[str, Any]:
-    """The type in which each role is read; ``guess``: sessions and times are numbers if those of the
-    first row are.
+    """The type in which each role is read; ``guess``: sessions and times are numbers if those of
+    the first row are.
     """
     kinds: dict[str, Any] = {}
     for role, kind in example.schema.items():
@@ -289,7 +291,8 @@ def _times(name: object, times: pl.Series) -> pl.Series:
     if None in seconds:
         wrong = texts[seconds.index(None)]
         raise ValueError(
-            f"{name}: the time {wrong!r} is neither a number, as others, nor a date and time in ISO 8601"
+            f"{name}: the time {wrong!r} is neither a number, as others, nor a date and time in "
+            "ISO 8601"
         )
     return times.replace_strict(texts, seconds, return_dtype=pl.Float64)
 
@@ -368,7 +371,8 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     _check_lines(
         path,
         right,
-        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' and "
+        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' "
+        "and "
         f"{width - 5} URLs, as in the first line",
     )
     # Of each line the run of lines of one session, and the last page above it.

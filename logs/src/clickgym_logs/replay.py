@@ -83,10 +83,12 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
-        >>> env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=4,n_features=5,seed=1")
-        >>> log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+        >>> instance = "linear:n_items=4,n_positions=4,n_features=5,seed=1"
+        >>> env = gym.make("ContextualUBMRank-v0", instance=instance)
+        >>> agent = clickgym.make_agent("Random", env, seed=0)
+        >>> log = clickgym_logs.record(agent, env, 2000, seed=0)
         >>> result = replay(clickgym.agents.C2UCB(4, 2, n_features=5, seed=0), log)
-        >>> 0.05 < len(result.rewards) / len(log) < 0.12  # the log agrees by chance with one in 4 * 3 = 12 lists
+        >>> 0.05 < len(result.rewards) / len(log) < 0.12  # by chance one in 4 * 3 = 12 lists
         True
     """
     rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
@@ -128,7 +130,8 @@ def _displays(
         )
     if n_items != log.n_positions:
         raise ValueError(
-            f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list"
+            f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of "
+            "a logged list"
         )
     _check_random(log.list_propensities, n_items)
     # By chance, down to each position.
@@ -149,12 +152,14 @@ def _check_random(values: NDArray[np.float64] | None, n_items: int) -> None:
             else f"range from {values.min():g} to {values.max():g}"
         )
         raise ValueError(
-            f"the list propensities {what}; expected the same for all sessions, for lists must be in random order"
+            f"the list propensities {what}; expected the same for all sessions, for lists must be "
+            "in random order"
         )
     most = 1 / math.factorial(n_items)
     if values.max(initial=0.0) > most * (1 + 1e-9):
         raise ValueError(
-            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in "
+            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = "
+            f"{most:g}, for lists must be in "
             f"random order"
         )
 

@@ -1,11 +1,11 @@
 """Check whether the users of a log can be simulated: lists are left out, and click models predict
 the clicks on them from the other lists.
 
-A query leaves out one list at a time. Its click rates by position are predicted by click models that
-were fitted to the sessions of all other lists, and by the rates that the other lists of the query
-had at these positions, as if no item were better than another. What a model gains on the latter is
-what it knows of the order of lists. Squared errors hold the noise of the clicks, too, which is
-known, and taken off.
+A query leaves out one list at a time. Its click rates by position are predicted by click models
+that were fitted to the sessions of all other lists, and by the rates that the other lists of the
+query had at these positions, as if no item were better than another. What a model gains on the
+latter is what it knows of the order of lists. Squared errors hold the noise of the clicks, too,
+which is known, and taken off.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Simulability:
     Attributes:
         table: a row per model: ``error`` of its click rates by position (root of the mean square),
             ``error_low`` and ``error_high``; ``noise``, the error of a model that knows the truth;
-            ``predicted``, the share of the squared differences between a list and the others that it
-            predicts, both without noise (1 is all, 0 is what click rates of positions predict),
+            ``predicted``, the share of the squared differences between a list and the others that
+            it predicts, both without noise (1 is all, 0 is what click rates of positions predict),
             ``low`` and ``high``. The intervals (0.95, bootstrap over queries) are NaN below 5
             queries.
         n_queries, n_lists: that were left out.
@@ -89,7 +89,8 @@ def check_models(
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
         >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
-        >>> log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 3000, seed=0)
+        >>> agent = clickgym.make_agent("Random", env, seed=0)
+        >>> log = clickgym_logs.record(agent, env, 3000, seed=0)
         >>> check_models(log, ["PBM"]).table.select("model", "predicted").rows()[0][1] > 0.9
         True
     """
@@ -105,7 +106,8 @@ def check_models(
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
         raise ValueError(
-            f"no query has two lists, one of them in {least_sessions} sessions or more; none can be left out"
+            f"no query has two lists, one of them in {least_sessions} sessions or more; none can "
+            "be left out"
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
     cells = np.concatenate(

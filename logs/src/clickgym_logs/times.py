@@ -41,7 +41,7 @@ def check_times(
         values = [*map(as_seconds, entries)]
         if None in values:
             place = values.index(None)
-            expected = "expected a date and time in ISO 8601, as 2026-01-31T12:30:00+00:00, or numbers only"
+            expected = "expected a date and time in ISO 8601, as 2026-01-31T12:30+00:00, or numbers"
             raise ValueError(f"{name}[{place}] is {short(entries[place])}; {expected}")
     elif array.dtype.kind in "iu":
         return integers(name, array, shape, -(2**63), empty=True)

@@ -80,7 +80,8 @@ def _list_weights(sessions: QuerySessions) -> Contributions:
 def _prefix_weights(sessions: QuerySessions) -> Contributions:
     if sessions.logging is None:
         raise ValueError(
-            "the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy"
+            "the estimator 'cascade' needs the probability of each list's beginnings; give the "
+            "logging policy"
         )
     lists, cutoff = sessions.lists, sessions.cutoff
     _check_lists(sessions, sessions.logging, min(cutoff, _longest(lists)))
@@ -139,7 +140,8 @@ def _prefix_probabilities(policy: Policy, lists: NDArray[np.int32]) -> Floats:
 def _recorded(name: str, propensities: Floats | None) -> Floats:
     if propensities is None:
         raise ValueError(
-            f"the log has no {name}; give the policy that made it (logging), or use a click-model estimator"
+            f"the log has no {name}; give the policy that made it (logging), or use a click-model "
+            "estimator"
         )
     return propensities
 
@@ -152,8 +154,10 @@ def ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
         position = f", position {column + 1}" if target.shape[1] > 1 else ""
         size = f"a weight above {LARGEST:g}" if logging[row, column] > 0 else "an infinite weight"
         raise ValueError(
-            f"session {sessions[row]} (counted from 0){position}: the logging policy shows what was logged with "
-            f"probability {logging[row, column]:g}, the target policy with {target[row, column]:.3g}: {size}"
+            f"session {sessions[row]} (counted from 0){position}: the logging policy shows what "
+            "was logged with "
+            f"probability {logging[row, column]:g}, the target policy with "
+            f"{target[row, column]:.3g}: {size}"
         )
     return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
 

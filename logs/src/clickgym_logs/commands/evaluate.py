@@ -29,9 +29,12 @@ def evaluate(
             "--policy",
             "-p",
             metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
-            help="One or more policies to evaluate. .json: an instance file of clickgym fit (or a folder of "
-            "them, for several queries); the policy is the best list of its click model. .npz: an array "
-            "action_dist (items, positions) or scores (items; Plackett-Luce), and optionally the labels of the "
+            help="One or more policies to evaluate. .json: an instance file of clickgym fit (or a "
+            "folder of "
+            "them, for several queries); the policy is the best list of its click model. .npz: an "
+            "array "
+            "action_dist (items, positions) or scores (items; Plackett-Luce), and optionally the "
+            "labels of the "
             "items.",
         ),
     ],
@@ -41,7 +44,8 @@ def evaluate(
             "--estimator",
             "-e",
             metavar="NAME...",
-            help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their beginnings, "
+            help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their "
+            "beginnings, "
             "item-position single items; the others are click models.",
         ),
     ],
@@ -59,7 +63,8 @@ def evaluate(
         typer.Option(
             metavar="POLICY",
             show_default="what the log recorded",
-            help="The policy that produced the log, written as --policy; or empirical, the frequencies of lists in the "
+            help="The policy that produced the log, written as --policy; or empirical, the "
+            "frequencies of lists in the "
             "log.",
         ),
     ] = None,
@@ -90,9 +95,9 @@ def evaluate(
       clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
 
     Where two estimators contradict each other beyond their intervals, or the lists changed with
-    time, this is said first, and ips compares nothing. Click-model estimators fit their model to the
-    log. An estimate is refused if the policy shows lists or items that the log never shows: their
-    weight would be infinite.
+    time, this is said first, and ips compares nothing. Click-model estimators fit their model to
+    the log. An estimate is refused if the policy shows lists or items that the log never shows:
+    their weight would be infinite.
     """
     with compiling_told(errors()):
         compared = compare(

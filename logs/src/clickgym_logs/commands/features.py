@@ -25,7 +25,8 @@ def features(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="Ratings: a .csv or .parquet file with the columns userId, movieId, rating; CSV may be gzipped.",
+            help="Ratings: a .csv or .parquet file with the columns userId, movieId, rating; CSV "
+            "may be gzipped.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, name.json.")],
@@ -61,7 +62,8 @@ def features(
         str,
         typer.Option(
             metavar="none|products|outer",
-            help="Add products of features: of the user's with the item's at the same place, or all "
+            help="Add products of features: of the user's with the item's at the same place, or "
+            "all "
             "of them.",
         ),
     ] = "none",

@@ -13,8 +13,10 @@ Log = Annotated[
     typer.Argument(
         metavar="LOG...",
         show_default=False,
-        help="The click log, before the options: a table with one row per session and position (CSV, JSON lines or Parquet, with "
-        "the columns session, query, position, item, clicked), or in the format of Yandex 2011; a file, a folder, or several.",
+        help="The click log, before the options: a table with one row per session and position "
+        "(CSV, JSON lines or Parquet, with "
+        "the columns session, query, position, item, clicked), or in the format of Yandex 2011; a "
+        "file, a folder, or several.",
     ),
 ]
 Columns = Annotated[
@@ -22,14 +24,16 @@ Columns = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="Names of the columns of your log, as in item=doc_id,clicked=is_click; time=: there is no time.",
+        help="Names of the columns of your log, as in item=doc_id,clicked=is_click; time=: there "
+        "is no time.",
     ),
 ]
 Reward = Annotated[
     str,
     typer.Option(
         metavar="|".join(REWARDS),
-        help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a satisfied "
+        help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
+        "satisfied "
         "user.",
     ),
 ]
@@ -49,6 +53,7 @@ def names(columns: str) -> dict[str, str]:
     result = {name: column for name, _, column in parts}
     if not all(name and equals for name, equals, _ in parts) or len(result) < len(parts):
         raise ValueError(
-            f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id"
+            f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in "
+            "item=doc_id"
         )
     return result

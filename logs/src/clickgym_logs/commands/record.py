@@ -79,7 +79,8 @@ def record(
     """
     if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
         raise ValueError(
-            f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a folder that exists"
+            f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a "
+            "folder that exists"
         )
     n = check_horizon(number(sessions), name="sessions")
     with compiling_told(errors()):

@@ -51,7 +51,8 @@ class _BrowsingEstimator(EMEstimator):
     ) -> None:
         """Estimate from what `count_cells` returns."""
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
-        # A block is a range of pairs; its examinations are summed by themselves, so the number of threads changes nothing.
+        # A block is a range of pairs; its examinations are summed by themselves, so the
+        # number of threads changes nothing.
         if self.per_query:
             n_queries = len(self._labels.query_labels)
             blocks = np.searchsorted(
@@ -151,7 +152,8 @@ def browsing_step(  # type: ignore[no-untyped-def]
                 x = context[cell]
                 click = α[pair] * γ[row, x]
                 value += clicked[cell] * np.log(click) + skipped[cell] * np.log1p(-click)
-                # A click was examined and attractive; a skip was attractive, or examined, but not both.
+                # A click was examined and attractive; a skip was attractive, or
+                # examined, but not both.
                 one_of_both = skipped[cell] / (1.0 - click)
                 attracted += clicked[cell] + one_of_both * (α[pair] - click)
                 examined[block, x] += clicked[cell] + one_of_both * (γ[row, x] - click)
@@ -161,7 +163,8 @@ def browsing_step(  # type: ignore[no-untyped-def]
 
 
 @entry
-def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):
     """The probability of a click at each position given the clicks above it."""
     n_positions = pairs.shape[1]
     for session in range(len(pairs)):
@@ -215,7 +218,8 @@ class PBMEstimator(_BrowsingEstimator):
 
     Example:
         >>> from clickgym_logs import ClickLog
-        >>> log = ClickLog([[0, 1]] * 4, [[1, 0], [1, 1], [0, 0], [1, 0]], [0] * 4, ("a", "b"), ("q",))
+        >>> clicks = [[1, 0], [1, 1], [0, 0], [1, 0]]
+        >>> log = ClickLog([[0, 1]] * 4, clicks, [0] * 4, ("a", "b"), ("q",))
         >>> model = PBMEstimator().fit(log).click_model("q", ["a", "b"])
         >>> model.n_items, model.n_positions
         (2, 2)
@@ -252,7 +256,8 @@ class UBMEstimator(_BrowsingEstimator):
 
     Example:
         >>> from clickgym_logs import ClickLog
-        >>> log = ClickLog([[0, 1]] * 4, [[1, 0], [1, 1], [0, 0], [1, 0]], [0] * 4, ("a", "b"), ("q",))
+        >>> clicks = [[1, 0], [1, 1], [0, 0], [1, 0]]
+        >>> log = ClickLog([[0, 1]] * 4, clicks, [0] * 4, ("a", "b"), ("q",))
         >>> UBMEstimator(iterations=1).fit(log).examination_.round(3)
         array([[0.722, 0.   ],
                [0.444, 0.533]])

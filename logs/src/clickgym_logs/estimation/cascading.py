@@ -107,7 +107,8 @@ class _CascadingEstimator(Estimator):
 
 
 @entry
-def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):
     """The probability of a click at each position given the clicks above it; users go on below a
     click with the probability of the pair (``of_pairs``) or of the position, and below an examined
     item without a click with ``after_skip``.
@@ -127,7 +128,8 @@ def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, r
 
 
 @entry
-def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):
     """The probability of a click at each position."""
     for session in range(len(pairs)):
         looking = 1.0
@@ -250,7 +252,8 @@ def scanning_step(  # type: ignore[no-untyped-def]
             float(weights[session]),
         )
         tail[n_positions] = 1.0
-        # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
+        # tail[k]: probability of no click at k and below, given that the user has not
+        # left satisfied above k.
         for k in range(n_positions - 1, certain, -1):
             tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
         leaving, group = 0.0, 0

@@ -129,7 +129,8 @@ class CCMEstimator(EMEstimator):
 
 
 @entry
-def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
     Args:

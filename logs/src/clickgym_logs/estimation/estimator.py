@@ -305,7 +305,8 @@ class Estimator(ABC):
         queries, pairs = self._numbers(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(
-                f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}"
+                f"the log has {log.n_positions} positions; the model was fitted to "
+                f"{self.n_positions_}"
             )
         starts = range(0, len(log), SESSIONS)
         likelihood, by_position = np.empty(len(log)), np.zeros((len(starts), log.n_positions))
@@ -394,7 +395,8 @@ class EMEstimator(Estimator):
         if self.converged_ is False:
             gain = self._last_gain() / n_sessions
             warnings.warn(
-                f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps raised the log-likelihood per "
+                f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps "
+                "raised the log-likelihood per "
                 f"session by {gain:.2g}, not below tol = {self.tol:g}; allow more iterations",
                 ConvergenceWarning,
                 stacklevel=3,
