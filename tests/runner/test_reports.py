@@ -57,7 +57,7 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     assert repr(returned) == repr(there)
     assert_frame_equal(returned.to_frame(), there.to_frame())
     assert there.config.items() >= returned.config.items()
-    assert clickgym.Results(returned).table().equals(there.table())
+    assert returned.table().equals(there.table())
 
 
 def test_results_are_copied_and_told_in_one_line(results):

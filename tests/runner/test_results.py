@@ -190,6 +190,11 @@ def test_folder_passed_on_without_its_runs(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "out")
     shutil.rmtree(folder / RUNS)
     assert_frame_equal(read_results(folder)[0], read_results(whole)[0])
+    played = Played()
+    sweep(folder, agents=["Oracle"], runs=1, callback=played)
+    assert len(played.trials) == 4
+    grown = numbers(folder)
+    assert_frame_equal(grown.filter(polars.col("agent") != "Oracle"), numbers(whole))
 
 
 def test_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):

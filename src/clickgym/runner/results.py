@@ -38,7 +38,7 @@ from ..core.files import (
     write_whole,
 )
 from .labels import typed
-from .summaries import MEASURED, TIMED, final_table, pairwise
+from .summaries import MEASURED, TIMED, final_table, pairwise, with_ties
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,6 +219,10 @@ def open_folder(out: Path, config: Config) -> Config:
     if not all(is_draft(path) or path.name == RUNS for path in out.iterdir()):
         old = read_config(out)
         config = extended(str(out), old, config)
+        if not (out / RUNS).exists() and (out / TABLE).exists():  # it was passed on without them
+            frames = read_results(out)[0].partition_by(Trial._fields, as_dict=True)
+            for names, frame in frames.items():
+                write_run(out, Trial(*names), frame)
     config = {"format": FORMAT, **config, "command": command_of(config)}
     if config != old:
         write_whole(out / CONFIG, json.dumps(config, indent=1) + "\n")
@@ -299,7 +303,7 @@ class Results:
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; or a polars frame
-            of rows of such results; or a `Results`.
+            of rows of such results.
         config: the configuration of a frame, if it is known.
 
     Attributes:
@@ -326,12 +330,10 @@ class Results:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | polars.DataFrame | Results,
+        source: str | os.PathLike[str] | polars.DataFrame,
         config: Config | None = None,
     ) -> None:
-        if isinstance(source, Results):
-            frame, config = source.to_frame(), source.config
-        elif isinstance(source, polars.DataFrame):
+        if isinstance(source, polars.DataFrame):
             missing = [name for name in MEASURED if name not in source.columns]
             if missing or source.is_empty():
                 what = f"no column {missing[0]!r}" if missing else "no rows"
@@ -416,7 +418,8 @@ class Results:
             interval of that.
         """
         table = final_table(self.frame, self.timings, self._by(per_instance))
-        return table.drop("instances", "ns_per_session", "engine")
+        table = table.drop("instances", "ns_per_session", "engine")
+        return with_ties(table, self.pairwise(per_instance))
 
     def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
         """Test for each pair of agents whether their final regrets differ: Welch's t-test with

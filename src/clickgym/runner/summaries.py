@@ -99,15 +99,14 @@ def _complete_runs(
 def final_table(
     frame: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env",)
 ) -> polars.DataFrame:
-    """The final results of every agent, lowest regret first, and which agents the tests cannot
-    distinguish.
+    """The final results of every agent, lowest regret first.
 
     Args:
         frame, timings: of `Results`.
         by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
 
     Returns:
-        The columns of `Results.table`; then the number of ``instances``, ``ns_per_session``, the
+        The columns of `Results.table` without ``tied_with``; then the number of ``instances``, ``ns_per_session``, the
         median over runs of the wall time, and ``engine``, null if unknown.
 
     Example:
@@ -130,25 +129,35 @@ def final_table(
     rows = rows.join(speeds, on=group, how="left", maintain_order="left")
     environments = polars.Enum(frame["env"].unique(maintain_order=True))
     rows = rows.sort(col("env").cast(environments), *by[1:], "loss", maintain_order=True)
-    close = pairwise(frame, by).filter(~col("differ").fill_null(False))
-    ties = polars.concat(
-        close.select(*by, agent=first, tied_with=second)
-        for first, second in (("better", "worse"), ("worse", "better"))
-    )
-    ties = rows.select(*group).join(ties, left_on=group, right_on=[*by, "tied_with"], suffix="_")
-    ties = ties.group_by(*by, "agent_").agg(col("agent").alias("tied_with"))
-    rows = rows.join(
-        ties, left_on=group, right_on=[*by, "agent_"], how="left", maintain_order="left"
-    )
-    tied = col("tied_with").fill_null([])
-    rows = rows.with_columns(tied_with=polars.when(col("runs") > 1).then(tied))
     unknown = ["reward_ci95"] if without_regret(frame) else []
     return rows.select(
         *group,
-        *("regret", "regret_ci95", "reward", *unknown, "runs", "tied_with"),
+        *("regret", "regret_ci95", "reward", *unknown, "runs"),
         *(column for name in metrics for column in (name, f"{name}_ci95")),
         *("instances", "ns_per_session", "engine"),
     )
+
+
+def with_ties(table: polars.DataFrame, pairs: polars.DataFrame) -> polars.DataFrame:
+    """The final table with ``tied_with``, the agents from which a test cannot distinguish an agent;
+    null for a single run.
+
+    Args:
+        table: of `final_table`.
+        pairs: of `pairwise`, by the same columns.
+    """
+    by = [name for name in ("env", "instance") if name in pairs.columns]
+    close = pairs.filter(~col("differ").fill_null(False))
+    ties = polars.concat(
+        close.select(*by, agent=first, other=second)
+        for first, second in (("better", "worse"), ("worse", "better"))
+    )
+    order = table.select(*by, other="agent")
+    ties = order.join(ties, on=[*by, "other"], maintain_order="left")
+    ties = ties.group_by(*by, "agent", maintain_order=True).agg(tied_with="other")
+    table = table.join(ties, on=[*by, "agent"], how="left", maintain_order="left")
+    tied = polars.when(col("runs") > 1).then(col("tied_with").fill_null([]))
+    return table.with_columns(tied_with=tied)
 
 
 def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:

@@ -91,4 +91,4 @@ def write_report(
 
 def _write_summary(out: Path, results: Results) -> None:
     table = final_table(results.frame, results.timings, ("env", "instance"))
-    write_whole(out / SUMMARY, to_csv(table.drop("tied_with")))
+    write_whole(out / SUMMARY, to_csv(table))
