@@ -98,11 +98,11 @@ class CascadeModel(ClickModel):
         self.parameters = Parameters(probabilities("attraction", attraction, (None,)))
         self.n_positions = check_positions(n_positions, self.n_items)
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        return np.arange(cutoff)
-
     def browsing_weights(self) -> NDArray[np.float64]:
         """Examination probabilities: every position is examined until the first click, and none
         after it.
         """
         return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+        return np.arange(cutoff)

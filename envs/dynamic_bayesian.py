@@ -158,10 +158,6 @@ class DynamicBayesianModel(ClickModel):
         """Probability that an unsatisfied user goes on."""
         return self.parameters.perseverance
 
-    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click satisfies: that of the item."""
-        return self.satisfaction[rankings]
-
     def browsing_weights(self) -> NDArray[np.float64] | None:
         """Examination as in a user browsing model, if all items have the same parameters; else
         None.
@@ -181,6 +177,10 @@ class DynamicBayesianModel(ClickModel):
                 further = self.perseverance * (1.0 - attraction) * weight
                 weight = further / unclicked if unclicked > 0 else 0.0
         return weights
+
+    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability that a click satisfies: that of the item."""
+        return self.satisfaction[rankings]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Any click: by exchanging neighbours, whatever the perseverance.

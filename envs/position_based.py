@@ -106,10 +106,6 @@ class PositionBasedModel(ClickModel):
         """Examination probability of each position, ``(K,)``."""
         return self.parameters.examination
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, supermodular.
-        return match(self.examination[:cutoff])
-
     def position_weights(self) -> NDArray[np.float64]:
         """The examination probabilities."""
         return self.examination
@@ -117,3 +113,7 @@ class PositionBasedModel(ClickModel):
     def browsing_weights(self) -> NDArray[np.float64]:
         """The examination probabilities, whatever was clicked."""
         return np.tril(np.tile(self.examination[:, None], self.n_positions))
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, supermodular.
+        return match(self.examination[:cutoff])

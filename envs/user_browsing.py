@@ -127,13 +127,13 @@ class UserBrowsingModel(ClickModel):
         """Examination probability by position and last click, ``(K, K)``."""
         return self.parameters.examination
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Clicks: a click changes what is examined below it, so no sorting rule is right.
-        return None if reward == CLICKS else match(self.examination[:cutoff, 0])
-
     def browsing_weights(self) -> NDArray[np.float64]:
         """The examination probabilities."""
         return self.examination
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        # Clicks: a click changes what is examined below it, so no sorting rule is right.
+        return None if reward == CLICKS else match(self.examination[:cutoff, 0])
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         return self.examination.max(axis=1)

@@ -17,7 +17,7 @@ from reference_agents import MODELS
 from scipy.stats import chi2_contingency
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB, Random
+from clickgym.agents import BatchRank, CascadeKLUCB
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from clickgym.agents.position_based import PBMPIE
@@ -295,22 +295,8 @@ def test_law_of_vector_and_scalar_streams(kind):
 def test_agents_know_the_first_epoch():
     env = gym.make("NonStationaryPBMRank-v0")
     agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
-    np.testing.assert_array_equal(
-        agent.hyperparameters["examination"], env.unwrapped.model.epochs[0].examination
-    )
-    for env_id in IDS:
-        env = gym.make(env_id)
-        for agent_class in (
-            BubbleRank,
-            CascadeDUCB,
-            CascadeSWUCB,
-            "Oracle",
-            "Fixed",
-            "PBMUCB",
-            Random,
-        ):
-            agent = clickgym.make_agent(agent_class, env, horizon=100, seed=0)
-            assert clickgym.run(agent, env, 50, seed=0, engine="python").regret[-1] >= 0
+    first = env.unwrapped.model.epochs[0]
+    np.testing.assert_array_equal(agent.hyperparameters["examination"], first.examination)
 
 
 # -------------------------------------------------------------------------------- instance families
@@ -436,23 +422,12 @@ def test_wrong_families(name):
 
 
 def test_instance_file(tmp_path):
-    instance = Instance(
-        "mine",
-        {model.kind: model for model in (CHANGING, FIRST)},
-        2,
-        initial_ranking=np.array([2, 1, 0]),
-        description="two",
-    )
-    instance.save(tmp_path / "mine.json")
+    kinds = {model.kind: model for model in (CHANGING, FIRST)}
+    Instance("mine", kinds, 2).save(tmp_path / "mine.json")
     again = load_instance(tmp_path / "mine.json")
     assert again.model("PiecewiseStationaryModel of CM") == CHANGING
     assert again.model(CascadeModel) == FIRST
-    env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "mine.json"))
-    assert env.unwrapped.model == CHANGING
     (tmp_path / "bare.json").write_text(json.dumps(CHANGING.to_dict()))
-    assert (
-        gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "bare.json")).unwrapped.model
-        == CHANGING
-    )
-    with pytest.raises(ValueError, match="has no PiecewiseStationaryModel of PBM"):
-        gym.make("NonStationaryPBMRank-v0", instance=str(tmp_path / "mine.json"))
+    for name in ("mine", "bare"):
+        env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / f"{name}.json"))
+        assert env.unwrapped.model == CHANGING
