@@ -233,9 +233,7 @@ class CascadeVI(StateAgent):
 
     paper = "after Du et al. 2024, CascadingVI"
     click_models = "users with a memory"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}
     search_space = {"bonus": Range(0.0, 2.0)}

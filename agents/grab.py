@@ -17,7 +17,6 @@ from .assignment import ROUNDING, assign, lead
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .search_space import Range
-from .templates import from_shown
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
@@ -206,13 +205,16 @@ def rank(state, rng, ranking):
 
 
 @kernel
-def learn(state, item, k, click):
-    state.clicks[item, k] += click
-    state.shown[item, k] += 1
-    state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
-    state.known[item, k] = NOTHING
-    if item != state.leader[k]:
-        state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
+def update(state, ranking, clicks):
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            item = ranking[k]
+            state.clicks[item, k] += clicks[k]
+            state.shown[item, k] += 1
+            state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
+            state.known[item, k] = NOTHING
+            if item != state.leader[k]:
+                state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
 
 
 class GRAB(LeaderAgent):
@@ -287,9 +289,7 @@ class GRAB(LeaderAgent):
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
     learns_from_any_list = True
-    state_type = State
-    rank_kernel = rank
-    update_kernel = from_shown(learn)
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     search_space = {"gamma": Range(1, 300, log=True)}
 

@@ -14,9 +14,8 @@ from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .compiled import CompiledAgent, rates
-from .kernels import rank_by_draw
+from .kernels import rank_by_draw, show_at
 from .search_space import Range
-from .templates import from_shown
 
 # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 WIDE = 0.5
@@ -135,23 +134,16 @@ def rank(state, rng, ranking):
         sweep(state, rng, state.c / math.sqrt(state.t[0] + 1))
     rank_by_draw(state.theta, state.items, rng, len(ranking))
     rank_by_draw(state.kappa, state.positions, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.items[k]
-
-
-@kernel
-def learn(state, item, k, click):
-    state.clicks[item, k] += click
-    state.misses[item, k] += 1 - click
-
-
-learn_shown = from_shown(learn)
+    show_at(state.positions, state.items, ranking)
 
 
 @kernel
 def update(state, ranking, clicks):
     state.t[0] += 1
-    learn_shown(state, ranking, clicks)
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            state.clicks[ranking[k], k] += clicks[k]
+            state.misses[ranking[k], k] += 1 - clicks[k]
 
 
 class PBMHB(CompiledAgent):
@@ -224,9 +216,7 @@ class PBMHB(CompiledAgent):
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
     learns_from_any_list = True
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
 

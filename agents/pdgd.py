@@ -164,9 +164,7 @@ class PDGD(ContextualAgent):
     """
 
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
+    state_type, rank_kernel, update_kernel = State, rank, update
     weights = "weights"
 
     search_space = {"learning_rate": Range(0.003, 10.0, log=True)}

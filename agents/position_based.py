@@ -14,9 +14,8 @@ from ..core.checks import check_at_least, check_count, check_horizon, probabilit
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .compiled import CompiledAgent, rates
-from .kernels import log_likelihood, rank_by_index
+from .kernels import log_likelihood, rank_by_index, show_at
 from .search_space import Range
-from .templates import from_shown, largest, put_by_position
 
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
@@ -69,30 +68,26 @@ class PBMUCBState(NamedTuple):
 
 
 @kernel
-def bound_means(state, rng):
+def rank_ucb(state, rng, ranking):
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    return state.indices, state.order
-
-
-@kernel
-def learn_ucb(state, item, k, click):
-    state.clicks[item] += click
-    state.displays[item] += 1
-    state.weight[item] += state.examination[k]
-    state.mean[item] = state.clicks[item] / state.weight[item]
-    state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
-
-
-learn_all_ucb = from_shown(learn_ucb)
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show_at(state.positions, state.order, ranking)
 
 
 @kernel
 def update_ucb(state, ranking, clicks):
     state.t[0] += 1
-    learn_all_ucb(state, ranking, clicks)
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            item = ranking[k]
+            state.clicks[item] += clicks[k]
+            state.displays[item] += 1
+            state.weight[item] += state.examination[k]
+            state.mean[item] = state.clicks[item] / state.weight[item]
+            state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
 
 
 class PBMUCB(ExaminationAgent):
@@ -154,9 +149,7 @@ class PBMUCB(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 4"
-    state_type = PBMUCBState
-    rank_kernel = largest(bound_means, put=put_by_position)
-    update_kernel = update_ucb
+    state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
     search_space = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(self, n_items, n_positions, *, examination, epsilon=0.0, seed=None):
@@ -216,7 +209,7 @@ def rank_pie(state, rng, ranking):
             ranking[k] = state.start[(state.t[0] + k) % n_items]
         return
     rank_by_index(state.mean, state.order, rng, n_positions)
-    put_by_position(state, state.order, ranking)
+    show_at(state.positions, state.order, ranking)
     x = state.mean[state.order[n_positions - 1]]
     if x > 1.0:
         return  # no index exceeds 1
@@ -242,24 +235,18 @@ def rank_pie(state, rng, ranking):
 
 
 @kernel
-def learn_pie(state, item, k, click):
-    state.clicks[item, k] += click
-    state.displays[item, k] += 1
-    state.weight[item] += state.examination[k]
-    state.stale[item] = True
-    total = 0
-    for other in range(len(state.positions)):
-        total += state.clicks[item, other]
-    state.mean[item] = total / state.weight[item]
-
-
-learn_all_pie = from_shown(learn_pie)
-
-
-@kernel
 def update_pie(state, ranking, clicks):
     state.t[0] += 1
-    learn_all_pie(state, ranking, clicks)
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            item, total = ranking[k], 0
+            state.clicks[item, k] += clicks[k]
+            state.displays[item, k] += 1
+            state.weight[item] += state.examination[k]
+            state.stale[item] = True
+            for position in range(len(ranking)):
+                total += state.clicks[item, position]
+            state.mean[item] = total / state.weight[item]
 
 
 class PBMPIE(ExaminationAgent):
@@ -326,9 +313,7 @@ class PBMPIE(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, Algorithm 1"
-    state_type = PBMPIEState
-    rank_kernel = rank_pie
-    update_kernel = update_pie
+    state_type, rank_kernel, update_kernel = PBMPIEState, rank_pie, update_pie
 
     search_space = {"epsilon": Range(0.0, 1.0)}
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
-from .kernels import rank_by_draw
+from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
-from .templates import from_shown, largest, put_by_position
 
 # ------------------------------------------------------------------------------------------- PBM-TS
 
@@ -213,17 +212,20 @@ def draw_posterior(state, item, rng):
 
 
 @kernel
-def draw_posteriors(state, rng):
+def rank_ts(state, rng, ranking):
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
-    return state.draws, state.order
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show_at(state.positions, state.order, ranking)
 
 
 @kernel
-def learn_ts(state, item, k, click):
-    state.clicks[item] += click
-    state.misses[item, k] += 1 - click
-    state.stale[item] = True
+def update_ts(state, ranking, clicks):
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            state.clicks[ranking[k]] += clicks[k]
+            state.misses[ranking[k], k] += 1 - clicks[k]
+            state.stale[ranking[k]] = True
 
 
 class PBMTS(ExaminationAgent):
@@ -275,9 +277,7 @@ class PBMTS(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
-    state_type = PBMTSState
-    rank_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
-    update_kernel = from_shown(learn_ts)
+    state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
     def __init__(self, n_items, n_positions, *, examination, seed=None):
         super().__init__(n_items, n_positions, seed, examination=examination)
@@ -302,17 +302,20 @@ class BCMPTSState(NamedTuple):
 
 
 @kernel
-def draw_corrected(state, rng):
+def rank_bc(state, rng, ranking):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
-    return state.draws, state.order
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show_at(state.positions, state.order, ranking)
 
 
 @kernel
-def learn_bc(state, item, k, click):
-    state.clicks[item] += click
-    state.weight[item] += state.examination[k]
+def update_bc(state, ranking, clicks):
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            state.clicks[ranking[k]] += clicks[k]
+            state.weight[ranking[k]] += state.examination[k]
 
 
 class BCMPTS(ExaminationAgent):
@@ -362,9 +365,7 @@ class BCMPTS(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
-    state_type = BCMPTSState
-    rank_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
-    update_kernel = from_shown(learn_bc)
+    state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
 
     def __init__(self, n_items, n_positions, *, examination, seed=None):
         super().__init__(n_items, n_positions, seed, examination=examination)

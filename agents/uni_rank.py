@@ -15,7 +15,6 @@ from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .kernels import kl_upper, show, shuffle_front, topological_layers
 from .leaders import LeaderAgent, find_leader, level_of
-from .templates import of_clicked
 
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0
@@ -211,17 +210,22 @@ def compare(state, i, j, least):
     return changed
 
 
-compare_clicked = of_clicked(compare)
-
-
 @kernel
 def update(state, ranking, clicks):
     state.t[0] += 1
     least = patience(state)
-    if compare_clicked(
-        state, state.shown_part, state.shown_order, state.shown_start, ranking, clicks, least
-    ):
-        state.settled[0] = False
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = clicks[k]
+    for k in range(len(ranking)):
+        if clicks[k]:
+            i = ranking[k]
+            part = state.shown_part[i]
+            for place in range(state.shown_start[part], state.shown_start[part + 1]):
+                j = state.shown_order[place]
+                if not state.clicked[j] and compare(state, i, j, least):  # j is not i itself
+                    state.settled[0] = False
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = False
 
 
 class UniRank(LeaderAgent):
@@ -300,9 +304,7 @@ class UniRank(LeaderAgent):
 
     paper = "Gauthier et al. 2022, Algorithm 1"
     click_models = "CM, PBM and similar models"
-    state_type = State
-    rank_kernel = rank
-    update_kernel = update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(self, n_items, n_positions, *, horizon=None, seed=None):
         horizon = None if horizon is None else check_horizon(horizon)
