@@ -122,19 +122,17 @@ class BaseClickEnv:
             **last,
         )
 
-    def _facts(self) -> dict[str, Any]:
-        """What ``repr`` shows."""
-        return {
-            "id": self.spec.id if self.spec else None,
-            "users": self.model.kind,
-            "instance": self.instance,
-            "n_items": self.model.n_items,
-            "n_positions": self.model.n_positions,
-            "reward": self.reward,
-        }
-
     def __repr__(self) -> str:
-        return as_call(self, **self._facts())
+        return as_call(
+            self,
+            num_envs=getattr(self, "num_envs", None),
+            id=self.spec.id if self.spec else None,
+            users=self.model.kind,
+            instance=self.instance,
+            n_items=self.model.n_items,
+            n_positions=self.model.n_positions,
+            reward=self.reward,
+        )
 
 
 def checked_seed(seed: Any, options: Any) -> int | None:

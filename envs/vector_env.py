@@ -362,9 +362,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         )
         return render(page, str(self.render_mode))
 
-    def _facts(self) -> dict[str, Any]:
-        return {"num_envs": self.num_envs, **super()._facts()}
-
 
 def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
     if not isinstance(mode, AutoresetMode):

@@ -104,7 +104,6 @@ def test_plain_torch_learns_and_prints_what_the_page_says(tmp_path):
     """Rule and null as for skrl, with 20 %; with seeds 0 to 5 it lost 9 % to 10 %."""
     pytest.importorskip("torch")
     (code,) = (code for code in CODE if "class PlackettLuce(" in code)
-    assert len(code.splitlines()) == 60
     lost, sessions = numbers(printed("-c", code, folder=tmp_path).splitlines()[0])
     assert sessions == 64_000
     assert lost < 0.2 * lost_by_random_lists(64_000)
