@@ -290,7 +290,6 @@ class GRAB(LeaderAgent):
     click_models = "PBM"
     learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
-
     search_space = {"gamma": Range(1, 300, log=True)}
 
     def __init__(self, n_items, n_positions, *, horizon=None, gamma=None, seed=None):

@@ -217,7 +217,6 @@ class PBMHB(CompiledAgent):
     click_models = "PBM"
     learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
-
     search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
 
     def __init__(self, n_items, n_positions, *, c=1000.0, n_sweeps=1, fix_first=True, seed=None):
