@@ -76,7 +76,7 @@ class BaseClickEnv:
     def _restart(self, seed: int | None) -> None:
         """Begin an episode: with a seed, and the first time, of a new stream of sessions."""
         if seed is None:
-            _ = self.np_random  # which makes one if there is none
+            _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:
             # Agents and users often seed their own generator with the same small integer as the
             # environment. Clicks must not be functions of the very numbers that chose the list, so
@@ -95,13 +95,6 @@ class BaseClickEnv:
     def _draw(self) -> None:
         """Draw the next round of every stream."""
         raise NotImplementedError
-
-    @property
-    def _generator(self) -> Any:
-        """What kernels draw rounds from; None where none are drawn, for a generator is a slow
-        argument.
-        """
-        return None if self.task.pool is None else self.np_random
 
     def _session_error(self, error: Exception, users: str) -> SessionError:
         return SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {users}")

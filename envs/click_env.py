@@ -161,7 +161,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
                 task.cutoff,
                 task.pool,
                 task.round,
-                None if task.pool is None else rng,
+                None if task.pool is None else rng,  # a generator is a slow argument
                 self._scratch,
                 ranking,
                 self._seen,
@@ -197,7 +197,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     def _draw(self) -> None:
         task = self.task
         entry(task.advance)(
-            task.pool, task.round, task.parameters, self._generator, task.code, self._scratch
+            task.pool, task.round, task.parameters, self.np_random, task.code, self._scratch
         )
 
     def _forget(self) -> None:

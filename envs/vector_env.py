@@ -317,7 +317,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             task.code,
             task.pool,
             task.round,
-            self._generator,
+            self.np_random,
             self._scratch,
             self._rounds,
             self._everybody if streams is None else streams,
