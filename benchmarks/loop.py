@@ -6,6 +6,7 @@ The floor is the same loop, drawing the same clicks, with an agent that does not
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import gymnasium as gym
 from report import publish, table
@@ -13,7 +14,7 @@ from report import publish, table
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 
-PLACES = {"PBMRank-v0": AGENTS, "CMRank-v0": AGENTS, "ContextualPBMRank-v0": CONTEXTUAL_AGENTS}
+SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), "ContextualPBMRank-v0"
 HORIZONS = {"compiled": 100_000, "python": 1_000}
 """What a session costs changes as an agent learns: times are means over the whole run."""
 REPEATS = 2
@@ -26,10 +27,10 @@ def seconds_per_session(env: gym.Env, name: str, n_sessions: int, engine: str) -
     return (time.process_time() - start) / n_sessions
 
 
-def fastest(env_id: str) -> dict[tuple[str, str], float]:
+def fastest(env_id: str, agents: Iterable[str]) -> dict[tuple[str, str], float]:
     """Seconds of a session by agent and engine, measured in turns after all have compiled."""
     env = gym.make(env_id)
-    runs = [(name, engine) for name in PLACES[env_id] for engine in HORIZONS]
+    runs = [(name, engine) for name in agents for engine in HORIZONS]
     for name, engine in runs:
         seconds_per_session(env, name, 1, engine)
     rounds = [
@@ -40,16 +41,27 @@ def fastest(env_id: str) -> dict[tuple[str, str], float]:
 
 
 def main() -> None:
+    times = {env_id: fastest(env_id, AGENTS) for env_id in SAME_ITEMS}
     rows = []
-    for env_id, agents in PLACES.items():
-        times = fastest(env_id)
-        floor = times.get(("Fixed", "compiled"))
-        for name in agents:
-            compiled, python = times[name, "compiled"], times[name, "python"]
-            multiple = f"{compiled / floor:.1f}" if floor else ""
-            cells = [f"{compiled * 1e9:,.0f} ns", multiple, f"{python * 1e6:.0f} µs"]
-            rows.append([name, env_id, *cells])
-    publish(table(["agent", "environment", "compiled", "of Fixed", "`env.step`"], rows))
+    for name in AGENTS:
+        cells = []
+        for env_id in SAME_ITEMS:
+            compiled, floor = times[env_id][name, "compiled"], times[env_id]["Fixed", "compiled"]
+            cells += [f"{compiled * 1e9:,.0f} ns", f"{compiled / floor:.1f}"]
+        rows.append([name, *cells, f"{times['PBMRank-v0'][name, 'python'] * 1e6:.0f} µs"])
+    header = [column for env_id in SAME_ITEMS for column in (env_id, "of Fixed")]
+    tables = [table(["agent", *header, "`env.step`"], rows)]
+    contextual = fastest(CONTEXTUAL, CONTEXTUAL_AGENTS)
+    rows = [
+        [
+            name,
+            f"{contextual[name, 'compiled'] * 1e9:,.0f} ns",
+            f"{contextual[name, 'python'] * 1e6:.0f} µs",
+        ]
+        for name in CONTEXTUAL_AGENTS
+    ]
+    tables.append(table(["agent", CONTEXTUAL, "`env.step`"], rows))
+    publish("\n\n".join(tables))
 
 
 if __name__ == "__main__":
