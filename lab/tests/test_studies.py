@@ -14,8 +14,8 @@ from clickgym_lab.studies.plots import LOOKS
 from clickgym_lab.studies.study import Sweeps, compact, read_all, read_study, run_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-SLOW = ("when-rl-pays", "features-or-networks", "never-locked")
-"""Generic RL and MixTS take minutes."""
+SLOW = ("when-rl-pays", "features-or-networks", "never-locked", "late-feedback")
+"""Generic RL, MixTS and many runs take minutes."""
 FAST = [name for name in STUDIES if name not in SLOW]
 
 
