@@ -4,7 +4,7 @@ import polars
 import pytest
 
 from clickgym.runner import summaries
-from clickgym.runner.summaries import pairwise, summary
+from clickgym.runner.summaries import pairwise
 
 
 def at_step_10(regrets):
@@ -64,22 +64,3 @@ def test_a_chance_of_the_level_itself_is_no_difference(monkeypatch):
     for level, differ in ((p, False), (p * (1 + 1e-12), True)):
         monkeypatch.setattr(summaries, "LEVEL", level)
         assert pairwise(table)["differ"].item() is differ
-
-
-def test_a_summary_is_of_the_last_step_and_by_session():
-    rows = [("E", "a", run, step, step / 2, 3.0 * step) for run in range(2) for step in (5, 10)]
-    table = polars.DataFrame(
-        rows, ["env", "agent", "run", "step", "regret", "reward"], orient="row"
-    )
-    timings = polars.DataFrame(
-        [("E", "a", run, "compiled", 1e-8) for run in range(2)],
-        ["env", "agent", "run", "engine", "seconds"],
-        orient="row",
-    )
-    (row,) = summary(table, timings).iter_rows(named=True)
-    assert (row["regret"], row["reward"], row["runs"], row["ns_per_session"]) == (
-        5.0,
-        3.0,
-        2,
-        pytest.approx(1.0),
-    )

@@ -279,10 +279,5 @@ def check_seal(content: bytes) -> None:
             raise ValueError("its checksum differs")
 
 
-def check_file(path: Path) -> None:
-    """`check_seal` of a file."""
-    check_seal(path.read_bytes())
-
-
 def _with_seal(content: bytes, start: int, digest: str) -> bytes:
     return content[:start] + digest.encode() + content[start + len(BLANK) :]
