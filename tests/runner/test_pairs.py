@@ -6,15 +6,22 @@ import pytest
 from clickgym.runner import summaries
 from clickgym.runner.summaries import pairwise
 
+COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+
 
 def at_step_10(regrets):
     """A table of one step from ``{agent: regrets of runs}``."""
-    rows = [
-        ("E", agent, run, 10, regret)
+    return frame_of(
+        (agent, run, 10, regret)
         for agent, runs in regrets.items()
         for run, regret in enumerate(runs)
-    ]
-    return polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
+    )
+
+
+def frame_of(rows):
+    """A frame from agents, runs, steps and regrets."""
+    rows = [("E", "i", *row, 1.0, 1) for row in rows]
+    return polars.DataFrame(rows, COLUMNS, orient="row")
 
 
 @pytest.mark.parametrize(
@@ -42,15 +49,14 @@ def test_the_last_step_decides_and_no_earlier_one():
     """At step 5 the order is the contrary, and as clear."""
     last = {"a": [1.0, 2.0, 3.0], "b": [40.0, 50.0, 70.0]}
     first = {"a": [0.9, 0.95, 0.99], "b": [0.1, 0.2, 0.3]}
-    rows = [
-        ("E", agent, run, step, regrets[agent][run])
+    table = frame_of(
+        (agent, run, step, regrets[agent][run])
         for step, regrets in ((5, first), (10, last))
         for agent in "ab"
         for run in range(3)
-    ]
-    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
-    for each in (table, table.sort("step", descending=True)):
-        (row,) = pairwise(each).iter_rows(named=True)
+    )
+    for ordered in (table, table.sort("step", descending=True)):
+        (row,) = pairwise(ordered).iter_rows(named=True)
         assert (row["better"], row["worse"], row["difference"]) == (
             "a",
             "b",
