@@ -353,9 +353,10 @@ def test_argument(function, arguments):
     function(**arguments | as_numpy)
     faults = []
     for name, value in arguments.items():
-        annotation = str(inspect.signature(function).parameters[name].annotation)
+        parameter = inspect.signature(function).parameters[name]
+        may_be_none = "None" in str(parameter.annotation) or parameter.default is None
         for wrong in WRONG.get(type(value), []):
-            if (wrong is None and "None" in annotation) or (name, wrong) in TAKEN:
+            if (wrong is None and may_be_none) or (name, wrong) in TAKEN:
                 continue
             fault = refusal(lambda name=name, wrong=wrong: function(**arguments | {name: wrong}))
             if fault is not None:
