@@ -105,7 +105,7 @@ class ClickModel(Users, abstract=True):
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
     scan_kernel: ClassVar[Callable[..., Any] | None] = None
-    below_kernel: ClassVar[Callable[..., Any]] = below_any
+    below_kernel: ClassVar[Callable[..., Any]] = staticmethod(below_any)
 
     parameters: Any
 
