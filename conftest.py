@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile(
-    "clickgym", derandomize=True, deadline=None
-)  # no deadline: first calls compile
+# no deadline: first calls compile
+settings.register_profile("clickgym", derandomize=True, deadline=None)
 settings.load_profile("clickgym")
 
 
@@ -44,18 +43,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from started(tmp_path_factory.mktemp("profile"))
 
 
-os.environ.pop(
-    "COLUMNS", None
-)  # pytest-xdist sets it for its workers; commands follow it where there is no terminal
-os.environ.setdefault(
-    "LOKY_MAX_CPU_COUNT", "1"
-)  # no worker processes but where a test asks for them by a number of jobs
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # torch, for which the networks are too small for more
-gc.set_threshold(
-    1_000_000, 20, 20
-)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+# pytest-xdist sets it for its workers; commands follow it where there is no terminal
+os.environ.pop("COLUMNS", None)
+# no worker processes but where a test asks for them by a number of jobs
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
+# torch, for which the networks are too small for more
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+gc.set_threshold(1_000_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:

@@ -87,9 +87,8 @@ def find_mode(state, item):
     """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:
         return 0.0
-    steepest = (
-        0.0  # the slope at 1: where a fully examined position has misses it is minus infinity
-    )
+    # the slope at 1: where a fully examined position has misses it is minus infinity
+    steepest = 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
             if state.examination[k] >= 1.0:

@@ -78,9 +78,8 @@ def yandex_instance(
         models: list[ClickModel] = [
             CascadeModel(parameters["CM"], n_positions),
             PositionBasedModel(parameters["PBM"], of_all["examination"]),
-            TrustBiasModel(
-                parameters["PBM"], of_all["examination"]
-            ),  # standard trust, as in the queries that ship
+            # standard trust, as in the queries that ship
+            TrustBiasModel(parameters["PBM"], of_all["examination"]),
             DependentClickModel(parameters["DCM"], of_all["termination"]),
             UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
             DynamicBayesianModel(

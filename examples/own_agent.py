@@ -56,7 +56,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(
-        0, str(Path(__file__).parent)
-    )  # wherever it is started, the agent's module is found by its name
+    # wherever it is started, the agent's module is found by its name
+    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -85,20 +85,17 @@ class Service:
     def __init__(self, store: str | Path, agent: str, n_positions: int, seed: int = 0) -> None:
         self.agent_class, self.n_positions, self.seed = agent_class(agent), n_positions, seed
         self.agents: dict[str, Agent] = {}
-        self.lock = (
-            threading.Lock()
-        )  # HTTP calls come in threads, and one at a time may use the agents
+        # HTTP calls come in threads, and one at a time may use the agents
+        self.lock = threading.Lock()
         self.store = sqlite3.connect(
             store, timeout=1.0, isolation_level=None, check_same_thread=False
         )
         try:
-            self.store.execute(
-                "PRAGMA locking_mode = EXCLUSIVE"
-            )  # a second process would have other agents
+            # a second process would have other agents
+            self.store.execute("PRAGMA locking_mode = EXCLUSIVE")
             self.store.execute("PRAGMA journal_mode = WAL")
-            self.store.execute(
-                "PRAGMA synchronous = NORMAL"
-            )  # FULL survives a loss of power, too, and is slower
+            # FULL survives a loss of power, too, and is slower
+            self.store.execute("PRAGMA synchronous = NORMAL")
             self.store.executescript(TABLES)
             settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
             self.store.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings.items())
@@ -120,9 +117,8 @@ class Service:
             try:
                 impression = self._write(query, "list", None, json.dumps(shown))
             except sqlite3.Error:
-                del self.agents[
-                    query
-                ]  # it has drawn a list that the table lacks: the next call replays the table
+                # it has drawn a list that the table lacks: the next call replays the table
+                del self.agents[query]
                 raise
         return {"impression": impression, "items": shown}
 

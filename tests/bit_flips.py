@@ -152,7 +152,7 @@ def _ratings(path: Path) -> Any:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- flipping
+# ----------------------------------------------------------------------------------------- flipping
 
 
 def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
@@ -186,9 +186,8 @@ def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return repr(one) == repr(
-        other
-    )  # of which, unlike of values, those that are not a number are equal
+    # of which, unlike of values, those that are not a number are equal
+    return repr(one) == repr(other)
 
 
 def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:

@@ -33,9 +33,8 @@ def started(profile: Path) -> Iterator[webdriver.Chrome]:
         options.add_argument(f"--{flag}")
     options.add_experimental_option("prefs", {"download.default_directory": str(profile)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(
-        options, Service(driver)
-    )  # both paths given: selenium looks for nothing
+    # both paths given: selenium looks for nothing
+    browser = webdriver.Chrome(options, Service(driver))
     browser.downloads = profile
     yield browser
     browser.quit()

@@ -35,6 +35,8 @@ def check_examples(module_name: str) -> None:
         raise
     runner = doctest.DocTestRunner()
     for test in doctest.DocTestFinder().find(module):
-        if test.examples:  # each run asks for the times of all sources that were read, also where it has nothing to try
+        # each run asks for the times of all sources that were read, also where it has nothing to
+        # try
+        if test.examples:
             runner.run(test)
     assert runner.summarize().failed == 0

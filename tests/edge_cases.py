@@ -209,9 +209,8 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         rng.permutation(n_items).tolist(),
     ]
     known = _probabilities((n_positions,), rng, LEAST_EXAMINATION)
-    if (
-        isinstance(users, PositionBasedModel) and rng.random() < 0.7
-    ):  # else the agent is told what is not so
+    # else the agent is told what is not so
+    if isinstance(users, PositionBasedModel) and rng.random() < 0.7:
         known = np.maximum(users.examination, LEAST_EXAMINATION)
     if name == "UBMLinUCB":
         known = _probabilities((n_positions, n_positions), rng)
@@ -289,8 +288,8 @@ class Fault(Exception):
 
 
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
-# Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no other list, no item that is
-# surely better, and no candidate left.
+# Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no
+# other list, no item that is surely better, and no candidate left.
 BOUNDLESS = {
     "rest",
     "floor",

@@ -14,9 +14,8 @@ def check(narrow, unlimited, width):
     left out.
     """
     assert "…" not in narrow
-    assert all(
-        cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines()
-    )  # a name is never cut
+    # a name is never cut
+    assert all(cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines())
     words = narrow.split()
     numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
     missing = numbers - set(words)

@@ -140,9 +140,8 @@ def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
             assert clicks.count((body["impression"], body["item"])) == 1
         else:
             assert closed.count(body["impression"]) == 1
-    assert (
-        len(events) <= len(acknowledged) + 8 * 4
-    )  # what each user was waiting for when the process was killed
+    # what each user was waiting for when the process was killed
+    assert len(events) <= len(acknowledged) + 8 * 4
     service = example.Service(store, "CascadeTS", K)
     for query in QUERIES:
         assert_equal_agents(service._agent(query), replayed_by_hand(events, query))

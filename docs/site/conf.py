@@ -42,7 +42,8 @@ napoleon_custom_sections = [
 # Languages of code that have no colours; names that several classes have.
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
-# The page 404.html is shown at any address, so that its links start at the root: clickgym.github.io/clickgym/.
+# The page 404.html is shown at any address, so that its links start at the root:
+# clickgym.github.io/clickgym/.
 notfound_urls_prefix = "/clickgym/"
 notfound_context = {
     "title": "Page not found",

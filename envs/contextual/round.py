@@ -33,9 +33,8 @@ class Pool(NamedTuple):
     items: NDArray[np.float64]  # (N, d_v)
     user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
     item_attraction: NDArray[np.float64]  # (N,) the items' part
-    item_others: NDArray[
-        np.float64
-    ]  # (P, N) further parameters that belong to items (satisfaction)
+    # (P, N) further parameters that belong to items (satisfaction)
+    item_others: NDArray[np.float64]
     starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
     entries: NDArray[np.int64]  # (E,) the item of each entry; none: all users may meet all items
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry

@@ -183,9 +183,8 @@ class RecordVectorRegret(VectorWrapper):
         )
         for b in range(self.num_envs):
             last = final if over[b] else infos
-            if (
-                "regret" not in last or not last["_regret"][b]
-            ):  # the step was the reset of NEXT_STEP
+            # the step was the reset of NEXT_STEP
+            if "regret" not in last or not last["_regret"][b]:
                 continue
             clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:

@@ -25,7 +25,8 @@ class Check:
             return
         try:
             right = bool(self.right(answer))
-        except Exception as error:  # an answer of another type or shape is wrong, and no reason to stop the notebook
+        # an answer of another type or shape is wrong, and no reason to stop the notebook
+        except Exception as error:
             print(f"Not right yet ({type(error).__name__}: {error}). Hint: {self.hint}")
             return
         print("Right." if right else f"Not right yet. Hint: {self.hint}")

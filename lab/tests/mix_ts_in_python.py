@@ -113,12 +113,10 @@ class MixTSReference(Reference):
         self.followed = min(L, FOLLOWED)
         self.owner = list(range(self.followed))
         n_sources = {DBN: self.followed + 2, DCM: K + 1}
-        self.F = {
-            h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()
-        }  # displays, [h][x][i]
-        self.P = {
-            h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()
-        }  # their powers of g
+        # displays, [h][x][i]
+        self.F = {h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()}
+        # their powers of g
+        self.P = {h: [[0.0] * L for _ in range(n)] for h, n in n_sources.items()}
         self.S = {h: [0.0] * n for h, n in n_sources.items()}  # clicks
         self.c = {h: [1.0] * n for h, n in n_sources.items()}  # continuation
         self.n = {h: [WEIGHT] * n for h, n in n_sources.items()}  # how well it is known
@@ -141,7 +139,7 @@ class MixTSReference(Reference):
         self.change, self.began, self.seen = [1.0] * L, [0.0] * L, [0.0] * L
         self.n_expected, self.n_changes, self.last_change = 0.0, 0.0, -1.0
 
-    # --------------------------------------------------------------------------------------------------------- estimates
+    # ------------------------------------------------------------------------------------ estimates
 
     def clicks_on(self, h: int, i: int) -> float:
         return max(self.total[i] - self.offset[i], 0.0) if h == TPBM else self.total[i]
@@ -173,7 +171,7 @@ class MixTSReference(Reference):
         seen = [self.total[i] + self.exposure[h][i] > 0 for i in self.items]
         return [self.estimate(h, i) if seen[i] else 0.0 for i in self.items]
 
-    # -------------------------------------------------------------------------------------------------------------- rank
+    # ----------------------------------------------------------------------------------------- rank
 
     def rate(self) -> float:
         return (FIRST_CHANGE + self.n_changes) / max(self.t, 1)
@@ -370,7 +368,7 @@ class MixTSReference(Reference):
         estimates, p = self.estimates(self.leader), self.estimated(self.leader)
         return self.arrange(self.leader, estimates, estimates, p, self.items, lambda i: p.stay[i])
 
-    # ------------------------------------------------------------------------------------------------------------- guard
+    # ---------------------------------------------------------------------------------------- guard
 
     def surplus(self, h: int, row: list[int]) -> float:
         """By how much a list is better than production's may get, less three standard errors."""
@@ -420,7 +418,7 @@ class MixTSReference(Reference):
                     break
         return row
 
-    # ------------------------------------------------------------------------------------------------------------- learn
+    # ---------------------------------------------------------------------------------------- learn
 
     def update(self, ranking: Sequence[int], clicks: Sequence[int], void: Sequence[bool]) -> None:
         j = 0
@@ -496,7 +494,7 @@ class MixTSReference(Reference):
         self.S[DBN][common] += self.S[DBN][x]
         self.S[DBN][x], self.c[DBN][x], self.n[DBN][x] = 0.0, self.c[DBN][common], WEIGHT
 
-    # --------------------------------------------------------------------------------------------------------------- fit
+    # ------------------------------------------------------------------------------------------ fit
 
     def fit(self) -> None:
         self.add_likelihoods()
@@ -674,7 +672,7 @@ class MixTSReference(Reference):
         shares = [max(math.exp(e), least) for e in self.evidence]
         self.share = [share / sum(shares) for share in shares]
 
-    # ------------------------------------------------------------------------------------------------------------ change
+    # --------------------------------------------------------------------------------------- change
 
     def look(self, i: int, k: int, click: int, b: float) -> None:
         """How much less likely the item's latest clicks are by all of its clicks than by
@@ -740,7 +738,7 @@ class MixTSReference(Reference):
         self.close(i, self.n_expected)
         self.seen[i] = self.n_expected
 
-    # ------------------------------------------------------------------------------------------ comparison with the agent
+    # -------------------------------------------------------------------- comparison with the agent
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         return list(ranking) == self.rank(self.available)

@@ -55,9 +55,8 @@ def test_all_nine_are_reported_in_order():
         CascadeModel([1.0, 1.0, 0.0], 3),
         CascadeModel([0.5], 1),
         PositionBasedModel([0.5, 0.2], [0.0]),
-        sdbn(
-            0.6, 0.6, 0.6, 0.6, perseverance=0.9
-        ),  # a DCM of equal termination but for users who give up
+        # a DCM of equal termination but for users who give up
+        sdbn(0.6, 0.6, 0.6, 0.6, perseverance=0.9),
     ],
     ids=lambda model: f"{model}",
 )

@@ -165,7 +165,7 @@ def test_what_trusting_users_examine_follows_from_the_counts_after_each_fit():
     )
 
 
-# --------------------------------------------------------------------------------------- what the agents of the library must do
+# ----------------------------------------------------------- what the agents of the library must do
 
 
 def test_keeps_to_the_interface():

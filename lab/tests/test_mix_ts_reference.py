@@ -41,7 +41,7 @@ def follows(model, sessions, **arguments):
     return right
 
 
-# ------------------------------------------------------------------------------------------------------ they are the same
+# -------------------------------------------------------------------------------- they are the same
 
 
 @pytest.mark.parametrize("detect", [True, False])
@@ -131,7 +131,7 @@ def test_both_engines_play_as_the_reference(kind):
     assert right.rng.bit_generator.state == compiled.rng.bit_generator.state
 
 
-# -------------------------------------------------------------------------------------------------------------- at the edges
+# ------------------------------------------------------------------------------------- at the edges
 
 
 @pytest.fixture

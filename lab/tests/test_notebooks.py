@@ -80,12 +80,11 @@ def test_notebook_shows_tables_and_figures(file, beside, tmp_path):
     shown = {kind for output in outputs for kind in output.get("data", ())}
     assert {"text/html", "image/png"} <= shown
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert any(
-        "sessions" in output.get("data", {}).get("text/plain", "") for output in outputs
-    )  # the bar of a sweep
+    # the bar of a sweep
+    assert any("sessions" in output.get("data", {}).get("text/plain", "") for output in outputs)
 
 
-# ------------------------------------------------------------------------------------------------------------- the course
+# --------------------------------------------------------------------------------------- the course
 
 FOLDED = {"jupyter": {"source_hidden": True}}
 METADATA = {

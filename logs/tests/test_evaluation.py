@@ -364,9 +364,8 @@ def test_ubm_is_the_procedure_of_he_2020():
     result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
     drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
     assert result.value == pytest.approx(drawn, abs=0.004)
-    assert result.value == pytest.approx(
-        result.self_normalised, rel=1e-12
-    )  # weights from the log itself are normalised
+    # weights from the log itself are normalised
+    assert result.value == pytest.approx(result.self_normalised, rel=1e-12)
     blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
     assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
         log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
@@ -615,9 +614,8 @@ def test_policies_that_make_no_sense_are_refused(attempt, message):
 def test_an_infinite_weight_names_the_session():
     odd = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]])
     liar = ListPolicy([[0, 1]], [1.0])
-    assert (
-        evaluate(odd, liar, logging=liar).value == 0.0
-    )  # the second session is nothing that the target shows
+    # the second session is nothing that the target shows
+    assert evaluate(odd, liar, logging=liar).value == 0.0
     # The second list has a probability below the smallest float.
     rare = PlackettLucePolicy([0.0, -600.0, -600.0], 2)
     with pytest.raises(

@@ -254,9 +254,8 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
     assert "Caution" not in text
     instance = load_instance(out)
     errors, model = instance.estimation["standard_errors"]["PBM"], instance.models["PBM"]
-    factor = (
-        model.examination[0] / EXAMINATION[0]
-    )  # clicks tell only the products: attraction times this is comparable
+    # clicks tell only the products: attraction times this is comparable
+    factor = model.examination[0] / EXAMINATION[0]
     deviations = (model.attraction * factor - ATTRACTION) / np.array(errors["attraction"])
     assert np.abs(deviations).max() < 4
     low, high = (

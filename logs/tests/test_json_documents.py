@@ -47,9 +47,8 @@ def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
         assert row["log_likelihood"] == (score if np.isfinite(score) else None)
         assert row["perplexity_by_rank"] == estimator.perplexity_by_rank(fitted.test).tolist()
         assert row["steps"] == getattr(estimator, "n_iter_", None)
-    assert (
-        said["models"][1]["log_likelihood"] is None
-    )  # of the CM, which excludes sessions with several clicks
+    # of the CM, which excludes sessions with several clicks
+    assert said["models"][1]["log_likelihood"] is None
     assert said["instances"][0]["file"] == str(tmp_path / "shoes.json")
 
 

@@ -71,9 +71,8 @@ def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
             for features in log.context[:2000]
         ]
     )
-    noise = 1.0 / np.sqrt(
-        2000
-    )  # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
+    # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
+    noise = 1.0 / np.sqrt(2000)
     assert abs(result.value - truth) < 5 * (result.standard_error + 0.3 * noise)
     assert abs(result.weighted_value - truth) < 5 * (result.weighted_standard_error + 0.3 * noise)
     assert result.value > result.on_policy + 5 * result.standard_error

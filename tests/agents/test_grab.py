@@ -22,7 +22,7 @@ from clickgym.agents.kernels import kl_upper
 from clickgym.agents.leaders import enter_all
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
-# -------------------------------------------------------------------------------------------------- the assignment problem
+# --------------------------------------------------------------------------- the assignment problem
 
 
 def assigned(weight, order):
@@ -117,7 +117,7 @@ def test_the_lead_of_a_list_is_measured_by_all_others():
                 assert ahead < 0
 
 
-# --------------------------------------------------------------------------------------------------------------- the leader
+# --------------------------------------------------------------------------------------- the leader
 
 
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])
@@ -234,7 +234,7 @@ def test_gamma_counts_the_neighbours():
     assert [GRAB(n, 1, seed=0).state.gamma for n in (1, 2, 10)] == [1, 1, 9]
 
 
-# --------------------------------------------------------------------------------------------------------------- the indices
+# -------------------------------------------------------------------------------------- the indices
 
 
 def test_indices_from_a_value_near_them_are_exact():
@@ -261,7 +261,7 @@ def test_indices_from_a_value_near_them_are_exact():
         )
 
 
-# -------------------------------------------------------------------------------------------------------------- the reference
+# ------------------------------------------------------------------------------------ the reference
 
 
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])

@@ -135,13 +135,11 @@ def test_kl_bounds(p, bound):
     upper, lower = kl_upper(p, bound), kl_lower(p, bound)
     assert 0 <= lower <= p + 1e-15
     assert p <= upper <= 1
-    assert upper == pytest.approx(
-        upper_bound(p, bound), abs=1e-7
-    )  # the reference rounds where KL is flat
+    # the reference rounds where KL is flat
+    assert upper == pytest.approx(upper_bound(p, bound), abs=1e-7)
     assert lower == pytest.approx(lower_bound(p, bound), abs=1e-7)
-    if (
-        bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6
-    ):  # elsewhere KL is too flat or too steep to ask
+    # elsewhere KL is too flat or too steep to ask
+    if bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6:
         assert kl(p, upper) == pytest.approx(bound, rel=1e-6)
         assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
 

@@ -87,7 +87,7 @@ def phi(name):
     )
 
 
-# ------------------------------------------------------------------------------------------------------ ridge regression
+# --------------------------------------------------------------------------------- ridge regression
 
 
 @by_regression
@@ -188,7 +188,7 @@ def test_the_sum_that_is_factorised_is_exact_enough():
     assert agent.state.gram[0, 1] == pytest.approx(math.fsum(entries), rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------------------ ties
+# --------------------------------------------------------------------------------------------- ties
 
 
 @by_name
@@ -207,7 +207,9 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
     for seed in range(300 if drawn_for_all else 1200):
         agent = CONTEXTUAL_AGENTS[name](4, 2, n_features=6, seed=seed, **told)
         shown.append(tuple(agent.rank({"features": features}).tolist()))
-    if drawn_for_all:  # one draw for all candidates: equally likely only on average over features, so over signs of them
+    # one draw for all candidates: equally likely only on average over features, so over signs of
+    # them
+    if drawn_for_all:
         assert len(set(shown)) == 12
         return
     assert_sampled_from({(i, j): 1 / 12 for i in range(4) for j in range(4) if i != j}, shown)
@@ -248,7 +250,7 @@ def test_relabelled_candidates_and_rotated_features_change_no_list_but_by_name(n
         second.update(relabelled, other, clicks)
 
 
-# ---------------------------------------------------------------------------------------------------------------- regret
+# ------------------------------------------------------------------------------------------- regret
 
 
 def strong_position_effects():
@@ -311,9 +313,8 @@ def test_agents_learn_in_the_model_that_they_are_made_for(env_id, name):
     assert late[name] < late["Random"] / 10
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in OPTIMISTIC if name != "C2UCB"]
-)  # whose samples are biased in every model
+# whose samples are biased in every model
+@pytest.mark.parametrize("name", [name for name in OPTIMISTIC if name != "C2UCB"])
 def test_the_theory_holds_the_truth_within_its_bounds(name):
     """|xᵀ(θ - θ*)| ≤ α_t sqrt(xᵀA⁻¹x) for all items, in the agent's own model: probability 1 -
     1/(tK) or more.
@@ -339,7 +340,7 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         )
 
 
-# ----------------------------------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------------------- wrong input
 
 
 @pytest.mark.parametrize(

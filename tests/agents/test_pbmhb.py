@@ -29,7 +29,7 @@ class Fixed:
         return self.number
 
 
-# ---------------------------------------------------------------------------------------------------------------- the steps
+# ---------------------------------------------------------------------------------------- the steps
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.3, pbmhb.WIDE - 1e-9, pbmhb.WIDE, 0.8, 1000.0])
@@ -100,7 +100,7 @@ def test_a_step_to_a_click_that_is_impossible_or_certain():
     assert change(0, np.array([0]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == 0.0
 
 
-# ------------------------------------------------------------------------------------------------------------ the posterior
+# ------------------------------------------------------------------------------------ the posterior
 
 
 SHOWN, CLICKS = np.array([[4, 2], [3, 2]]), np.array([[3, 1], [0, 1]])
@@ -156,7 +156,7 @@ def test_the_width_of_steps_shrinks_with_the_root_of_the_session():
     assert widths[1] == pytest.approx(0.0005, rel=0.2)
 
 
-# ------------------------------------------------------------------------------------------------------------- the sessions
+# ------------------------------------------------------------------------------------- the sessions
 
 
 @pytest.mark.parametrize("arguments", [{}, {"fix_first": False}, {"c": 0.3, "n_sweeps": 3}])

@@ -30,7 +30,7 @@ QUICK = {"n_steps": 8, "gamma": 0.0, "device": "cpu", "seed": 0}
 PBM = {"attraction": [0.9, 0.1, 0.1, 0.1], "examination": [1.0, 0.5]}
 
 
-# -------------------------------------------------------------------------------------------------------- the reference
+# ------------------------------------------------------------------------------------ the reference
 
 
 def choices(scores, ranking):
@@ -79,7 +79,7 @@ def cosine(a, b):
 PROBABILITIES = np.array([math.exp(log_probability(SCORES, ranking)) for ranking in LISTS])
 
 
-# ------------------------------------------------------------------------------------------------------ the law of lists
+# --------------------------------------------------------------------------------- the law of lists
 
 
 def distribution(scores, rows=1, kind=PlackettLuceDistribution, dtype=torch.float64):
@@ -185,7 +185,7 @@ def test_ties_are_broken_at_random():
     assert (abs(counts - 1000) < 145).all()
 
 
-# ------------------------------------------------------------------------------------------------------------ the policy
+# --------------------------------------------------------------------------------------- the policy
 
 
 def policy(observation_space, action_space):
@@ -276,7 +276,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
         clickgym.agents.PlackettLuceActorCritic  # noqa: B018
 
 
-# --------------------------------------------------------------------------------------------- in the library's algorithms
+# ---------------------------------------------------------------------- in the library's algorithms
 
 
 @pytest.mark.parametrize("algorithm", [PPO, A2C])
@@ -336,7 +336,7 @@ def test_ids_of_items_tell_nothing_to_a_policy_without_experience():
     assert (abs(np.bincount(firsts, minlength=3) - 30) < 22).all()
 
 
-# ------------------------------------------------------------------------------------------------------ by name, in clickgym
+# ----------------------------------------------------------------------------- by name, in clickgym
 
 
 def test_each_learner_has_its_natural_actions():

@@ -29,7 +29,7 @@ BELOW_ONE = math.nextafter(1.0, 0.0)
 WARM_STARTS = [0.0, 1.0, 0.5, 1e-300, 1e-12, 1.0 - 1e-13, BELOW_ONE, math.nan, math.inf]
 """Modes that an earlier session may have left, and some that none can."""
 
-# ------------------------------------------------------------------------------------------------------------------ PBM-TS
+# ------------------------------------------------------------------------------------------- PBM-TS
 
 
 EDGES = {  # Σ S_l, N_l - S_l, κ_l
@@ -250,7 +250,7 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
                 assert abs(Decimal(found) - mode) < Decimal("1e-9")
 
 
-# ------------------------------------------------------------------------------------------------- CascadeTS and BC-MPTS
+# ---------------------------------------------------------------------------- CascadeTS and BC-MPTS
 
 
 def assert_beta(agent: CascadeTS | BCMPTS, a: ArrayLike, b: ArrayLike) -> None:
@@ -282,7 +282,7 @@ def test_bc_mpts_draws_from_beta_also_at_the_edges():
     assert_beta(agent, 1 + clicks, 1 + np.maximum(0.0, weight - clicks))
 
 
-# ---------------------------------------------------------------------------------------------------------------- LinearTS
+# ----------------------------------------------------------------------------------------- LinearTS
 
 
 @pytest.mark.parametrize("ridge", [1e-6, *slow(1.0), 1e6])
@@ -310,7 +310,7 @@ def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked
     assert kstest(np.sum(scores**2, axis=1), chi2(d).cdf).pvalue > FALSE_ALARM
 
 
-# -------------------------------------------------------------------------------------------------------------- RankedExp3
+# --------------------------------------------------------------------------------------- RankedExp3
 
 
 def law_of(agent: RankedExp3) -> np.ndarray:

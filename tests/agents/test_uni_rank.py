@@ -47,7 +47,7 @@ def displayed(agent):
     return parts_of(agent.state.shown_part.tolist())
 
 
-# ------------------------------------------------------------------------------------------------------------ its partition
+# ------------------------------------------------------------------------------------ its partition
 
 
 @given(st.integers(1, 7), st.integers(0, 2**32 - 1), st.integers(1, 10**6))
@@ -108,7 +108,7 @@ def test_counts_of_partitions_survive_growth():
     assert plain(agents[0].state) == plain(agents[1].state) == plain(agents[2].state)
 
 
-# ----------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------ what is shown
 
 
 def test_the_further_item_is_the_one_of_largest_index_not_the_first_and_ties_are_random():
@@ -128,7 +128,7 @@ def test_lists_are_uniform_within_a_part():
     assert chisquare(list(counts.values())).pvalue > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------------------------------------- the reference
+# ------------------------------------------------------------------------------------ the reference
 
 
 SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])

@@ -153,7 +153,8 @@ def test_flipped_bits_of_a_sealed_table(tmp_path):
         except ValueError:
             continue
         accepted.append(bit // 8)
-    # Only in the name of the checksum, and in its length: then the file counts as one that has none, with the same values.
+    # Only in the name of the checksum, and in its length: then the file counts as one that has
+    # none, with the same values.
     place = content.rfind(b"clickgym_sha256")
     assert set(accepted) == set(range(place, place + len(b"clickgym_sha256\x18@")))
 

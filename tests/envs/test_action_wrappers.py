@@ -73,7 +73,8 @@ def draw_sizes(draw, most_lists=None):
     return n_items, n_positions
 
 
-# an action is a list -------------------------------------------------------------------------------------------------------
+# an action is a list
+# -------------------------------------------------------------------------------------------------------
 
 
 @by_code
@@ -91,9 +92,8 @@ def test_a_code_is_one_to_one_with_lists(name, n_items, n_positions, items):
     decoded = [tuple(env.action(code).tolist()) for code in codes]
     assert len(decoded) == math.perm(n_items, n_positions)
     assert set(decoded) == set(lists(n_items, n_positions))
-    if (
-        order is not None
-    ):  # sorted, lists of the renamed items are in the lexicographic order of the codes
+    # sorted, lists of the renamed items are in the lexicographic order of the codes
+    if order is not None:
         decoded = [tuple(np.argsort(order)[list(ranking)].tolist()) for ranking in decoded]
     assert decoded == lists(n_items, n_positions)
 
@@ -164,7 +164,8 @@ def test_uniform_actions_are_uniform_lists(name):
     assert ((counts - 1000) ** 2 / 1000).sum() < 55.2
 
 
-# spaces, steps and construction --------------------------------------------------------------------------------------------
+# spaces, steps and construction
+# --------------------------------------------------------------------------------------------
 
 
 def test_action_spaces():
@@ -220,14 +221,12 @@ def test_the_checkers_pass(wrapper):
     env = wrapper(scalar())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings(
-            "ignore", ".*is different from the unwrapped version"
-        )  # it is, and shall be checked so
+        # it is, and shall be checked so
+        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")
         check_env(env, skip_render_check=True)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    if (
-        wrapper is ItemByItem
-    ):  # that checker knows no masks: with one position no choice is forbidden
+    # that checker knows no masks: with one position no choice is forbidden
+    if wrapper is ItemByItem:
         env = ItemByItem(scalar(4, 1))
     checker.check_env(env)
 
@@ -254,7 +253,8 @@ def test_caller_and_wrapper_share_no_order():
     assert env.action([0, 0, 0]).tolist() == [2, 0, 3]
 
 
-# refusals ------------------------------------------------------------------------------------------------------------------
+# refusals
+# ------------------------------------------------------------------------------------------------------------------
 
 WRONG = [
     ("lehmer", [0, 3, 0], "code 3 at position 1 is not in 0 to 2"),
@@ -326,7 +326,8 @@ def test_too_many_lists_are_refused(wrapper, env):
         wrapper(env(n_items=10, n_positions=6))
 
 
-# item by item --------------------------------------------------------------------------------------------------------------
+# item by item
+# --------------------------------------------------------------------------------------------------------------
 
 
 def play_list(env, choices):
@@ -542,9 +543,8 @@ def test_item_by_item_on_streams(mode, limit, env_id):
             if over:
                 expected, _, _, _, expected_infos = plain.step(np.zeros((4, n_positions), np.int64))
             assert envs.action_masks().all()  # so that a policy may draw something
-            observations, rewards, terminations, truncations, infos = envs.step(
-                np.full(4, 99)
-            )  # ignored
+            # ignored
+            observations, rewards, terminations, truncations, infos = envs.step(np.full(4, 99))
             assert not any(
                 values.any()
                 for values in (rewards, terminations, truncations, observations["placed"])

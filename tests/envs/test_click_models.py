@@ -224,9 +224,8 @@ def test_dcm_users_look_below_what_does_not_attract():
 
 def test_ubm_columns_count_last_clicks_from_one():
     model = UserBrowsingModel([1.0, 0.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
-    assert model.examination_probabilities([0, 1, 2]) == pytest.approx(
-        [1, 1, 0.2]
-    )  # last click at the first position
+    # last click at the first position
+    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])
     model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
 

@@ -149,9 +149,8 @@ def test_attraction_of_labels(name):
     np.testing.assert_array_equal(
         model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2]
     )
-    np.testing.assert_allclose(
-        model.mean.attraction, np.full(L, (0.44 + 0.55) / 2)
-    )  # users are equally likely, not candidates
+    # users are equally likely, not candidates
+    np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
     assert ClickModel.from_dict(model.to_dict()) == model
     assert model.kind == f"LabelledModel of {name}"
     shorter = model.with_positions(2)
@@ -293,9 +292,8 @@ def test_law_of_candidates():
     )
     later, clicked = [entry[1] for entry in drawn], np.array([entry[3] for entry in drawn])
     clicked_later = [item for item, click in zip(later, clicked, strict=True) if click]
-    assert_sampled_from(
-        dict.fromkeys(range(4), 1 / 4), clicked_later
-    )  # the next candidates do not depend on the clicks
+    # the next candidates do not depend on the clicks
+    assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)
 
 
 @by_model
@@ -477,9 +475,8 @@ def test_law_of_streams():
     assert kstest(infos["regret"], [step[4]["regret"] for step in scalar]).pvalue > 1e-6
     assert abs(rewards.mean() - np.mean([step[1] for step in scalar])) < 5 * np.sqrt(0.5 / n)
     np.testing.assert_array_equal(rewards, later["clicks"].any(axis=1))
-    assert (
-        len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10
-    )  # streams are independent
+    # streams are independent
+    assert len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10
     residual = rewards - infos["expected_reward"]
     assert abs(residual.mean()) < 5 * residual.std() / np.sqrt(n)
 
@@ -568,9 +565,8 @@ def test_dbn_of_equal_items_is_a_ubm(perseverance):
         env.reset(seed=0)
         clicks = env.step(np.tile(np.arange(4), (100_000, 1)))[0]
         patterns.append(np.bincount(clicks @ [1, 2, 4, 8], minlength=16) / 1e5)
-    np.testing.assert_allclose(
-        patterns[0], patterns[1], atol=0.009
-    )  # four standard errors of a difference
+    # four standard errors of a difference
+    np.testing.assert_allclose(patterns[0], patterns[1], atol=0.009)
     np.testing.assert_allclose(
         ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12
     )

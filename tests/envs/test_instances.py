@@ -73,9 +73,8 @@ def test_fit_script_takes_frequent_queries_and_documents(tmp_path, monkeypatch):
     model = PositionBasedModel(np.linspace(0.8, 0.1, 12), np.linspace(0.9, 0.3, 10))
     lines = []
     for session in range(1300):
-        query = (
-            "77" if session < 600 else "88" if session < 1200 else "99"
-        )  # the last has too few sessions
+        # the last has too few sessions
+        query = "77" if session < 600 else "88" if session < 1200 else "99"
         # Documents 10 and 11 are rare; half of the sessions show the identity.
         ranking = (
             np.arange(10) if session % 2 else rng.permutation(12 if session % 10 == 0 else 10)[:10]
@@ -105,7 +104,7 @@ def test_fit_script_takes_frequent_queries_and_documents(tmp_path, monkeypatch):
     assert np.corrcoef(attraction, np.arange(10))[0, 1] < -0.9
 
 
-# ----------------------------------------------------------------------- the papers' and the random ones
+# ------------------------------------------------------------------ the papers' and the random ones
 
 
 def test_listed_instances():

@@ -380,9 +380,8 @@ def test_random_walk():
     assert moves[inside].std() == pytest.approx(0.05, rel=0.05)
     assert np.abs(moves).max() < 0.3  # no jump where it is folded back
     np.testing.assert_array_equal(*attractions("random-walk:n_epochs=2,step=0,length=1"))
-    far = attractions(
-        "random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10"
-    )  # folds several times
+    # folds several times
+    far = attractions("random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10")
     assert 0 <= far.min() <= far.max() <= 1
 
 
@@ -400,9 +399,8 @@ def test_seeds_of_families(family):
     np.testing.assert_array_equal(first, attractions(f"{small}1"))
     assert (attractions(f"{small}1") != attractions(f"{small}2")).any()
     longer = attractions(f"{family}:n_epochs=9,length=3,n_positions=3,seed=1")
-    np.testing.assert_array_equal(
-        longer[:6], attractions(f"{small}1")
-    )  # a longer future leaves the past alone
+    # a longer future leaves the past alone
+    np.testing.assert_array_equal(longer[:6], attractions(f"{small}1"))
 
 
 @pytest.mark.parametrize(

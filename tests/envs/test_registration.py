@@ -176,7 +176,7 @@ def test_model_that_cannot_be_imported():
         gym.make("GhostRank-v0")
 
 
-# ------------------------------------------------------------------------------------------------- models without attraction
+# ------------------------------------------------------------------------ models without attraction
 
 
 def appealing():

@@ -66,7 +66,7 @@ from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, UniRankReference
 
-# --------------------------------------------------------------------------------------------------- models and agents
+# -------------------------------------------------------------------------------- models and agents
 
 MODELS: dict[str, ClickModel] = {
     "CM": CascadeModel([0.2, 0.7, 0.1, 0.5, 0.3], n_positions=3),
@@ -124,7 +124,7 @@ def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> 
     return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
 
 
-# ----------------------------------------------------------------------------------------------------- their references
+# --------------------------------------------------------------------------------- their references
 
 
 def _bubble(

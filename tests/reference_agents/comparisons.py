@@ -12,7 +12,7 @@ import numpy as np
 from .bounds import lower_bound, upper_bound
 from .reference import Clicks, Remembering
 
-# ----------------------------------------------------------------------------------------------------------- BatchRank
+# ---------------------------------------------------------------------------------------- BatchRank
 
 
 class BatchRankReference(Remembering):
@@ -149,7 +149,7 @@ class BatchRankReference(Remembering):
         return True
 
 
-# ------------------------------------------------------------------------------------------------------------- TopRank
+# ------------------------------------------------------------------------------------------ TopRank
 
 
 class TopRankReference(Remembering):
@@ -211,7 +211,7 @@ class TopRankReference(Remembering):
         )
 
 
-# ---------------------------------------------------------------------------------------------------------- BubbleRank
+# --------------------------------------------------------------------------------------- BubbleRank
 
 
 class BubbleRankReference(Remembering):
@@ -284,9 +284,8 @@ class BubbleRankReference(Remembering):
         pairs, challenger, age = memory
         samples = arrived.samples()
         for i, j, was_decided in pairs:
-            hidden = [
-                item for item in (i, j) if item not in arrived.ranking
-            ]  # of the challenger and who was challenged
+            # of the challenger and who was challenged
+            hidden = [item for item in (i, j) if item not in arrived.ranking]
             shown = {i, j} - set(hidden)
             if not shown <= set(samples) or any(age[item] != self.age[item] for item in hidden):
                 continue

@@ -14,7 +14,7 @@ from .bounds import exploration, upper_bound
 from .indices import CascadeReference, IndexReference, PositionReference
 from .reference import Clicks, Reference, Remembering, is_close
 
-# --------------------------------------------------------------------------------------------------- Thompson sampling
+# -------------------------------------------------------------------------------- Thompson sampling
 
 
 class Sampled(IndexReference):
@@ -58,7 +58,7 @@ class BCMPTSReference(Sampled, PositionReference):
         }
 
 
-# ------------------------------------------------------------------------------------------------------ ranked bandits
+# ----------------------------------------------------------------------------------- ranked bandits
 
 
 class RankedReference(Remembering):

@@ -66,7 +66,7 @@ class GreedyReference(IndexReference):
         return {"clicks": self.clicks, "displays": self.seen}
 
 
-# ------------------------------------------------------------------------------------------------------------- cascade
+# ------------------------------------------------------------------------------------------ cascade
 
 
 class CascadeReference(IndexReference):
@@ -215,9 +215,8 @@ class WindowReference(WithIndices):
         super().__init__(n_items, n_positions, "window", feedback)
         self.tau, self.epsilon = tau, epsilon
         self.samples: list[tuple[int, int, int]] = []  # number, item, click
-        self.forgotten = (
-            0  # a session that has left the window does not come back when the window grows
-        )
+        # a session that has left the window does not come back when the window grows
+        self.forgotten = 0
 
     def index(self, item: int) -> float:
         log_time = math.log(min(self.t, self.tau(self.t)))
@@ -250,7 +249,7 @@ class WindowReference(WithIndices):
         self.samples = [sample for sample in self.samples if sample[1] != item]
 
 
-# -------------------------------------------------------------------------------------------------- position-based model
+# ----------------------------------------------------------------------------- position-based model
 
 
 class PositionReference(IndexReference):

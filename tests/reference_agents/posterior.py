@@ -16,7 +16,7 @@ from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from .reference import CLOSE, Reference, examined_positions
 
-# -------------------------------------------------------------------------------------------------------------- PB-MHB
+# ------------------------------------------------------------------------------------------- PB-MHB
 
 
 class PBMHBReference(Reference):
@@ -39,7 +39,7 @@ class PBMHBReference(Reference):
         self.clicks = np.zeros((n_items, n_positions), int)  # S
         self.shown = np.zeros((n_items, n_positions), int)  # S + F
 
-    # ------------------------------------------------------------------------------------------------------- posterior
+    # ------------------------------------------------------------------------------------ posterior
 
     def log_likelihood(self, point: Sequence[float]) -> float:
         """Σ S log(θ κ) + F log(1 - θ κ)"""
@@ -88,7 +88,7 @@ class PBMHBReference(Reference):
         others = [tuple(b for b in range(len(free)) if b != a) for a in range(len(free))]
         return middles, np.array([weight.sum(axis=axis) for axis in others])
 
-    # ------------------------------------------------------------------------------------------------------- following
+    # ------------------------------------------------------------------------------------ following
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         theta, kappa = drawn.theta.tolist(), drawn.kappa.tolist()
@@ -117,7 +117,7 @@ def _mass(x: float, sigma: float) -> float:
     return (math.erf((1 - x) / scale) + math.erf(x / scale)) / 2
 
 
-# ---------------------------------------------------------------------------------------------------------------- PDGD
+# --------------------------------------------------------------------------------------------- PDGD
 
 
 def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:

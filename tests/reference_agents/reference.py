@@ -65,9 +65,8 @@ class Reference:
         """
         for name, want in self.holds().items():
             have, want = np.asarray(getattr(state, name)), np.asarray(want)
-            same = (
-                have == want
-            )  # as np.allclose, which takes five times as long, is asked most of all
+            # as np.allclose, which takes five times as long, is asked most of all
+            same = have == want
             if have.dtype.kind not in "iub" and not same.all():
                 with np.errstate(invalid="ignore"):  # of infinities, which are the same or not
                     same |= (

@@ -45,7 +45,7 @@ def index(mean: float, n: int, level: float) -> float:
     return _upper_bound(mean, level / n) if level > 0 else mean
 
 
-# ---------------------------------------------------------------------------------------------------------------- GRAB
+# --------------------------------------------------------------------------------------------- GRAB
 
 
 class GRABReference(Remembering):
@@ -152,7 +152,7 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
     return tuple(item if k == position else other for k, other in enumerate(ranking))
 
 
-# ------------------------------------------------------------------------------------------------------------- UniRank
+# ------------------------------------------------------------------------------------------ UniRank
 
 
 class UniRankReference(Remembering):
@@ -168,7 +168,7 @@ class UniRankReference(Remembering):
         self.led: Counter[Partition] = Counter()
         self.partition: Partition = ()
 
-    # ------------------------------------------------------------------------------------------------ leader partition
+    # ----------------------------------------------------------------------------- leader partition
 
     def may_be_as_good(self, i: int, j: int) -> bool:
         """τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0, t sessions finished."""
@@ -186,7 +186,7 @@ class UniRankReference(Remembering):
             left -= parts[-1]
         return tuple(parts)
 
-    # ----------------------------------------------------------------------------------------------------- exploration
+    # ---------------------------------------------------------------------------------- exploration
 
     def index(self, below: int, above: int, s: int) -> float:
         """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
@@ -247,7 +247,7 @@ class UniRankReference(Remembering):
                 return
         yield frozenset()
 
-    # ------------------------------------------------------------------------------------------------------- following
+    # ------------------------------------------------------------------------------------ following
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         self.partition = self.leader()

@@ -27,9 +27,8 @@ from clickgym.core.kernels import kernel
 from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
 
 PBM = MODELS["PBM"]
-HORIZON = (
-    400  # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
-)
+# with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
+HORIZON = 400
 SHORT = 100  # where the agents have agreed elsewhere, and something else is looked at
 
 

@@ -100,9 +100,8 @@ def test_adapter_of_gymnasiums_vectors() -> None:
     adapter.seed(0)
     adapter.reset()
     ended = 0
-    for _ in range(
-        100
-    ):  # always pushed left, the poles fall after about ten steps, each at its own time
+    # always pushed left, the poles fall after about ten steps, each at its own time
+    for _ in range(100):
         observations, _, dones, infos = adapter.step(np.zeros(3, np.int64))
         for b, info in enumerate(infos):
             assert ("terminal_observation" in info) == dones[b]
@@ -216,9 +215,8 @@ def test_ppo_learns_and_continues() -> None:
 
 def test_further_metrics_count_the_same_sessions() -> None:
     _as_vec_env()
-    model = PositionBasedModel(
-        [0.0, 0.0, 1.0], [1.0]
-    )  # a list has regret 1 or is optimal, and is clicked or not
+    # a list has regret 1 or is optimal, and is clicked or not
+    model = PositionBasedModel([0.0, 0.0, 1.0], [1.0])
     agent = PPO(3, 1, **QUICK, seed=0)
     result = clickgym.run(
         agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"]
@@ -231,9 +229,8 @@ def test_codes_do_not_tell_item_ids() -> None:
     """Its codes count the items in an order drawn from its own seed."""
     _as_vec_env()
     orders = {tuple(RecurrentPPO(3, 1, seed=seed).items.tolist()) for seed in range(60)}
-    assert orders == set(
-        itertools.permutations(range(3))
-    )  # one is missing by chance with probability 6 (5/6)**60 = 1e-4
+    # one is missing by chance with probability 6 (5/6)**60 = 1e-4
+    assert orders == set(itertools.permutations(range(3)))
 
 
 def test_reward_and_cutoff_reach_the_streams() -> None:

@@ -139,9 +139,8 @@ def test_seeds_hang_on_the_label_as_in_python(here):
     rows = table.filter(env="CMRank-v0")
     assert unlabelled.filter(agent="Random").equals(rows.filter(agent="Random"))
     other = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
-    assert not other.equals(
-        rows.filter(agent="mine").drop("agent")
-    )  # another label has other seeds
+    # another label has other seeds
+    assert not other.equals(rows.filter(agent="mine").drop("agent"))
 
 
 def test_the_configuration_says_what_labels_stand_for(here):

@@ -180,9 +180,8 @@ def test_masks_of_each_stream_reach_the_library() -> None:
         [True, True, True, False],
     ]
     assert envs.env_method("action_masks", indices=[1])[0].tolist() == [True, True, True, False]
-    observations, rewards, dones, _ = envs.step(
-        np.array([1, 3])
-    )  # forbidden: the next that is left is taken
+    # forbidden: the next that is left is taken
+    observations, rewards, dones, _ = envs.step(np.array([1, 3]))
     assert observations[:, :4].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
     assert observations[:, 4:7].tolist() == [[1, 1, 0]] * 2
     assert not rewards.any()
@@ -200,9 +199,8 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 # ------------------------------------------------------------------------------ in sweeps, and cost
 
 
-@pytest.mark.parametrize(
-    "n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)]
-)  # two workers load torch for 10 s
+# two workers load torch for 10 s
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -> None:
     class Costs(Callback):
         def __init__(self) -> None:
@@ -260,9 +258,8 @@ def test_the_cost_is_that_of_later_sessions() -> None:
         <= expected_seconds(pair_of(Sleeper(), place_of(ClickEnv(SMALL))), 8000, seconds=0.3)
         < 100
     )
-    assert (
-        clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"
-    )  # any loop can be measured
+    # any loop can be measured
+    assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"
 
 
 def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:

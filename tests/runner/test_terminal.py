@@ -291,9 +291,8 @@ def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
         done, played = {}, 0
         for env in ("E", "F"):
             trials = [Trial(env, "i", "A", run) for run in range(2)]
-            done[trials[0]] = (
-                frame  # by an earlier process; those of the other sweep are counted already
-            )
+            # by an earlier process; those of the other sweep are counted already
+            done[trials[0]] = frame
             progress.start(trials, done, 10_000)
             progress.finished(trials[1], frame, counted=False)
             done[trials[1]], played = frame, played + 20_000

@@ -171,9 +171,8 @@ class _Lists:
 
     def __init__(self, model: ClickModel) -> None:
         self.model, self.n_items = model, model.n_items
-        self.lists = np.array(
-            list(itertools.permutations(range(model.n_items), model.n_positions))
-        )  # (N, K)
+        # (N, K)
+        self.lists = np.array(list(itertools.permutations(range(model.n_items), model.n_positions)))
         self.scratch = np.empty(model.n_positions + 1)
         self.chi, clicks = np.empty((2, *self.lists.shape))  # (N, K)
         # The kernels themselves: these lists need no check, which would take most of the time.

@@ -87,9 +87,8 @@ def repeated_sessions(
     )
     # Of two sessions with the same list, at different times, how often the clicks are the same.
     share = (same_clicks - alike) / max(same_list - met, 1)
-    if alike * (1 - share) >= MARGIN * share * (
-        met - alike + 1
-    ):  # one more pair that differs than there are: of few, by luck
+    # one more pair that differs than there are: of few, by luck
+    if alike * (1 - share) >= MARGIN * share * (met - alike + 1):
         again[:] = True
         again[first] = False
     return again

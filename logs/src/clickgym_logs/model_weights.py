@@ -54,9 +54,8 @@ class ModelWeights:
         assert sessions.logging is not None
         check_items(sessions, sessions.logging)
         lists, clicks = sessions.lists, sessions.log.clicks[sessions.rows]
-        items = np.union1d(
-            sessions.logging.items, lists[lists >= 0]
-        )  # the model's items are numbered in this order
+        # the model's items are numbered in this order
+        items = np.union1d(sessions.logging.items, lists[lists >= 0])
         users = self._users(sessions, items)
         index, reached = places(items, lists), (lists >= 0).mean(axis=0)
         if self.counted and isinstance(users, UserBrowsingModel):

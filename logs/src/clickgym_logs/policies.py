@@ -240,9 +240,8 @@ class PlackettLucePolicy(Policy):
         for start in range(0, len(lists), block):
             part = slice(start, start + block)
             rows = np.arange(len(lists[part]))
-            remaining = np.tile(
-                self._weights, (len(rows), 1)
-            )  # of the items not yet shown; a running difference would cancel
+            # of the items not yet shown; a running difference would cancel
+            remaining = np.tile(self._weights, (len(rows), 1))
             probability = np.ones(len(rows))
             for k in range(lists.shape[1]):
                 weight = np.where(candidate[part, k], remaining[rows, index[part, k]], 0.0)

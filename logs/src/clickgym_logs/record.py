@@ -76,9 +76,8 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
             if contextual:
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                context[session] = task_round.features[
-                    ranking, :n_features
-                ]  # behind them are values
+                # behind them are values
+                context[session] = task_round.features[ranking, :n_features]
             else:
                 items[session] = ranking
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)

@@ -137,9 +137,8 @@ def _displays(
     # By chance, down to each position.
     agreement: NDArray[Any] = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
     for features, clicks in zip(log.context, log.clicks, strict=True):
-        order = rng.permutation(
-            n_items
-        )  # or the agent might learn from the place where the log showed an item
+        # or the agent might learn from the place where the log showed an item
+        order = rng.permutation(n_items)
         yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement
 
 

@@ -85,9 +85,8 @@ def interruptible() -> Iterator[None]:
     """Within, Ctrl-C and SIGTERM are a KeyboardInterrupt, which can be told; the process of the
     command is ended by them at other times.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # only there it arrives, and only there it can be set
+    # only there it arrives, and only there it can be set
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

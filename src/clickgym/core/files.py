@@ -59,9 +59,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     except BaseException as error:
-        with suppress(
-            OSError
-        ):  # on a read-only file system: the first error is the one that counts
+        # on a read-only file system: the first error is the one that counts
+        with suppress(OSError):
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise _file_error(path, error) from None

@@ -50,12 +50,10 @@ def compiled_part(function: Any) -> Callable[..., Any]:
             "no_cfunc_wrapper": True,
             **INLINED,
         }
-        function.part = CPUDispatcher(
-            function, targetoptions=options, pipeline_class=_PartCompiler
-        )  # held here: its type does not
-        function._numba_type_ = Dispatcher(
-            function.part
-        )  # numba asks a global for its type by this name
+        # held here: its type does not
+        function.part = CPUDispatcher(function, targetoptions=options, pipeline_class=_PartCompiler)
+        # numba asks a global for its type by this name
+        function._numba_type_ = Dispatcher(function.part)
     return function
 
 

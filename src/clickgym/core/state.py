@@ -49,9 +49,8 @@ def declared(state: type) -> tuple[Declared, ...]:
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, shape, *first = get_args(hint)
-            while arguments := get_args(
-                kind
-            ):  # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
+            # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
+            while arguments := get_args(kind):
                 kind = arguments[-1]
             arrays.append(
                 Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0)

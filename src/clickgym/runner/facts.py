@@ -69,8 +69,7 @@ def _of_items(source: str, env: Any) -> Any:
     if source != "examination":
         return env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
     weights = users.position_weights()
-    if (
-        weights is None and env.initial_ranking is not None
-    ):  # the position bias that one would measure, on the production list
+    # the position bias that one would measure, on the production list
+    if weights is None and env.initial_ranking is not None:
         return users.examination_probabilities(env.initial_ranking[: users.n_positions])
     return weights

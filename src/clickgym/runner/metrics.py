@@ -121,9 +121,8 @@ class OptimumContext(NamedTuple):
 
 @kernel
 def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    return (
-        1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0
-    )  # the order of summation may differ
+    # the order of summation may differ
+    return 1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0
 
 
 METRICS: dict[str, Metric] = {

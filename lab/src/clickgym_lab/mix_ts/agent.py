@@ -105,19 +105,21 @@ CERTAIN = 3.0
 
 
 class State(NamedTuple):
-    # Of each item: counts by the position k and the position j of the last click above, from 1; 0: no click above.
+    # Of each item: counts by the position k and the position j of the last click above, from 1; 0:
+    # no click above.
     clicks: Annotated[Floats, "L K K"]  # S_ikj
     displays: Annotated[Floats, "L K K"]  # N_ikj
     total: Annotated[Floats, "L"]  # S_i
-    # Of each item, by hypothesis: E_hi, the sum of the examination probabilities of its displays; of the TPBM, Σ v_k.
+    # Of each item, by hypothesis: E_hi, the sum of the examination probabilities of its displays;
+    # of the TPBM, Σ v_k.
     exposure: Annotated[Floats, "5 L"]
     offset: Annotated[Floats, "L"]  # Σ u_k of the TPBM
     # PBM, UBM: γ_kj, and the Cholesky factor of the precision of its rows' logarithms.
     examination: Annotated[Floats, "2 K K", 1.0]
     precision: Annotated[Floats, "2 K K", 1.0]
     part: Annotated[Floats, "2 L K"]  # of each item: the share of its exposure on position k
-    # DBN, DCM: by what was clicked last above, the source x of a display. In the DBN 0: nothing; 1 to M: an item; M + 1: any
-    # other item. In the DCM M + 2: nothing; then the positions.
+    # DBN, DCM: by what was clicked last above, the source x of a display. In the DBN 0: nothing; 1
+    # to M: an item; M + 1: any other item. In the DCM M + 2: nothing; then the positions.
     owner: Annotated[Ints, "M", range]  # the item of each source
     displays_after: Annotated[Floats, "X L"]  # F_xi: displays of i after x, each counted by b / c_x
     powers_after: Annotated[Floats, "X L"]  # the sum of F's terms times the powers of g in them
@@ -142,14 +144,12 @@ class State(NamedTuple):
     recent_total: Annotated[Floats, "L"]
     recent_exposure: Annotated[Floats, "L"]  # of the leader
     recent_offset: Annotated[Floats, "L"]  # if it is the TPBM
-    change: Annotated[
-        Floats, "L", 1.0
-    ]  # Bayes factor of the window's own attraction to that of all clicks
+    # Bayes factor of the window's own attraction to that of all clicks
+    change: Annotated[Floats, "L", 1.0]
     began: Annotated[Floats, "L"]  # the expected number of changes when the window began
     seen: Annotated[Floats, "L"]  # that when the item was last observed
-    changes: Annotated[
-        Floats, "3", (0.0, 0.0, -1.0)
-    ]  # expected by now; seen; the first when the last was seen
+    # expected by now; seen; the first when the last was seen
+    changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]
     # Scratch.
     draws: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
@@ -162,9 +162,8 @@ class State(NamedTuple):
     low: Annotated[Floats, "K"]
     high: Annotated[Floats, "K"]
     last: Annotated[Floats, "K+1"]
-    scanned: Annotated[
-        Floats, "3 C"
-    ]  # of those that a list of the DBN may be made of: gain, continuation, ratio
+    # of those that a list of the DBN may be made of: gain, continuation, ratio
+    scanned: Annotated[Floats, "3 C"]
     by_ratio: Annotated[Ints, "C"]
     values: Annotated[Floats, "C+1 K+1"]
     examined: Annotated[Floats, "5"]
@@ -178,7 +177,7 @@ class State(NamedTuple):
     guards: bool
 
 
-# -------------------------------------------------------------------------------------------------------------- attractions
+# -------------------------------------------------------------------------------------- attractions
 
 
 @kernel
@@ -226,7 +225,7 @@ def bounded(p):  # type: ignore[no-untyped-def]
     return min(max(p, LEAST), 1.0 - LEAST)
 
 
-# ---------------------------------------------------------------------------------------------------------------------- fit
+# ---------------------------------------------------------------------------------------------- fit
 
 
 @kernel
@@ -399,9 +398,8 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
     for k in range(n):
         state.base[k] -= least * state.slope[k]
         state.slope[k] = max(state.slope[k] / largest, 0.02)
-        for i in range(
-            len(state.total)
-        ):  # anew: what is only brought up to date drifts away from the counts
+        # anew: what is only brought up to date drifts away from the counts
+        for i in range(len(state.total)):
             displays = state.displays[i, k, : k + 1].sum()
             state.offset[i] += state.base[k] * displays
             state.exposure[TPBM, i] += state.slope[k] * displays
@@ -464,7 +462,7 @@ def fit(state):  # type: ignore[no-untyped-def]
         state.recent_exposure[i] *= state.exposure[state.leader[0], i]
 
 
-# --------------------------------------------------------------------------------------------------------------------- list
+# --------------------------------------------------------------------------------------------- list
 
 
 @kernel
@@ -687,7 +685,7 @@ def find_best(state):  # type: ignore[no-untyped-def]
     arrange(state, h, m)
 
 
-# ------------------------------------------------------------------------------------------------------------------- clicks
+# ------------------------------------------------------------------------------------------- clicks
 
 
 @kernel
@@ -711,9 +709,8 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             state.powers_after[x, i] += factor[s] * power[s]
             state.clicks_after[x] += click
             state.click_powers[s, i] += click * power[s]
-            none = max(
-                1.0 - examined[DBN + s] * a, LEAST
-            )  # if there is no click, the user goes on:
+            # if there is no click, the user goes on:
+            none = max(1.0 - examined[DBN + s] * a, LEAST)
             factor[s] *= g * (1.0 - a) / none
             power[s] = min(1.0 + power[s] / none, STEEPEST)
         foretell(state, i, click, k)
@@ -784,7 +781,7 @@ def release(state, x):  # type: ignore[no-untyped-def]
     state.continuation[x], state.weight[x] = state.continuation[common], WEIGHT
 
 
-# ------------------------------------------------------------------------------------------------------------------- change
+# ------------------------------------------------------------------------------------------- change
 
 
 @kernel
@@ -805,7 +802,8 @@ def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
     the leader sees it.
     """
     h, now = state.leader[0], state.changes[0]
-    # An item that was away for longer than its window is old may have changed in between: the window begins there.
+    # An item that was away for longer than its window is old may have changed in between: the
+    # window begins there.
     if state.change[i] < 1.0 and now - state.seen[i] > rate_of_changes(state, state.t[0]) * (
         1.0 + state.recent_exposure[i]
     ):
@@ -832,9 +830,8 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
     elif (now - state.began[i]) * state.change[i] > ALARM:
         clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
         keep(state, i, clicks, state.recent_exposure[i] / state.exposure[state.leader[0], i])
-        if (
-            state.began[i] > state.changes[2]
-        ):  # the first item to change makes it as likely as not that the others have, too
+        # the first item to change makes it as likely as not that the others have, too
+        if state.began[i] > state.changes[2]:
             state.changes[1] += 1.0
             state.changes[2] = now
             for other in range(len(state.draws)):
@@ -850,9 +847,8 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     forgotten.
     """
     common = len(state.owner) + 1
-    for x in range(
-        len(state.weight)
-    ):  # of the clicks after a source as many are forgotten as were expected
+    # of the clicks after a source as many are forgotten as were expected
+    for x in range(len(state.weight)):
         expected = (
             state.continuation[x]
             * state.displays_after[x, i]
@@ -875,7 +871,7 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     state.offset[i] *= displays
 
 
-# -------------------------------------------------------------------------------------------------------------------- guard
+# -------------------------------------------------------------------------------------------- guard
 
 
 @kernel

@@ -126,7 +126,7 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(  # type: ignore[no-untyped-def]
+def browsing_step(
     start,
     stop,
     blocks,
@@ -163,7 +163,6 @@ def browsing_step(  # type: ignore[no-untyped-def]
 
 
 @entry
-# type: ignore[no-untyped-def]
 def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):
     """The probability of a click at each position given the clicks above it."""
     n_positions = pairs.shape[1]
@@ -177,7 +176,7 @@ def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):
 
 
 @entry
-def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-untyped-def]
+def browsing_marginal(rows, pairs, α, γ, last, result):
     """The probability of a click at each position where examination depends on the last click
     above.
 

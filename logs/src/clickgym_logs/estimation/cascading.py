@@ -107,7 +107,6 @@ class _CascadingEstimator(Estimator):
 
 
 @entry
-# type: ignore[no-untyped-def]
 def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):
     """The probability of a click at each position given the clicks above it; users go on below a
     click with the probability of the pair (``of_pairs``) or of the position, and below an examined
@@ -128,7 +127,6 @@ def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, r
 
 
 @entry
-# type: ignore[no-untyped-def]
 def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):
     """The probability of a click at each position."""
     for session in range(len(pairs)):
@@ -155,9 +153,8 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
         last = last_clicks(clicks)
-        certain = int(
-            np.maximum(last, 0).sum()
-        )  # positions below the first that were surely examined
+        # positions below the first that were surely examined
+        certain = int(np.maximum(last, 0).sum())
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))
         count_certain(
@@ -215,7 +212,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
 
 
 @entry
-def scanning_step(  # type: ignore[no-untyped-def]
+def scanning_step(
     block,
     start,
     stop,
@@ -264,9 +261,8 @@ def scanning_step(  # type: ignore[no-untyped-def]
         likelihood += weight * np.log(end)
         if last[session] >= 0:
             satisfied[row, group] += weight * (leaving / end)
-        reached = (
-            1.0 - leaving / end
-        )  # posterior probability that the user was at position k and had not left satisfied
+        # posterior probability that the user was at position k and had not left satisfied
+        reached = 1.0 - leaving / end
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             going += weight * reached

@@ -64,9 +64,8 @@ class CCMEstimator(EMEstimator):
         last = last_clicks(clicks)
         displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
-        passed_skips = (
-            np.maximum(last, 0).sum() - passed.sum()
-        )  # positions above the last click without one
+        # positions above the last click without one
+        passed_skips = np.maximum(last, 0).sum() - passed.sum()
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
         at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
         coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(displays))
@@ -129,7 +128,6 @@ class CCMEstimator(EMEstimator):
 
 
 @entry
-# type: ignore[no-untyped-def]
 def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
@@ -193,7 +191,7 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
 
 
 @entry
-def chain_marginal(pairs, parameters, examination, result):  # type: ignore[no-untyped-def]
+def chain_marginal(pairs, parameters, examination, result):
     """The probability of a click at each position; ``examination`` is working memory of K
     floats.
     """

@@ -277,9 +277,8 @@ class Estimator(ABC):
             log.query_labels == self._labels.query_labels
             and log.item_labels == self._labels.item_labels
         ):
-            return np.arange(n_queries), np.arange(
-                n_items
-            )  # the parts of one log are numbered alike
+            # the parts of one log are numbered alike
+            return np.arange(n_queries), np.arange(n_items)
         query_of = [self._query_index.get(label, n_queries) for label in log.query_labels]
         item_of = [self._item_index.get(label, -1) for label in log.item_labels]
         return np.array(query_of, np.int64), np.array(item_of, np.int64)
@@ -322,7 +321,7 @@ class Estimator(ABC):
 
 
 @entry
-def add_logs(probabilities, pairs, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
+def add_logs(probabilities, pairs, clicks, by_session, by_position):
     """Sum the logarithms of the probabilities of what happened: set for each session, add for each
     position.
     """
@@ -477,9 +476,8 @@ class EMEstimator(Estimator):
             self.log_posterior_.append(height)
             if self.tol is not None:
                 self.converged_ = self._last_gain() < self.tol * n_sessions
-                if (
-                    not self.converged_ and self.n_iter_ + 2 < self.iterations
-                ):  # the last step is a plain one
+                # the last step is a plain one
+                if not self.converged_ and self.n_iter_ + 2 < self.iterations:
                     further = extrapolated(before, point, following)
                     reached, beyond = climb_from(further)
                     if reached >= height:
