@@ -18,6 +18,7 @@ from .tasks import ABILITIES, FEATURES, Task, all_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``; ``replayed.txt``, whose results were played again."""
+ANCHORS = DATA / "anchors.parquet"
 HEADER = (
     "agent",
     "requires",
@@ -80,10 +81,9 @@ def anchors() -> dict[str, Anchor]:
     Raises:
         ValueError: they were not played yet.
     """
-    path = DATA / "anchors.parquet"
-    if not path.exists():
+    if not ANCHORS.exists():
         raise ValueError("the anchors of the scorecard were not played yet, so nothing has a score")
-    table, _ = read_results(path)
+    table, _ = read_results(ANCHORS)
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
 
