@@ -18,7 +18,6 @@ from .tasks import ABILITIES, FEATURES, Task, all_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``; ``replayed.txt``, whose results were played again."""
-ANCHORS = DATA / "anchors.parquet"
 HEADER = (
     "agent",
     "requires",
@@ -74,6 +73,11 @@ def requirements(agent: AgentLike) -> str:
     return ", ".join([*player.requires, *observed])
 
 
+def has_anchors() -> bool:
+    """Whether the anchors were played."""
+    return (DATA / "anchors.parquet").exists()
+
+
 @cache
 def anchors() -> dict[str, Anchor]:
     """The anchors of each task by its name.
@@ -81,9 +85,9 @@ def anchors() -> dict[str, Anchor]:
     Raises:
         ValueError: they were not played yet.
     """
-    if not ANCHORS.exists():
+    if not has_anchors():
         raise ValueError("the anchors of the scorecard were not played yet, so nothing has a score")
-    table, _ = read_results(ANCHORS)
+    table, _ = read_results(DATA / "anchors.parquet")
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
 

@@ -65,7 +65,7 @@ def style_of(label: str, axes: Axes) -> dict[str, Any]:
     figure: Any = axes.get_figure()
     looks = figure.__dict__.setdefault("looks", {})
     if label not in looks:
-        choices = [LOOKS[label]] if label in LOOKS else []
+        choices: list[Any] = [LOOKS[label]] if label in LOOKS else []
         choices += [(c, d) for d, c in product((MIXED, SOLID, DASHED, DOTTED), COLOURS)]
         looks[label] = next(look for look in choices if look not in looks.values())
     return dict(zip(("color", "linestyle"), looks[label], strict=True))
