@@ -58,19 +58,15 @@ def test_results_are_those_of_this_machine_though_a_worker_is_killed(
     assert on_cluster.equals(here)
 
 
+def short_run(out):
+    """The words of a run of ten sessions."""
+    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "10"]
+    return [*words, "--out", str(out)]
+
+
 def test_an_address_at_which_nobody_answers_is_told_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("clickgym.core.workers.ANSWERS_IN", 0.5)
-    words = [
-        "run",
-        "PBMRank-v0",
-        "--agents",
-        "Random",
-        "--horizon",
-        "10",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    assert main([*words, "--cluster", "tcp://127.0.0.1:9"]) == 2
+    assert main([*short_run(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "no scheduler answers" in line
     assert not (tmp_path / "out").exists()
@@ -78,17 +74,7 @@ def test_an_address_at_which_nobody_answers_is_told_in_one_line(tmp_path, capsys
 
 def test_a_cluster_without_workers_is_told_in_one_line(tmp_path, capsys):
     with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
-        words = [
-            "run",
-            "PBMRank-v0",
-            "--agents",
-            "Random",
-            "--horizon",
-            "10",
-            "--out",
-            str(tmp_path / "out"),
-        ]
-        assert main([*words, "--cluster", empty.scheduler_address]) == 2
+        assert main([*short_run(tmp_path / "out"), "--cluster", empty.scheduler_address]) == 2
     assert (
         "it has no workers; start some with: dask worker tcp://127.0.0.1" in capsys.readouterr().err
     )

@@ -99,7 +99,7 @@ def bench(
     with on_cluster(cluster):
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
-        if quick and not has_anchors():
+        if not has_anchors():
             random = play("Random", tasks, runs, out / "random lists", n_jobs=jobs)
             _print_losses(label, tasks, table, random)
             return
