@@ -126,8 +126,9 @@ def test_edit_elsewhere(play, edit):
     assert play([edit]) == (12.0, 0)
 
 
-def test_kernel_that_moved(tmp_path):
-    """What was compiled from a module that is gone is not loaded for the same code elsewhere."""
+@pytest.mark.parametrize(("before", "after"), [("a/it.py", "a/that.py"), ("a/it.py", "b/it.py")])
+def test_kernel_that_moved(tmp_path, before, after):
+    """The same code elsewhere names its own module and its own file when it raises."""
     code = """
         from clickgym.core.kernels import entry, kernel
 
@@ -138,20 +139,20 @@ def test_kernel_that_moved(tmp_path):
             return x
     """
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for name in ("before", "after"):
-        module = tmp_path / f"{name}.py"
-        module.write_text(dedent(code))
-        call = f"from {name} import entry, refuse; print(entry(refuse)(-1.0))"
+    for file in (tmp_path / before, tmp_path / after):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(dedent(code))
+        call = f"from {file.stem} import entry, refuse; entry(refuse)(1.0)"
         done = subprocess.run(
             [sys.executable, "-c", call],
-            cwd=tmp_path,
+            cwd=file.parent,
             env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.stdout == "-1.0\n", done.stderr
-        module.unlink()
+        assert f'File "{file}", line 7, in refuse' in done.stderr
+        file.unlink()
 
 
 def test_old_files_are_removed(play, monkeypatch):

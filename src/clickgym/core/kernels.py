@@ -8,8 +8,8 @@ call. A *factory* is a function that takes kernels and returns one that calls th
 
 The cache on disk is numba's own. numba notices neither an edit in another file nor the fields of
 a named tuple. Each entry therefore lies in a file that is named by a hash of all that it is
-compiled from: the code of the functions that it reaches, through any number of calls, with the
-constants that they read; the fields of the named tuples among its arguments; the versions of
+compiled from: the code of the functions that it reaches, through any number of calls, with their
+files and the constants that they read; the fields of the named tuples among its arguments; the versions of
 Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere compiles
 nothing, and a warm process compiles nothing. The folder may be deleted at any time.
 """
@@ -220,8 +220,9 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
     for function, called in functions.items():
         calls = [numbers[callee] for callee in called]
         content = _instructions(function.__code__), _constants(function), calls
-        # numba's file names the module of a kernel that raises an error, and imports it.
-        digest.update(repr((function.__module__, content)).encode())
+        # An error of a kernel names its file, and numba imports its module.
+        place = function.__module__, function.__code__.co_filename
+        digest.update(repr((place, content)).encode())
     return digest.hexdigest()[:40]
 
 
