@@ -6,6 +6,7 @@ from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
+from .contextual.interactions import interaction_pairs, with_products
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
@@ -71,9 +72,11 @@ __all__ = [
     "Users",
     "check_ranking",
     "entry",
+    "interaction_pairs",
     "kernel",
     "list_instances",
     "load_instance",
     "register_click_model",
+    "with_products",
 ]
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

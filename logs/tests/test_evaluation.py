@@ -23,8 +23,8 @@ from clickgym.envs import (
     DynamicBayesianModel,
     PositionBasedModel,
     UserBrowsingModel,
+    load_instance,
 )
-from clickgym.envs.instances import load_instance
 from clickgym_logs import (
     ClickLog,
     FixedPolicy,

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from clickgym.command_line import main
-from clickgym.envs import REWARDS, PositionBasedModel
-from clickgym.envs.instances import load_instance
+from clickgym.envs import REWARDS, PositionBasedModel, load_instance
 from clickgym.runner.metrics import DERIVED, METRICS
 from clickgym_logs import (
     ClickLog,

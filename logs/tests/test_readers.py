@@ -142,7 +142,7 @@ def test_recording_refuses_what_it_cannot_record():
         def update(self, observation, ranking, clicks, reward):
             pass
 
-    with pytest.raises(clickgym.AgentError, match="Twice, session 1"):
+    with pytest.raises(clickgym.AgentError, match="Twice, step 1"):
         record(Twice(), env, 1)
 
 

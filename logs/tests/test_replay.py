@@ -13,8 +13,8 @@ from slow import slow
 
 import clickgym
 import clickgym_logs
+from clickgym import AgentError
 from clickgym.agents import Agent
-from clickgym.runner.loop import AgentError
 
 FAMILY = "linear:n_items=4,n_positions={},n_features=6,n_pool=60,n_users=20,seed=3"
 

@@ -17,8 +17,7 @@ attractions, 0 where nothing was rated (section 6.3 of the paper, which has neit
 the lengths 1. Without them the lengths differ by factors of hundreds, and of what was rated little
 next to nothing is learned). They are cut after six decimals, which keeps instance files small.
 
-``interactions`` adds *products* of features behind these, and one number scales all so that the
-largest norm is 1:
+``interactions`` adds *products* of features behind these, and divides by 2 instead of √3:
 ``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i)
 by each V_b(j). Products are not written to the file: environments compute them in every session.
 """
@@ -56,12 +55,8 @@ from clickgym.envs import (
     Instance,
     LabelledModel,
     LinearModel,
-    load_instance,
-)
-from clickgym.envs.contextual.interactions import (
-    INTERACTIONS,
     interaction_pairs,
-    largest_norm,
+    load_instance,
     with_products,
 )
 
@@ -224,7 +219,7 @@ def contextual_instance(
     check_positions(n_positions, check_count("n_items", n_items))
     check_count("dimension", dimension)
     check_flag("linear", linear)
-    check_choice("interactions", interactions, ("none", *INTERACTIONS))
+    check_choice("interactions", interactions, ("none", "products", "outer"))
     check_kind("origin", origin, str, "text")
     check_kind("ratings", ratings, Ratings, "ratings, as read_ratings returns them")
     source = load_instance(DEFAULT_INSTANCE)
@@ -245,13 +240,12 @@ def contextual_instance(
             "fewer items in a session"
         )
     groups = [group for group, kept in zip(groups, enough, strict=True) if kept]
-    users, items = _features(ratings.users, places, attraction, dimension)
+    length = np.sqrt(3.0) if interactions == "none" else 2.0
+    users, items = _features(ratings.users, places, attraction, dimension, length)
     users, candidates = users[raters[enough]], [places[group] for group in groups]
     pairs = interaction_pairs(
         interactions, range(1, 1 + dimension), range(1 + dimension, 1 + 2 * dimension)
     )
-    if len(pairs):
-        users, items = _scaled(users, items, pairs, candidates)
     shared: dict[str, Any] = {"items": items, "users": users, "candidates": candidates}
     attractions = [attraction[group] for group in groups]
     theta, explained, fitted = _linear_fit(shared, attractions, pairs)
@@ -293,9 +287,9 @@ def _offered(source: Instance) -> list[str]:
 
 
 def _features(
-    users: NDArray[np.int32], items: Pairs, attraction: Floats, dimension: int
+    users: NDArray[np.int32], items: Pairs, attraction: Floats, dimension: int, length: float
 ) -> tuple[Floats, Floats]:
-    """The features of users and of items, from ratings by user and item."""
+    """The features of users and of items, from ratings by user and item, divided by a length."""
     matrix = sparse.csr_array((attraction, (users, items)))
     if dimension >= min(matrix.shape):
         raise ValueError(f"dimension is {dimension}; expected less than {min(matrix.shape)}")
@@ -310,26 +304,9 @@ def _features(
         for vectors in (left, right)
     ]
     tables[0] = np.hstack([np.ones((len(left), 1)), tables[0]])
-    of_users, of_items = (_cut(table / np.sqrt(3.0)) for table in tables)
+    # Towards 0, so that no norm grows.
+    of_users, of_items = (np.trunc(table / length * 1e6) / 1e6 for table in tables)
     return of_users, of_items
-
-
-def _cut(features: Floats) -> Floats:
-    """Towards 0, so that no norm grows."""
-    return np.trunc(features * 1e6) / 1e6
-
-
-def _scaled(
-    users: Floats, items: Floats, pairs: Pairs, candidates: list[Pairs]
-) -> tuple[Floats, Floats]:
-    """Features whose largest norm is 1 with the products; the constant is cut first, so that no
-    product grows by the cut.
-    """
-    constant = users[0, 0]
-    scaled = _cut(constant / largest_norm(users, items, pairs, candidates))
-    users, items = (_cut(table * (scaled / constant)) for table in (users, items))
-    users[:, 0] = scaled
-    return users, items
 
 
 def _linear_fit(

@@ -7,16 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
-from clickgym.agents import Agent
-from clickgym.agents.baselines import Random
-from clickgym.core.checks import AN_ENV, check_count, check_kind, check_seed
+from clickgym.agents import Agent, Random
+from clickgym.core.checks import AN_ENV, check_count, check_kind
 from clickgym.envs import ContextualModel
-from clickgym.envs.guests import clicks_of
-from clickgym.envs.registration import endless
-from clickgym.runner.loop import check_list, session_error
-from clickgym.runner.make import Place, place_of
+from clickgym.runner import place_of, run
 
 from .log import ClickLog
 
@@ -41,7 +36,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or
             observations no clicks.
-        AgentError: the agent proposed a bad list, or failed; the message names the session and the
+        AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
 
     Example:
@@ -51,62 +46,54 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         >>> log.items.shape, float(log.propensities[0, 0]), log.query_labels
         ((20, 5), 0.1, ('yandex-9982',))
     """
-    sessions, seed = check_count("sessions", sessions), None if seed is None else check_seed(seed)
+    check_count("sessions", sessions)
     check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
     check_kind("env", env, gym.Env, AN_ENV)
-    with endless(env) as stream:
-        return _record(agent, stream, sessions, seed)
-
-
-def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> ClickLog:
     place = place_of(env)
-    click_env, guest = place.core, place.is_guest
-    contextual = not guest and isinstance(click_env.model, ContextualModel)
-    n_items, n_positions, *_ = place.sizes
-    n_features = click_env.model.n_features if contextual else 0
-    items = np.empty((sessions, n_positions), np.int32)
-    clicks = np.empty((sessions, n_positions), np.int8)
-    queries = np.zeros(sessions, np.int32)
-    context = np.empty((sessions * contextual, n_positions, n_features))
-    observation, _ = env.reset(seed=seed)
-    for session in range(sessions):
-        try:
-            ranking = agent.rank(observation)
-            check_list(agent, ranking, n_items, n_positions, "session", session + 1)
-            if contextual:
-                task_round = click_env.task.round
-                items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                # behind them are values
-                context[session] = task_round.features[ranking, :n_features]
-            else:
-                items[session] = ranking
-            before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
-            # Of an environment of ours not the observation, which a wrapper may have changed.
-            clicks[session] = clicks_of(observation) if guest else click_env._clicks
-            agent.update(before, ranking, clicks[session], float(reward))
-        except Exception as error:
-            raise session_error(agent, env, f"session {session + 1}", error) from error
-        if terminated or truncated:
-            observation, _ = env.reset()
-    facts = _facts(agent, place, items)
+    n_items, n_positions, n_features, _ = place.sizes
+    users = getattr(place.core, "model", None)
+    contextual = isinstance(users, ContextualModel)
+    recorder = _Recorder(env, sessions, n_positions, n_features if contextual else 0)
+    run(agent, recorder, sessions, seed=seed, engine="python")
+    item_labels, query_labels = _numbered(n_items), (place.instance or users.kind,)
+    facts: dict[str, Any] = {}
     if contextual:
-        facts |= {
-            "item_labels": tuple(map(str, range(len(click_env.model.items)))),
-            "query_labels": tuple(map(str, range(len(click_env.task.pool.users)))),
-            "context": context,
-        }
-    return ClickLog(items, clicks, queries, **facts)
-
-
-def _facts(agent: Agent, place: Place, items: NDArray[np.int32]) -> dict[str, Any]:
-    """What is known of recorded lists: labels and exact propensities."""
-    n_items, n_positions, *_ = place.sizes
-    query = place.instance or place.core.model.kind
-    facts: dict[str, Any] = {
-        "item_labels": tuple(map(str, range(n_items))),
-        "query_labels": (query,),
-    }
+        item_labels = _numbered(len(users.items))
+        query_labels = _numbered(len(place.core.task.pool.users))
+        facts["context"] = recorder.context
     if type(agent) is Random:
-        facts["propensities"] = np.full(items.shape, 1 / n_items)
-        facts["list_propensities"] = np.full(len(items), 1 / math.perm(n_items, n_positions))
-    return facts
+        facts["propensities"] = np.full(recorder.items.shape, 1 / n_items)
+        facts["list_propensities"] = np.full(sessions, 1 / math.perm(n_items, n_positions))
+    return ClickLog(
+        recorder.items, recorder.clicks, recorder.queries, item_labels, query_labels, **facts
+    )
+
+
+def _numbered(size: int) -> tuple[str, ...]:
+    return tuple(map(str, range(size)))
+
+
+class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
+    """Keeps the list and the clicks of each session and, with features, its user and context."""
+
+    def __init__(self, env: gym.Env, sessions: int, n_positions: int, n_features: int) -> None:
+        super().__init__(env)
+        self.items = np.empty((sessions, n_positions), np.int32)
+        self.clicks = np.empty((sessions, n_positions), np.int8)
+        self.queries = np.zeros(sessions, np.int32)
+        self.context = np.empty((sessions * bool(n_features), n_positions, n_features))
+        self.session = 0
+
+    def step(self, action: Any) -> Any:
+        session = self.session
+        self.items[session] = action
+        if len(self.context):
+            candidates = self.unwrapped.task.round  # type: ignore[attr-defined]
+            self.items[session] = candidates.items[action]
+            self.queries[session] = candidates.user[0]
+            self.context[session] = candidates.features[action]
+        result = self.env.step(action)
+        seen = result[0]
+        self.clicks[session] = seen["clicks"] if isinstance(seen, dict) else seen
+        self.session += 1
+        return result

@@ -26,9 +26,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from clickgym import AgentError
 from clickgym.agents import Agent
 from clickgym.core.checks import as_call, check_flag, check_kind, check_seed
-from clickgym.runner.loop import check_list
+from clickgym.envs import check_ranking
 
 from .log import ClickLog
 
@@ -101,7 +102,11 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     for session, (features, logged, clicks, agreement) in enumerate(displays):
         observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
         ranking = agent.rank(observation)
-        check_list(agent, ranking, n_items, n_positions, "session", session + 1)
+        try:
+            check_ranking(ranking, n_items, n_positions)
+        except (TypeError, ValueError) as error:
+            name = type(agent).__name__
+            raise AgentError(f"{name}, session {session + 1}: {error}") from None
         agrees = np.logical_and.accumulate(np.asarray(ranking) == logged)
         weighted[session] = (agrees * clicks / agreement).sum()
         if agrees.all():

@@ -10,9 +10,7 @@ import typer
 from clickgym.core.checks import check_horizon
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import say
-from clickgym.runner.commands.names import agents, environments, instances
-from clickgym.runner.commands.run import number
-from clickgym.runner.make import make_agent, make_env
+from clickgym.runner import make_agent, make_env
 
 from ..log import write_tidy
 from ..record import record as record_
@@ -23,7 +21,6 @@ def record(
         str,
         typer.Argument(
             metavar="ENV",
-            autocompletion=environments,
             show_default=False,
             help="The environment, before the options, as after clickgym run.",
         ),
@@ -34,13 +31,12 @@ def record(
             "--agent",
             "-a",
             metavar="AGENT",
-            autocompletion=agents,
             show_default=False,
             help="The agent that shows the lists, as TopRank, Random, or your own module:Class.",
         ),
     ],
     sessions: Annotated[
-        str,
+        float,
         typer.Option(
             metavar="N",
             show_default=False,
@@ -61,7 +57,6 @@ def record(
             "--instance",
             "-i",
             metavar="NAME|FILE",
-            autocompletion=instances,
             show_default="a real search query",
             help="The instance: a name, or your own JSON file.",
         ),
@@ -82,7 +77,7 @@ def record(
             f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a "
             "folder that exists"
         )
-    n = check_horizon(number(sessions), name="sessions")
+    n = check_horizon(sessions, name="sessions")
     with compiling_told(errors()):
         try:
             place = make_env(env, instance)

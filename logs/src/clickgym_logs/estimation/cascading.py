@@ -42,6 +42,10 @@ from .estimator import (
 )
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
+CascadingLaw = tuple[Floats, Floats, bool, float]
+"""Attraction; the probability that a user goes on below a click, of each pair or at each position;
+whether it is that of pairs; and the probability of going on below a skip.
+"""
 
 
 def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) -> NDArray[np.int64]:
@@ -63,31 +67,20 @@ def merged_tails(
     return pairs, last, weights, blocks_of_queries(codes, pairs, n_items)
 
 
-class _CascadingEstimator(Estimator):
-    """The laws of the clicks, and the estimate from the certain part alone.
-
-    The probability of leaving after a click belongs to the pair (``leaving_of_pairs``), or to the
-    position.
+class CascadingEstimator(Estimator):
+    """The laws of the clicks of users who read from the top, and the estimate from the certain part
+    alone.
     """
 
-    perseverance_ = 1.0
-
-    leaving_of_pairs = False
-
     @abstractmethod
-    def _leaving(self) -> Floats:
-        """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at
-        each position ``(K,)``.
-        """
+    def _law(self) -> CascadingLaw:
+        """What the users do, as fitted."""
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        going = self.perseverance_ * (1.0 - self._leaving())
-        law = self.attraction_, going, self.leaving_of_pairs, self.perseverance_
-        return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
+        return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
-        return filled(scanning_marginal, pairs.shape, pairs, *law)
+        return filled(cascading_marginal, pairs.shape, pairs, *self._law())
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
         """Estimate attraction from the positions that are taken for examined, down to the first
@@ -107,7 +100,7 @@ class _CascadingEstimator(Estimator):
 
 
 @entry
-def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):
+def cascading_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):
     """The probability of a click at each position given the clicks above it; users go on below a
     click with the probability of the pair (``of_pairs``) or of the position, and below an examined
     item without a click with ``after_skip``.
@@ -127,30 +120,31 @@ def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, r
 
 
 @entry
-def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):
+def cascading_marginal(pairs, α, after_click, of_pairs, after_skip, result):
     """The probability of a click at each position."""
     for session in range(len(pairs)):
         looking = 1.0
         for k in range(pairs.shape[1]):
             pair = pairs[session, k]
             result[session, k] = looking * α[pair]
-            looking *= g * (1.0 - α[pair] * leaving[pair if leaving_of_pairs else k])
+            below_click = after_click[pair if of_pairs else k]
+            looking *= (1.0 - α[pair]) * after_skip + α[pair] * below_click
 
 
-class _ScanningEstimator(_CascadingEstimator, EMEstimator):
+class _ScanningEstimator(CascadingEstimator, EMEstimator):
     """Exact EM."""
 
-    def _em(self, pairs: Indices, clicks: Clicks) -> Floats:
-        """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also
-        ``perseverance_``.
+    def _em(self, pairs: Indices, clicks: Clicks, leaving_of_pairs: bool) -> tuple[Floats, float]:
+        """Estimate ``attraction_``.
 
         Args:
             pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
+            leaving_of_pairs: whether the probability of leaving after a click belongs to the pair
+                (DBN), with a perseverance beside it, or to the position (DCM).
 
         Returns:
-            The probabilities of leaving.
+            The probabilities of leaving, and the perseverance.
         """
-        leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
         last = last_clicks(clicks)
         # positions below the first that were surely examined
@@ -207,8 +201,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
             [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
         )
         self.attraction_, s, *free = self._climb(step, [("pair", ()), *leaving], n_sessions)
-        self.perseverance_ = float(free[0][0]) if free else 1.0
-        return s
+        return s, float(free[0][0]) if free else 1.0
 
 
 @entry
@@ -272,7 +265,7 @@ def scanning_step(
     sums[0], sums[1], sums[2] = likelihood, going, went
 
 
-class CMEstimator(_CascadingEstimator):
+class CMEstimator(CascadingEstimator):
     """Estimator of the cascade model, in closed form: it uses the positions down to the first
     click, which were examined.
 
@@ -296,8 +289,8 @@ class CMEstimator(_CascadingEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self._count(pairs, clicks, until_first=True)
 
-    def _leaving(self) -> Floats:
-        return np.ones(self.n_positions_)
+    def _law(self) -> CascadingLaw:
+        return self.attraction_, np.zeros(self.n_positions_), False, 1.0
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
@@ -343,18 +336,18 @@ class DCMEstimator(_ScanningEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
-            self.termination_ = self._em(pairs, clicks)
+            self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)
         else:
             _, self.termination_ = self._count(pairs, clicks, until_first=False)
 
-    def _leaving(self) -> Floats:
-        return self.termination_
+    def _law(self) -> CascadingLaw:
+        return self.attraction_, 1.0 - self.termination_, False, 1.0
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
-class SDBNEstimator(_CascadingEstimator):
+class SDBNEstimator(CascadingEstimator):
     """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form:
     the last click satisfies.
 
@@ -373,14 +366,15 @@ class SDBNEstimator(_CascadingEstimator):
 
     model_class = DynamicBayesianModel
     short = "SDBN"
-    leaving_of_pairs = True
     satisfaction_: Floats
+    perseverance_ = 1.0
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
 
-    def _leaving(self) -> Floats:
-        return self.satisfaction_
+    def _law(self) -> CascadingLaw:
+        g = self.perseverance_
+        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
@@ -418,4 +412,4 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     model_class = DynamicBayesianModel
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.satisfaction_ = self._em(pairs, clicks)
+        self.satisfaction_, self.perseverance_ = self._em(pairs, clicks, leaving_of_pairs=True)

@@ -12,14 +12,13 @@ import numpy as np
 
 from clickgym.core.kernels import entry
 from clickgym.envs import ClickChainModel, ClickModel
-from clickgym.envs.click_chain import Parameters, marginals
 
 from ..counting import count_certain, in_parallel, last_clicks, list_length
-from .cascading import merged_tails, scanning_conditional
-from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, smoothed
+from .cascading import CascadingEstimator, CascadingLaw, merged_tails
+from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
 
-class CCMEstimator(EMEstimator):
+class CCMEstimator(CascadingEstimator, EMEstimator):
     """Estimator of the click chain model, by exact EM.
 
     The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share
@@ -108,23 +107,19 @@ class CCMEstimator(EMEstimator):
             τ.tolist()
         )
 
-    def _parameters(self) -> Parameters:
-        chain = self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_
-        return Parameters(self.attraction_, *chain)
-
-    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        α, after_skip, after_click, after_relevant = self._parameters()
-        law = α, (1.0 - α) * after_click + α * after_relevant, True, after_skip
-        return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
-
-    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(
-            chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_)
-        )
+    def _law(self) -> CascadingLaw:
+        α, after_click = self.attraction_, self.continue_after_click_
+        below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
+        return α, below_click, True, self.continue_after_skip_
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
-        α, after_skip, after_click, after_relevant = self._parameters()
-        return ClickChainModel(α[pairs], after_skip, after_click, after_relevant, self.n_positions_)
+        return ClickChainModel(
+            self.attraction_[pairs],
+            self.continue_after_skip_,
+            self.continue_after_click_,
+            self.continue_after_relevant_,
+            self.n_positions_,
+        )
 
 
 @entry
@@ -188,12 +183,3 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
     sums[0] = likelihood
     sums[1], sums[2], sums[3] = skips, irrelevants, relevants
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
-
-
-@entry
-def chain_marginal(pairs, parameters, examination, result):
-    """The probability of a click at each position; ``examination`` is working memory of K
-    floats.
-    """
-    for session in range(len(pairs)):
-        marginals(parameters, pairs[session], examination, result[session], examination)
