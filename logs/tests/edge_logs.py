@@ -79,7 +79,6 @@ PARAMETERS = (
     "continue_after_skip_",
     "continue_after_click_",
     "continue_after_relevant_",
-    "rate_",
 )
 
 
@@ -89,14 +88,11 @@ def _close(have: object, want: object) -> bool:
 
 def _estimate(name: str, log: ClickLog, seed: int) -> str:
     rng = _rng(f"{name} again", seed)
-    iterations, per_query = int(rng.integers(1, 6)), bool(rng.integers(2))
+    iterations = int(rng.integers(1, 6))
     kind = MODEL_ESTIMATORS[name.removesuffix(" EM")]
-    per_query &= kind.offers_per_query
-    estimator: Estimator = (
-        DCMEstimator() if name == "DCM" else kind.create(iterations, per_query=per_query)
-    )
+    estimator: Estimator = DCMEstimator() if name == "DCM" else kind.create(iterations)
     estimator.fit(log)
-    reference = BruteForce(name, iterations, per_query).fit(log)
+    reference = BruteForce(name, iterations).fit(log)
     for parameter in PARAMETERS:
         values = np.asarray(getattr(estimator, parameter, 0.5))
         if not np.all((values >= 0) & (values <= 1)):

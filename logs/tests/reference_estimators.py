@@ -120,11 +120,10 @@ class BruteForce:
     Args:
         name: of the model; ``"DCM"`` by the last click, ``"DCM EM"`` by expectation maximisation.
         iterations: its steps, from 0.5 everywhere.
-        per_query: examination of each query by itself.
     """
 
-    def __init__(self, name: str, iterations: int = 1, per_query: bool = False) -> None:
-        self.name, self.iterations, self.per_query = name, iterations, per_query
+    def __init__(self, name: str, iterations: int = 1) -> None:
+        self.name, self.iterations = name, iterations
         self.story = LAW_OF.get(name, name)
         self.coins: dict[Coin, float] = {}
 
@@ -132,7 +131,7 @@ class BruteForce:
         """A story's coin as that of a query and item, or of a position."""
         if coin[0] in ("α", "s"):
             return (coin[0], query, items[coin[1]])
-        return (*coin, query) if self.per_query and coin[0] == "γ" else coin
+        return coin
 
     def p(self, coin: Coin) -> float:
         if self.name == "CM" and coin[0] == "v":

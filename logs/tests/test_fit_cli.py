@@ -110,17 +110,6 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
     assert load_instance(tmp_path / "queries" / "some_times.json").estimation["sessions"] == 3000
 
 
-def test_examination_of_each_query_by_itself(log_file):
-    log = read_log(log_file)
-    fitted = fit_models(log, ["PBM", "UBM"], ["some/times"], per_query=True, tol=1e-10)
-    instance = fitted.instances["some/times"]
-    alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
-    assert instance.model("PBM").examination == pytest.approx(alone.examination_, abs=1e-3)
-    assert instance.labels == tuple("abcdef")
-    with pytest.raises(ValueError, match="CM has no examination probabilities per query"):
-        fit_models(log, ["PBM", "CM"], per_query=True)
-
-
 def test_fewer_items_are_those_displayed_most(tmp_path):
     items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))

@@ -308,28 +308,6 @@ def test_em_stops_at_the_tolerance_or_warns(name):
     assert ALL[name](5).fit(log).converged_ is None
 
 
-@pytest.mark.parametrize("estimator", [PBMEstimator, UBMEstimator])
-def test_position_parameters_per_query(estimator):
-    log = small_log(2, 200)
-    fitted = estimator(40, per_query=True).fit(log)
-    assert fitted.examination_.shape[0] == 3
-    assert np.diff(fitted.log_posterior_).min() > -1e-9
-    for query in (0, 1):
-        part = log[log.queries == query]
-        alone = estimator(40).fit(part)
-        np.testing.assert_allclose(fitted.examination_[query], alone.examination_, atol=1e-12)
-        assert fitted.score(part) == pytest.approx(alone.score(part), abs=1e-12)
-        np.testing.assert_allclose(fitted.perplexity_by_rank(part), alone.perplexity_by_rank(part))
-        query_label, items = log.query_labels[query], list("abcde")
-        ranking = [3, 1, 0]
-        np.testing.assert_allclose(
-            fitted.click_model(query_label, items).click_probabilities(ranking),
-            alone.click_model(query_label, items).click_probabilities(ranking),
-        )
-    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
-    assert fitted.perplexity_by_rank(unknown)[0] == pytest.approx(1 / (1 - 0.25))
-
-
 @pytest.mark.parametrize("name", EM)
 def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
     log = small_log(4, 300)

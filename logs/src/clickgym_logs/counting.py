@@ -216,13 +216,11 @@ def count_cells(
         context = context * n_positions + np.pad(last, ((0, 0), (1, 0)))
     shown = pairs >= 0
     shape = n_pairs, n_positions**2 if after_click else n_positions
-    # Rows of sparse matrices are the pairs; zeros that are given stay, so both have the same cells.
-    displays, clicked = (
-        sparse.coo_array((values, (pairs[shown], context[shown])), shape).tocsr()
-        for values in (np.ones(int(shown.sum()), np.int32), clicks[shown].astype(np.int32))
-    )
-    skipped = displays.data - clicked.data
-    return displays.indptr.astype(np.int64), displays.indices, clicked.data, skipped
+    # A display counts 1, and a click 2**32 more, so that one pass sums both.
+    counts = 1 + (clicks[shown].astype(np.int64) << 32)
+    cells = sparse.coo_array((counts, (pairs[shown], context[shown])), shape).tocsr()
+    clicked, displays = (part.astype(np.int32) for part in np.divmod(cells.data, 2**32))
+    return cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked
 
 
 def cut(first: Long, size: int) -> Long:

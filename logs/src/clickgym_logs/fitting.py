@@ -17,7 +17,6 @@ from clickgym.core.checks import (
     check_between,
     check_choice,
     check_count,
-    check_flag,
     check_kind,
     check_labels,
     check_seed,
@@ -79,7 +78,6 @@ def fit_models(
     test_share: float = 0.2,
     iterations: int = ITERATIONS,
     tol: float = TOL,
-    per_query: bool = False,
     seed: int = 0,
     bootstrap: int = 0,
     origin: str = "estimated by clickgym from a click log",
@@ -101,8 +99,6 @@ def fit_models(
         n_items: L.
         test_share: the share of sessions that are held out; 0 for none.
         iterations, tol: of the EM algorithms.
-        per_query: estimate examination probabilities for each query separately, which PBM and UBM
-            support; else all queries share them.
         seed: of the split and of the bootstrap.
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
             for none. Clicks do not tell what no session has shown, leaving after the last position
@@ -127,11 +123,8 @@ def fit_models(
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
-    check_flag("per_query", per_query)
     for name in models:
         check_choice("model", name, MODEL_ESTIMATORS)
-        if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
-            raise ValueError(f"{name} has no examination probabilities per query; PBM and UBM have")
     check_count("n_items", n_items)
     check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
@@ -149,8 +142,7 @@ def fit_models(
     check_count("iterations", iterations)
 
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
-        estimator = MODEL_ESTIMATORS[name].create(iterations, tol, per_query=per_query)
-        return estimator.fit(log, start=start)
+        return MODEL_ESTIMATORS[name].create(iterations, tol).fit(log, start=start)
 
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
@@ -165,9 +157,7 @@ def fit_models(
     method = {
         "sessions_of_all_queries": len(log),
         "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself"
-        if per_query
-        else "shared by all queries of the log",
+        "position_parameters": "shared by all queries of the log",
         "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
     }
     instances = {}

@@ -186,14 +186,6 @@ class ClickLog:
         object.__setattr__(part, "off_list_clicks", 0)
         return part
 
-    def pair_labels(self, codes: NDArray[np.int64]) -> list[tuple[str, str]]:
-        """The labels of pairs that are given as ``query * len(item_labels) + item``."""
-        queries, items = (part.tolist() for part in np.divmod(codes, len(self.item_labels)))
-        return [
-            (self.query_labels[query], self.item_labels[item])
-            for query, item in zip(queries, items, strict=True)
-        ]
-
     def to_frame(self) -> pl.DataFrame:
         """The log as a tidy data frame with one row per session and position.
 

@@ -35,7 +35,6 @@ from .estimator import (
     Estimator,
     Floats,
     Indices,
-    Part,
     filled,
     log_prior,
     smoothed,
@@ -76,10 +75,10 @@ class CascadingEstimator(Estimator):
     def _law(self) -> CascadingLaw:
         """What the users do, as fitted."""
 
-    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
 
-    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+    def _marginal(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_marginal, pairs.shape, pairs, *self._law())
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
@@ -197,10 +196,8 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
                 then[2][:] = smoothed(certain + went, certain + going)
             return float(likelihood) + log_prior(*now)
 
-        leaving: list[Part] = (
-            [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
-        )
-        self.attraction_, s, *free = self._climb(step, [("pair", ()), *leaving], n_sessions)
+        sizes = (2, 1) if leaving_of_pairs else (1, n_positions)
+        self.attraction_, s, *free = self._climb(step, *sizes, n_sessions)
         return s, float(free[0][0]) if free else 1.0
 
 
@@ -292,7 +289,7 @@ class CMEstimator(CascadingEstimator):
     def _law(self) -> CascadingLaw:
         return self.attraction_, np.zeros(self.n_positions_), False, 1.0
 
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+    def _click_model(self, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
 
 
@@ -343,7 +340,7 @@ class DCMEstimator(_ScanningEstimator):
     def _law(self) -> CascadingLaw:
         return self.attraction_, 1.0 - self.termination_, False, 1.0
 
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+    def _click_model(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
@@ -376,7 +373,7 @@ class SDBNEstimator(CascadingEstimator):
         g = self.perseverance_
         return self.attraction_, g * (1.0 - self.satisfaction_), True, g
 
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+    def _click_model(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
             self.attraction_[pairs],
             self.satisfaction_[pairs],

@@ -102,7 +102,7 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
             then[1][:] = smoothed(certain + users[3:], certain + users[:3])
             return float(likelihood) + log_prior(α, τ)
 
-        self.attraction_, τ = self._climb(step, [("pair", ()), ("log", (3,))], n_sessions)
+        self.attraction_, τ = self._climb(step, 1, 3, n_sessions)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
             τ.tolist()
         )
@@ -112,7 +112,7 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
         below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
         return α, below_click, True, self.continue_after_skip_
 
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+    def _click_model(self, pairs: Indices) -> ClickModel:
         return ClickChainModel(
             self.attraction_[pairs],
             self.continue_after_skip_,

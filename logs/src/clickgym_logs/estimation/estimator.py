@@ -28,7 +28,7 @@ from ..log import ClickLog
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
-Law = Callable[[Indices, Indices, Clicks], Floats]
+Law = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimators by the names that commands give them: whatever names its ``model_class`` is
@@ -47,7 +47,7 @@ class Estimator(ABC):
     attributes that end with ``_``.
 
     Attraction (and in some models satisfaction) is estimated for each pair of a query and an item;
-    position parameters are shared by all queries, unless a model offers otherwise.
+    position parameters are shared by all queries.
 
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
@@ -60,8 +60,6 @@ class Estimator(ABC):
     """The click model that is estimated."""
     short: ClassVar[str]
     """What commands call it: the short name of the model, unless an estimator has another."""
-    offers_per_query: ClassVar[bool] = False
-    """Whether position parameters can belong to the queries instead of being shared by all."""
     n_positions_: int
     attraction_: Floats
 
@@ -72,27 +70,9 @@ class Estimator(ABC):
             MODEL_ESTIMATORS[cls.short] = cls
 
     @classmethod
-    def create(
-        cls,
-        iterations: int = 50,
-        tol: float | None = None,
-        *,
-        per_query: bool = False,
-        method: str = "em",
-    ) -> Estimator:
-        """Make the estimator with the settings of the commands.
-
-        Args:
-            iterations, tol: of EM; in closed form they mean nothing.
-            per_query: position parameters of each query by itself, where they are offered.
-            method: where there are several; ``"em"`` is exact EM.
-        """
-        options: dict[str, Any] = {
-            "method": method,
-            "iterations": iterations,
-            "tol": tol,
-            "per_query": per_query,
-        }
+    def create(cls, iterations: int = 50, tol: float | None = None) -> Estimator:
+        """Make the estimator as commands do: exact EM with these settings, where it is offered."""
+        options: dict[str, Any] = {"method": "em", "iterations": iterations, "tol": tol}
         return cls(
             **{name: options[name] for name in inspect.signature(cls).parameters if name in options}
         )
@@ -111,9 +91,9 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to learn from.
-            start: the start of EM: an estimator of the same kind, fitted to a log with as many
-                positions. Pairs and queries are matched by their labels. Unknown ones start at 0.5,
-                and so do all if ``start`` is None. Closed forms ignore it.
+            start: the start of EM: an estimator of the same kind, fitted to a part of the log.
+                Pairs that it does not know start at 0.5, and so do all if ``start`` is None.
+                Closed forms ignore it.
 
         Returns:
             The estimator itself.
@@ -128,19 +108,18 @@ class Estimator(ABC):
         if not len(log):
             raise ValueError("the log has no sessions")
         order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
-        self._take(log[[]], codes)  # no view: the log itself need not be kept
+        self._codes, self.n_positions_ = codes, log.n_positions
+        self._labels = log[[]]  # no view: the log itself need not be kept
+        for name in ("pairs_", "_query_index", "_item_index"):  # what an earlier fit has left
+            self.__dict__.pop(name, None)
         self._fit(pairs, log.clicks[order])
         return self
 
-    def _take(self, labels: ClickLog, codes: NDArray[np.int64]) -> None:
-        """Take the labels and pairs of what is fitted to."""
-        self._labels, self._codes, self.n_positions_ = labels, codes, labels.n_positions
-        for name in ("pairs_", "_query_index", "_item_index"):  # what an earlier fit has left
-            self.__dict__.pop(name, None)
-
     @cached_property
     def pairs_(self) -> list[tuple[str, str]]:
-        return self._labels.pair_labels(self._codes)
+        query_labels, item_labels = self._labels.query_labels, self._labels.item_labels
+        pairs = (divmod(code, len(item_labels)) for code in self._codes.tolist())
+        return [(query_labels[query], item_labels[item]) for query, item in pairs]
 
     @cached_property
     def _query_index(self) -> dict[str, int]:
@@ -185,18 +164,13 @@ class Estimator(ABC):
         """The mean of `conditional_perplexity_by_rank` over the positions that the log has."""
         return float(np.nanmean(self.conditional_perplexity_by_rank(log)))
 
-    def click_probabilities(self, log: ClickLog, *, given: bool = False) -> Floats:
+    def click_probabilities(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
         its end.
-
-        Args:
-            log: sessions with as many positions.
-            given: given the session's clicks above, instead of whatever they are.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        queries, pairs = self._numbers(log)
-        law = self._conditional if given else self._marginal
-        return np.where(log.items < 0, 0.0, law(queries, pairs, log.clicks))
+        pairs = self._pairs_of(log)
+        return np.where(log.items < 0, 0.0, self._marginal(pairs, log.clicks))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the
@@ -220,7 +194,7 @@ class Estimator(ABC):
         for item, pair in zip(items, pairs.tolist(), strict=True):
             if pair == len(self._codes) and not unseen:
                 raise KeyError((query, item))
-        return self._click_model(row, pairs)
+        return self._click_model(pairs)
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
@@ -229,15 +203,15 @@ class Estimator(ABC):
         """
 
     @abstractmethod
-    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         """``(N, K)`` probabilities of a click at each position given the clicks above it."""
 
     @abstractmethod
-    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+    def _marginal(self, pairs: Indices, clicks: Clicks) -> Floats:
         """``(N, K)`` probabilities of a click at each position, whatever the clicks."""
 
     @abstractmethod
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+    def _click_model(self, pairs: Indices) -> ClickModel:
         """The click model over some pairs of a query."""
 
     def _find(self, codes: NDArray[np.int64]) -> Indices:
@@ -245,43 +219,32 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
-    def _numbers(self, log: ClickLog) -> tuple[Indices, Indices]:
-        """``(N,)`` the numbers here of a log's queries, and ``(N, K)`` those of its pairs: P where
-        nothing was fitted, -1 below the end of a list.
-        """
-        query_of, item_of = self._renumber(log)
-        order, codes, numbers = by_query(log.queries, log.items, len(log.item_labels))
-        queries, items = np.divmod(codes, max(len(log.item_labels), 1))
-        pair_of = np.append(self._pairs_of(query_of[queries], item_of[items]), np.int32(-1))
-        pairs = np.empty_like(numbers)
-        pairs[order] = pair_of[numbers]
-        return query_of[log.queries].astype(np.int32), pairs
-
-    def _pairs_of(self, queries: NDArray[np.int64], items: NDArray[np.int64]) -> Indices:
-        """The pairs of queries and items that are numbered as here, P where nothing was fitted."""
-        codes = np.where(items < 0, -1, queries * len(self._labels.item_labels) + items)
-        return self._find(codes)
-
-    def _renumber(self, log: ClickLog) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The number here of each query of a log, and of each item.
-
-        Of a query that the fitted log lacks it is the number of its queries, of an item -1.
+    def _pairs_of(self, log: ClickLog) -> Indices:
+        """``(N, K)`` the numbers here of a log's pairs: P where nothing was fitted, -1 below the end
+        of a list.
 
         Raises:
             ValueError: nothing was fitted.
         """
         if not hasattr(self, "_codes"):
             raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
-        n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        if (
-            log.query_labels == self._labels.query_labels
-            and log.item_labels == self._labels.item_labels
-        ):
-            # the parts of one log are numbered alike
-            return np.arange(n_queries), np.arange(n_items)
-        query_of = [self._query_index.get(label, n_queries) for label in log.query_labels]
-        item_of = [self._item_index.get(label, -1) for label in log.item_labels]
-        return np.array(query_of, np.int64), np.array(item_of, np.int64)
+        order, codes, numbers = by_query(log.queries, log.items, len(log.item_labels))
+        if not self._labels_are(log):
+            queries, items = np.divmod(codes, max(len(log.item_labels), 1))
+            query_of = np.array([self._query_index.get(label, -1) for label in log.query_labels])
+            item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels])
+            known = (query_of[queries] >= 0) & (item_of[items] >= 0)
+            codes = query_of[queries] * len(self._labels.item_labels) + item_of[items]
+            codes = np.where(known, codes, -1)
+        pair_of = np.append(self._find(codes), np.int32(-1))
+        pairs = np.empty_like(numbers)
+        pairs[order] = pair_of[numbers]
+        return pairs
+
+    def _labels_are(self, log: ClickLog) -> bool:
+        """Whether a log is labelled as the fitted one, as parts of one log are."""
+        labels = self._labels.query_labels, self._labels.item_labels
+        return (log.query_labels, log.item_labels) == labels
 
     def _perplexity(self, log: ClickLog, law: Law) -> Floats:
         """By rank, ``(K,)``, of the lists that reach there."""
@@ -294,14 +257,13 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to score.
-            law: `_conditional` or `_marginal`. It takes queries and pairs as `_numbers` returns
-                them. Below the end of a list it may say anything.
+            law: `_conditional` or `_marginal`. Below the end of a list it may say anything.
 
         Returns:
             ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        queries, pairs = self._numbers(log)
+        pairs = self._pairs_of(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(
                 f"the log has {log.n_positions} positions; the model was fitted to "
@@ -313,7 +275,7 @@ class Estimator(ABC):
         def score(block: int) -> None:
             part = slice(starts[block], starts[block] + SESSIONS)
             clicks, shown = log.clicks[part], pairs[part]
-            probabilities = law(queries[part], shown, clicks)
+            probabilities = law(shown, clicks)
             add_logs(probabilities, shown, clicks, likelihood[part], by_position[block])
 
         in_parallel(score, len(starts))
@@ -335,10 +297,6 @@ def add_logs(probabilities, pairs, clicks, by_session, by_position):
         by_session[session] = total
 
 
-Part = tuple[str, tuple[int, ...]]
-"""Some of the parameters: whether they belong to each "pair", to each "query" or to the whole
-"log", and their shape there.
-"""
 Step = Callable[[list[Floats], list[Floats]], float]
 """An EM step: given parameters, it writes those that follow into arrays like them, and returns the
 penalised log-likelihood of the former. What it does not write stays.
@@ -383,22 +341,28 @@ class EMEstimator(Estimator):
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         check_kind("log", log, ClickLog, "a ClickLog")
-        self._start = self._check_start(log, start)
+        if start is not None:
+            self._check_start(log, start)
+        self._start = copy.copy(start)  # it may be this one
         super().fit(log)
         self._start = None
-        self._check_converged(len(log))
-        return self
-
-    def _check_converged(self, n_sessions: int) -> None:
-        """Warn if it has not converged."""
         if self.converged_ is False:
-            gain = self._last_gain() / n_sessions
+            gain = self._last_gain() / len(log)
             warnings.warn(
                 f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps "
                 "raised the log-likelihood per "
                 f"session by {gain:.2g}, not below tol = {self.tol:g}; allow more iterations",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_start(self, log: ClickLog, start: Estimator) -> None:
+        is_alike = type(start) is type(self) and getattr(start, "_estimates", None) is not None
+        if not is_alike or not start._labels_are(log) or start.n_positions_ != log.n_positions:
+            raise ValueError(
+                f"start is {start!r}; expected a {type(self).__name__} that EM fitted to a part of "
+                "the log"
             )
 
     def _last_gain(self) -> float:
@@ -407,53 +371,24 @@ class EMEstimator(Estimator):
         """
         return self.log_posterior_[-1] - self.log_posterior_[-3:][0]
 
-    def _check_start(self, log: ClickLog, start: Estimator | None) -> EMEstimator | None:
-        if start is None:
-            return None
-        kind, per_query = type(self).__name__, getattr(self, "per_query", False)
-        if type(start) is not type(self) or not isinstance(start, EMEstimator):
-            raise ValueError(f"start is a {type(start).__name__}; expected a {kind}")
-        if start._estimates is None:
-            raise ValueError(f"start is a {kind} that was not fitted by EM; call fit(log) first")
-        if getattr(start, "per_query", False) != per_query:
-            raise ValueError(f"start has per_query={not per_query}; expected {per_query}, as here")
-        if start.n_positions_ != log.n_positions:
-            raise ValueError(
-                f"start was fitted to {start.n_positions_} positions; the log has {log.n_positions}"
-            )
-        return copy.copy(start)  # it may be this one
-
-    def _begin(self, parts: list[Part]) -> list[Floats]:
+    def _begin(self, of_pairs: int, n_shared: int) -> list[Floats]:
         """The parameters of the start; 0.5 for what it does not know."""
-        start = self._start
-        if start is None or start._estimates is None:
-            sizes = {
-                "pair": (len(self._codes) + 1,),
-                "query": (len(self._labels.query_labels) + 1,),
-                "log": (),
-            }
-            return [np.full((*sizes[owner], *shape), 0.5) for owner, shape in parts]
-        query_of, item_of = start._renumber(self._labels)
-        queries, items = np.divmod(self._codes, len(item_of))
-        pair_of = start._pairs_of(query_of[queries], item_of[items])
+        if self._start is None or self._start._estimates is None:
+            size = len(self._codes) + 1
+            return [*np.full((of_pairs, size), 0.5), np.full(n_shared, 0.5)]
         # The last entry of an estimate is that of what was never shown.
-        rows: dict[str, Any] = {
-            "pair": np.append(pair_of, -1),
-            "query": np.append(query_of, -1),
-            "log": slice(None),
-        }
-        return [
-            estimate[rows[owner]]
-            for (owner, _), estimate in zip(parts, start._estimates, strict=True)
-        ]
+        rows = np.append(self._start._find(self._codes), -1)
+        *estimates, shared = self._start._estimates
+        return [*(estimate[rows] for estimate in estimates), shared]
 
-    def _climb(self, step: Step, parts: list[Part], n_sessions: int) -> list[Floats]:
-        """Take the steps, and return the parameters where they end.
+    def _climb(self, step: Step, of_pairs: int, n_shared: int, n_sessions: int) -> list[Floats]:
+        """Take the steps, and return the parameters where they end: some of each pair, ``(P + 1,)``
+        each, and some that all share, ``(n_shared,)``.
 
         Computing a step also tells how high the point is from which it goes, so that the guard
         costs nothing more.
         """
-        first = self._begin(parts)
+        first = self._begin(of_pairs, n_shared)
         ends = np.cumsum([values.size for values in first])[:-1]
 
         def arrays(point: Floats) -> list[Floats]:
