@@ -201,7 +201,6 @@ def _evaluate_alone(log: ClickLog, target: Policy, estimator: str) -> str:
         )
     numbers = (
         result.value,
-        result.self_normalised,
         result.mean_weight,
         result.effective_sample_size,
     )
@@ -236,7 +235,7 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
         return f"the values are {values.sum(axis=1)}, by hand {wanted}"
     if not math.isclose(result.value, wanted.mean(), rel_tol=1e-9, abs_tol=small):
         return f"the value is {result.value}, by hand {wanted.mean()}"
-    numbers = [result.value, result.self_normalised, result.mean_weight]
+    numbers = [result.value, result.mean_weight]
     if not np.isfinite(numbers).all() or result.mean_weight <= 0:
         return f"{result}"
     if not 1 - 1e-9 <= result.effective_sample_size <= len(log) * (1 + 1e-9):

@@ -28,7 +28,6 @@ from clickgym.envs import (
 from clickgym_logs import (
     ClickLog,
     FixedPolicy,
-    ItemPositionPolicy,
     ListPolicy,
     PBMEstimator,
     PlackettLucePolicy,
@@ -140,8 +139,6 @@ REWARDED = {
     ("clicks", 2): {name: HOLDS[name] for name in MODELS},
     ("any_click", 3): {name: {"ips", "cascade"} for name in MODELS},
     ("any_click", 2): {name: {"ips", "cascade"} for name in MODELS},
-    ("satisfaction", 3): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
-    ("satisfaction", 1): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
 }
 
 
@@ -175,7 +172,6 @@ def test_what_was_logged_is_the_reward_asked_for():
     ):
         result = evaluate(log, shown, "ips", bootstrap=1, **words)
         assert result.on_policy == result.value == pytest.approx(logged)
-    assert evaluate(log, shown, "dcm", reward="satisfaction", bootstrap=1).on_policy is None
 
 
 def test_positions_below_the_cutoff_need_not_be_logged():
@@ -263,7 +259,6 @@ def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
     )
     truth = value(model, target)
     assert result.interval[0] < truth < result.interval[1]
-    assert result.self_normalised_interval[0] < truth < result.self_normalised_interval[1]
     assert abs(result.value - truth) < 4 * result.standard_error
     assert result.mean_weight == pytest.approx(1.0, abs=0.1)
 
@@ -289,15 +284,11 @@ def test_ninety_five_percent_intervals_cover_ninety_five_percent(n):
 def test_the_grouped_bootstrap_is_the_ordinary_one():
     rng = np.random.default_rng(5)
     log = click_log(*simulate(users("pbm"), logging_policy(), 250, seed=4))
-    values, weights = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
+    values, _ = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
     resampled = rng.integers(len(log), size=(20_000, len(log)))
     result = evaluate(log, TARGETS["uniform"], "ips", logging=logging_policy(), bootstrap=20_000)
     plain = values[resampled, 0].mean(axis=1)
-    normalised = values[resampled, 0].sum(axis=1) / weights[resampled, 0].sum(axis=1)
     assert result.interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
-    assert result.self_normalised_interval == pytest.approx(
-        np.percentile(normalised, [2.5, 97.5]), rel=0.01
-    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -364,8 +355,6 @@ def test_ubm_is_the_procedure_of_he_2020():
     result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
     drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
     assert result.value == pytest.approx(drawn, abs=0.004)
-    # weights from the log itself are normalised
-    assert result.value == pytest.approx(result.self_normalised, rel=1e-12)
     blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
     assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
         log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
@@ -390,17 +379,6 @@ def test_a_click_model_may_be_fitted_to_the_log():
     assert own == evaluate(
         log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10
     )
-
-
-@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
-def test_policies_known_by_item_positions(estimator):
-    log, target = small_log(), TARGETS["plackett-luce"]
-    model = PositionBasedModel(np.full(L, 0.5), [1.0, 0.7, 0.5]) if estimator == "pbm" else None
-    whole = evaluate(log, target, estimator, logging=logging_policy(), model=model, bootstrap=10)
-    order = np.random.default_rng(0).permutation(L)
-    part = ItemPositionPolicy(target.item_positions[order], items=order)
-    again = evaluate(log, part, estimator, logging=logging_policy(), model=model, bootstrap=10)
-    assert again.value == pytest.approx(whole.value, rel=1e-12)
 
 
 def test_queries_have_policies_and_parameters_of_their_own():
@@ -442,7 +420,6 @@ def test_relabelled_items_change_nothing(seed):
             bootstrap=5,
         )
         assert one.value == pytest.approx(two.value, rel=1e-12)
-        assert one.self_normalised == pytest.approx(two.self_normalised, rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -483,7 +460,6 @@ LOG = click_log([[0, 1], [1, 0], [2, 1]], [[1, 0], [0, 0], [0, 1]])
 UNIFORM = UniformPolicy(3, 2)
 ATTRACTED = [0.5] * 3
 THREE = click_log([[0, 1, 2]], [[1, 0, 0]])
-FEW = ItemPositionPolicy(np.full((3, 2), 1 / 3))
 
 REFUSED = {
     "unknown estimator": ("ips", UNIFORM, "isp", {}),
@@ -550,17 +526,11 @@ REFUSED = {
         "pbm",
         {"model": PBMEstimator().fit(LOG[:2])},
     ),
-    "only item-positions known": (
-        "only the item-position probabilities of this policy are known",
-        FEW,
-        "ips",
-        {"logging": UNIFORM},
-    ),
     "too few positions of the logging policy": (
         "the logging policy fills 2 positions; the log has 3",
         UniformPolicy(3, 3),
         "item-position",
-        {"log": THREE, "logging": FEW},
+        {"log": THREE, "logging": UNIFORM},
     ),
     "a reward no sum over items": (
         "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
@@ -568,12 +538,7 @@ REFUSED = {
         "pbm",
         {"reward": "any_click"},
     ),
-    "a reward the log does not tell": (
-        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can",
-        UNIFORM,
-        "ips",
-        {"reward": "satisfaction"},
-    ),
+    "unknown reward": ("clicks, any_click", UNIFORM, "ips", {"reward": "satisfaction"}),
     "cutoff": (
         "cutoff is 3, but the log has 2 positions",
         UNIFORM,
@@ -592,8 +557,8 @@ def test_what_makes_no_sense_is_refused(message, target, estimator, more):
 POLICIES_REFUSED = {
     "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
     "a policy that does not sum to 1": (
-        lambda: ItemPositionPolicy([[0.5], [0.4]]),
-        "position 1 must be non-negative with sum 1",
+        lambda: ListPolicy([[0], [1]], [0.5, 0.4]),
+        "probabilities must be non-negative with sum 1",
     ),
     "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
     "ids that are no integers": (
@@ -704,23 +669,12 @@ def test_lists_that_follow_time():
     ).lists_changed
 
 
-def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, printed):
+def test_evaluate_reads_a_policy_from_words(tidy, printed):
     path, log = tidy
-    np.savez(path.parent / "scores.npz", scores=[1.0, 0.5, 0.0, -1.0, 0.2], items=list("edcba"))
-    target = PlackettLucePolicy([0.2, -1.0, 0.0, 0.5, 1.0], K)
-    np.savez(path.parent / "dist.npz", action_dist=target.item_positions, items=list("abcde"))
-    shoes = log[log.queries == 1]
-    for words, policy in (
-        (["--policy", str(path.parent / "scores.npz")], target),
-        (["--policy", str(path.parent / "dist.npz")], target),
-        (["--policy", "fixed:b,a,e"], FixedPolicy([1, 0, 4])),
-    ):
-        out = printed(
-            ["evaluate", str(path), *words, "--query", "shoes", "--estimator", "item-position"]
-        )
-        assert figures(out, "item-position")[0] == pytest.approx(
-            evaluate(shoes, policy, "item-position").value, rel=1e-6
-        )
+    words = ["--query", "shoes", "--policy", "fixed:b,a,e", "--estimator", "item-position"]
+    wanted = evaluate(log[log.queries == 1], FixedPolicy([1, 0, 4]), "item-position")
+    out = printed(["evaluate", str(path), *words])
+    assert figures(out, "item-position")[0] == pytest.approx(wanted.value, rel=1e-6)
 
 
 def fitted_files(printed, log_file, *words):
@@ -735,18 +689,17 @@ def fitted_files(printed, log_file, *words):
 def test_policy_from_fitted_files(tidy, printed):
     path, log = tidy
     folder = fitted_files(printed, path, "PBM", "DCM")
-    words = ["--reward", "satisfaction", "--cutoff", "2", "--estimator", "dcm"]
+    words = ["--cutoff", "2", "--estimator", "dcm"]
     out = printed(["evaluate", str(path), "--policy", f"{folder}:dcm", *words])
-    assert "Satisfied users per session, first 2 positions" in out
-    assert "does not record which users were satisfied" in out
+    assert "Clicks per session, first 2 positions" in out
     targets = {}
     for query in ("hats", "shoes"):
         instance = load_instance(folder / f"{query}.json")
-        best = instance.model("DCM").optimal_ranking("satisfaction", 2)
+        best = instance.model("DCM").optimal_ranking("clicks", 2)
         targets[query] = FixedPolicy(
             [log.item_labels.index(instance.estimation["items"][item]) for item in best]
         )
-    expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
+    expected = evaluate(log, targets, "dcm", cutoff=2)
     assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
     words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
     out = printed(["evaluate", str(path), *words])
@@ -817,14 +770,6 @@ WRONG_WORDS = {
     "policy": (["LOG", "--policy", "unifrom", "--query", "hats"], "unknown policy 'unifrom'"),
     "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
     "estimator": (["LOG", "--policy", "uniform", "--estimator", "pmb"], "pbm"),
-    "no policy file": (
-        ["LOG", "--policy", "none.npz", "--query", "hats"],
-        "cannot read the policy none.npz",
-    ),
-    "not a policy file": (
-        ["LOG", "--policy", "EMPTY", "--query", "hats"],
-        "neither 'action_dist' nor 'scores'",
-    ),
     "infinite": (
         ["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"],
         "infinite",
@@ -833,28 +778,14 @@ WRONG_WORDS = {
         ["LOG", "--policy", "uniform", "--cutoff", "9"],
         "cutoff is 9, but the log has 3 positions",
     ),
-    "a single array": (
-        ["LOG", "--policy", "SINGLE", "--query", "hats"],
-        "single.npz cannot be read as a policy (it is a single array); expected what np.savez "
-        "writes",
-    ),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
-    folder = tidy[0].parent
-    np.savez(folder / "empty.npz", other=[1.0])
-    with (folder / "single.npz").open("wb") as file:
-        np.save(file, [1.0])
-    given = {"LOG": str(tidy[0])} | {
-        name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single")
-    }
-    words = [given.get(word, word) for word in words]
-    assert (
-        main(["evaluate", *words, *(["--estimator", "pbm"] if "--estimator" not in words else [])])
-        == 2
-    )
+    words = [str(tidy[0]) if word == "LOG" else word for word in words]
+    by = [] if "--estimator" in words else ["--estimator", "pbm"]
+    assert main(["evaluate", *words, *by]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1

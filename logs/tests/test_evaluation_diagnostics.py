@@ -37,7 +37,6 @@ def test_diagnostics_are_those_of_the_worst_position():
     result = evaluate(log(), FixedPolicy([0, 1]), "item-position")
     assert result.value == pytest.approx(7 / 4)
     assert result.standard_error == pytest.approx(math.sqrt((4 + 25) / 4 - (7 / 4) ** 2) / 2)
-    assert result.self_normalised == pytest.approx(3 / 7 + 4 / 6)
     assert result.effective_sample_size == pytest.approx(36 / 20)
     assert result.mean_weight == pytest.approx(6 / 4)
     assert result.on_policy == 6 / 4
@@ -81,15 +80,6 @@ def test_the_difference_is_that_of_the_same_sessions():
     assert low < -1 < gains.mean() < 4 < high
 
 
-def test_difference_to_another_policy():
-    one, other = FixedPolicy([0, 1]), FixedPolicy([1, 0])
-    result = evaluate(log(), one, "ips", against=other)
-    alone = evaluate(log(), other, "ips")
-    assert result.difference == pytest.approx(result.value - alone.value)
-    same = evaluate(log(), one, "ips", against=one)
-    assert (same.difference, same.difference_interval) == (0.0, (0.0, 0.0))
-
-
 def test_what_varies_together_cancels_in_the_difference():
     """A policy that is all but the logging one: its value is as uncertain as the log's, its
     difference is not.
@@ -100,21 +90,6 @@ def test_what_varies_together_cancels_in_the_difference():
     result = evaluate(many, UniformPolicy(2, 2), "ips", logging=UniformPolicy(2, 2))
     assert result.difference_interval == (0.0, 0.0)
     assert result.interval == result.on_policy_interval
-
-
-def test_satisfaction_has_a_difference_only_to_another_policy():
-    result = evaluate(log(), FixedPolicy([0, 1]), "dcm", reward="satisfaction", bootstrap=5)
-    assert (result.difference, result.difference_interval) == (None, None)
-    result = evaluate(
-        log(),
-        FixedPolicy([0, 1]),
-        "dcm",
-        reward="satisfaction",
-        against=FixedPolicy([1, 0]),
-        bootstrap=5,
-    )
-    assert result.difference is not None
-    assert result.difference_interval is not None
 
 
 def test_what_tells_little_is_said_in_words():

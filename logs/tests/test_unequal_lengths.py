@@ -256,17 +256,12 @@ def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, tar
     [
         ("any_click", "ubm", "ips"),
         ("any_click", "dcm", "cascade"),
-        ("satisfaction", "dcm", "dcm"),
-        ("satisfaction", "dbn", "dbn"),
     ],
 )
 def test_other_rewards(reward, name, estimator):
     log, probabilities = every_session_of_every_length(users(name))
-    model = users(name) if estimator == name else None
     target = TARGETS["lists"]
-    values, _ = contributions(
-        log, target, estimator, logging=logging_policy(), model=model, reward=reward
-    )
+    values, _ = contributions(log, target, estimator, logging=logging_policy(), reward=reward)
     assert probabilities @ values.sum(axis=1) == pytest.approx(
         value(users(name), target, reward), abs=1e-10
     )
@@ -308,7 +303,7 @@ def test_empirical_policy_of_short_lists():
     # The policy that made the log earns what was logged.
     for estimator in ("item-position", "pbm"):
         result = evaluate(SHORT, policy, estimator, logging=policy, bootstrap=10)
-        assert result.self_normalised == pytest.approx(result.on_policy)
+        assert result.value == pytest.approx(result.on_policy)
     assert set(read_policy("uniform", SHORT)["q"].items) == {0, 1, 2}
 
 

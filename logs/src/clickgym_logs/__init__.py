@@ -21,7 +21,6 @@ from .log import ClickLog, write_tidy
 from .page import write_decisions
 from .policies import (
     FixedPolicy,
-    ItemPositionPolicy,
     ListPolicy,
     PlackettLucePolicy,
     UniformPolicy,
@@ -40,7 +39,6 @@ __all__ = [
     "DCMEstimator",
     "Estimator",
     "FixedPolicy",
-    "ItemPositionPolicy",
     "ListPolicy",
     "PBMEstimator",
     "PlackettLucePolicy",

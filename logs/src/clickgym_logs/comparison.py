@@ -20,15 +20,19 @@ from clickgym.core.checks import (
     check_seed,
     unknown,
 )
-from clickgym.core.files import read_arrays, reading
-from clickgym.envs import CLICK_MODELS, REWARDS, load_instance
+from clickgym.envs import CLICK_MODELS, load_instance
 
-from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
+from .evaluation import (
+    CAN_ESTIMATE,
+    Evaluation,
+    Policies,
+    check_cutoff,
+    check_estimator,
+    evaluate,
+)
 from .log import ClickLog
 from .policies import (
     FixedPolicy,
-    ItemPositionPolicy,
-    PlackettLucePolicy,
     UniformPolicy,
     empirical_policies,
     sessions_by_query,
@@ -116,7 +120,7 @@ def compare(
     """
     check_kind("log", log, ClickLog, "a ClickLog")
     policies = some_labels("policies", [policies] if isinstance(policies, str) else policies)
-    check_choice("reward", reward, REWARDS)
+    check_choice("reward", reward, CAN_ESTIMATE)
     estimators = some_labels("estimators", estimators)
     for name in estimators:
         check_estimator(name, reward)
@@ -182,11 +186,10 @@ def read_policy(
 
     Args:
         spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as
-            logged), ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with
-            ``action_dist`` (items × positions) or ``scores`` (items; a Plackett-Luce policy), and
-            optionally the labels in ``items`` (by default 0, 1, ...); or what ``clickgym fit``
-            wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query
-            under that click model (which need not be named where there is but one).
+            logged), ``fixed:<item>,<item>,...`` (the items by label, in a log of one query); or
+            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best
+            list of each query under that click model (which need not be named where there is but
+            one).
         log: the log whose items the policy ranks.
         reward, cutoff: for which a list of a click model is best.
 
@@ -195,7 +198,7 @@ def read_policy(
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
     check_kind("log", log, ClickLog, "a ClickLog")
-    check_choice("reward", reward, REWARDS)
+    check_choice("reward", reward, CAN_ESTIMATE)
     check_cutoff(cutoff, log)
     if spec == "empirical":
         return empirical_policies(log)
@@ -204,53 +207,21 @@ def read_policy(
             query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
             for query, sessions in sessions_by_query(log)
         }
-    is_list = spec.startswith("fixed:")
-    path, _, model = (
-        spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
-    )
-    if not is_list and (path.endswith(".json") or Path(path).is_dir()):
-        return _best_lists(Path(path), model, log, reward, cutoff)
-    if len(np.unique(log.queries)) > 1:
-        raise ValueError(
-            f"the policy {spec!r} ranks the items of one query, and the log has several; choose "
-            "one with --query"
-        )
-    if is_list:
+    if spec.startswith("fixed:"):
+        if len(np.unique(log.queries)) > 1:
+            raise ValueError(
+                f"the policy {spec!r} ranks the items of one query, and the log has several; "
+                "choose one with --query"
+            )
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
-    return _from_arrays(spec, log)
-
-
-def _from_arrays(spec: str, log: ClickLog) -> Policies:
-    """The policy of an ``.npz`` file."""
-    if not spec.endswith(".npz"):
+    is_path = ":" not in spec or Path(spec).exists()
+    path, model = (spec, "") if is_path else spec.rsplit(":", 1)
+    if not path.endswith(".json") and not Path(path).is_dir():
         raise ValueError(
-            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz "
-            "file or what clickgym fit wrote"
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or what "
+            "clickgym fit wrote"
         )
-    if not Path(spec).exists():
-        raise ValueError(f"cannot read the policy {spec}: there is no such file")
-    with reading(
-        spec,
-        "cannot be read as a policy",
-        "expected what np.savez writes; restore it from a backup",
-    ):
-        arrays = read_arrays(spec)
-    name = next((name for name in ("action_dist", "scores") if name in arrays), None)
-    if name is None:
-        raise ValueError(
-            f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(arrays) or 'nothing'}"
-        )
-    values = arrays[name]
-    labels = arrays.get("items", np.arange(len(np.atleast_1d(values))))
-    try:
-        items = _numbers(list(map(str, labels.ravel().tolist())), log)
-        return (
-            PlackettLucePolicy(values, log.n_positions, items)
-            if name == "scores"
-            else ItemPositionPolicy(values, items)
-        )
-    except ValueError as error:
-        raise ValueError(f"{spec}: {error}") from None
+    return _best_lists(Path(path), model, log, reward, cutoff)
 
 
 def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int | None) -> Policies:

@@ -34,15 +34,9 @@ this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
    and no noise. An estimated attraction above 1 counts as 1 in Φ(a, k, k'); the paper cuts its
    product with the weight off at 1.
 
-*Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the
-weights for `ips`, the same at each position for `cascade` and `item-position`, and for a click
-model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and
-usually vary less.
-
 *Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list
 with a click; `ips` and `cascade` count the first click alone (for the others it is not a sum over
-clicks). ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and
-`dbn` multiply the examinations under Φ by the model's probability of leaving after a click.
+clicks).
 
 *Lists of unequal length.* How many results there are belongs to the session, as the query does: a
 policy is a law over lists given a length, and the propensities of a list, a prefix or an
@@ -79,7 +73,7 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import ClickModel
 
-from .bootstrap import Resampling, in_units
+from .bootstrap import in_units, interval_of_mean
 from .distinct import sorted_distinct
 from .estimation.estimator import Estimator
 from .log import BLOCKS, ClickLog
@@ -90,12 +84,8 @@ from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
 """The names of the estimators."""
 
-SATISFYING = tuple(
-    name
-    for name, estimator in MODEL_BASED.items()
-    if "satisfaction" in estimator.model_class.rewards
-)
-CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade")}
+"""The estimators of each reward."""
 
 LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
@@ -119,14 +109,11 @@ class Evaluation:
         estimator: its name.
         value: the estimated expected reward per session.
         standard_error: of ``value``, from the variance between sessions; NaN for a single session,
-        which has none.
+            which has none.
         interval: bootstrap confidence interval of ``value``; NaN for a single session.
-        self_normalised, self_normalised_interval: the same with self-normalised weights.
-        on_policy: the logged reward per session, which is the value of the logging policy; None for
-            satisfaction, which logs do not contain.
+        on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: bootstrap confidence interval of ``on_policy``.
-        difference: ``value`` minus ``on_policy``, or minus the value of the other policy by the
-            same estimator. None if there is neither.
+        difference: ``value`` minus ``on_policy``; None by `ips` where the lists changed with time.
         difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole,
             with both sides of the difference, so that what they share cancels.
         lists_changed: whether `ips` was asked and the lists changed with time. Then a difference by
@@ -135,19 +122,17 @@ class Evaluation:
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
             (at the worst position, where weights are normalised by position).
         mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
-        would show.
+            would show.
         mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a
-        single session.
+            single session.
     """
 
     estimator: str
     value: float
     standard_error: float
     interval: tuple[float, float]
-    self_normalised: float
-    self_normalised_interval: tuple[float, float]
-    on_policy: float | None
-    on_policy_interval: tuple[float, float] | None
+    on_policy: float
+    on_policy_interval: tuple[float, float]
     difference: float | None
     difference_interval: tuple[float, float] | None
     n_sessions: int
@@ -196,7 +181,6 @@ def evaluate(
     *,
     logging: Policies | None = None,
     model: ClickModel | Estimator | None = None,
-    against: Policies | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
     bootstrap: int = 1000,
@@ -207,16 +191,14 @@ def evaluate(
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
-        against: the policy that the target is to be compared with, in the same form; None compares
-        with what was logged.
         bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their
             uncertainty is not in the intervals.
         level: confidence level of the percentile intervals.
         seed: of the bootstrap.
 
     Returns:
-        The estimate, plain and self-normalised, with intervals, the difference that the target
-        makes, and diagnostics.
+        The estimate with its interval, the difference that the target makes to what was logged, and
+        diagnostics.
 
     Raises:
         ValueError: as `contributions`; on a bad number; if no session has a positive weight.
@@ -237,33 +219,24 @@ def evaluate(
     """
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
-    resampling = Resampling(bootstrap, level, check_seed(seed))
-    settings: dict[str, Any] = {
-        "logging": logging,
-        "model": model,
-        "reward": reward,
-        "cutoff": cutoff,
-    }
-    values, weights = contributions(log, target, estimator, **settings)
-    logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
-    base = logged if against is None else contributions(log, against, estimator, **settings)[0]
-    lists_changed = estimator == "ips" and lists_follow_time(log)
-    diagnostics = _diagnostics(weights, level)
+    resampling = {"resamples": bootstrap, "level": level, "seed": check_seed(seed)}
+    settings: dict[str, Any] = {"model": model, "reward": reward, "cutoff": cutoff}
+    values, weights = contributions(log, target, estimator, logging=logging, **settings)
     per_session = values.sum(axis=1)
-    plain, normalised = resampling.estimates(values, weights)
+    logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
+    lists_changed = estimator == "ips" and lists_follow_time(log)
+    gains = None if lists_changed else per_session - logged
+    diagnostics = _diagnostics(weights, level)
     spread, unit = in_units(per_session)
-    gains = None if base is None or lists_changed else per_session - base.sum(axis=1)
     return Evaluation(
         estimator=estimator,
         value=float(per_session.mean()),
         standard_error=float(spread.std() / np.sqrt(len(log)) * unit) if len(log) > 1 else np.nan,
-        interval=resampling.interval(plain, per_session),
-        self_normalised=float((values.sum(axis=0) / weights.sum(axis=0)).sum()),
-        self_normalised_interval=resampling.interval(normalised, per_session),
-        on_policy=None if logged is None else float(logged.sum() / len(log)),
-        on_policy_interval=None if logged is None else resampling.interval_of_mean(logged),
+        interval=interval_of_mean(per_session, **resampling),
+        on_policy=float(logged.mean()),
+        on_policy_interval=interval_of_mean(logged, **resampling),
         difference=None if gains is None else float(gains.mean()),
-        difference_interval=None if gains is None else resampling.interval_of_mean(gains),
+        difference_interval=None if gains is None else interval_of_mean(gains, **resampling),
         n_sessions=len(log),
         lists_changed=lists_changed,
         **diagnostics,
@@ -339,16 +312,14 @@ def contributions(
             (`empirical_policies`), and `cascade` refuses.
         model: the click model of a click-model estimator: a `ClickModel` over the log's item
             indices, a fitted `Estimator`, or None to fit one to this log.
-        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or
-            ``"satisfaction"`` (1 if the user left satisfied); see the module's docstring for which
-            estimators can tell.
+        reward: ``"clicks"`` (their number) or ``"any_click"`` (1 if there is one); see the module's
+            docstring for which estimators can tell.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised
-        at each position. The estimate is the mean over sessions of the values' sum, the
-        self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the expectation of every
-        weight is 1.
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where each position has its
+        own weight. The estimate is the mean over sessions of the values' sum; the expectation of
+        every weight is 1.
 
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the
@@ -364,7 +335,7 @@ def contributions(
     earned = earnings(log, reward, cutoff)
     weigh: Weigh
     if estimator in MODEL_BASED:
-        weigh = ModelWeights(log, estimator, model, reward, counted=logging is None)
+        weigh = ModelWeights(log, estimator, model, counted=logging is None)
         logging = empirical_policies(log) if logging is None else logging
     else:
         weigh = WEIGHTS[estimator]

@@ -26,10 +26,10 @@ MODEL_BASED = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.i
 class ModelWeights:
     """The weights ``X_Φ(a) / X_π(a)`` of a click model.
 
-    Every logged click tells of an item's attraction; cutoff and reward only enter X_Φ.
+    Every logged click tells of an item's attraction; the cutoff only enters X_Φ.
 
     Args:
-        log, estimator, model, reward: as in `contributions`.
+        log, estimator, model: as in `contributions`.
         counted: whether X_π is that of the log's own lists; then the UBM is that of He et al. 2020.
     """
 
@@ -38,7 +38,6 @@ class ModelWeights:
         log: ClickLog,
         estimator: str,
         model: ClickModel | Estimator | None,
-        reward: str,
         counted: bool,
     ) -> None:
         self.kind = MODEL_BASED[estimator].model_class
@@ -48,7 +47,7 @@ class ModelWeights:
                 f"{self.kind.__name__}"
             )
         self.source = MODEL_BASED[estimator].create().fit(log) if model is None else model
-        self.estimator, self.reward, self.counted = estimator, reward, counted
+        self.estimator, self.counted = estimator, counted
 
     def __call__(self, sessions: QuerySessions) -> Contributions:
         assert sessions.logging is not None
@@ -71,9 +70,7 @@ class ModelWeights:
         else:
             examined = _examinations(users, index)
             logged = _examinations_of_items(users, sessions.logging, items, reached)
-        target = _examinations_of_items(
-            users, sessions.target, items, reached, self.reward, sessions.cutoff
-        )
+        target = _examinations_of_items(users, sessions.target, items, reached, sessions.cutoff)
         infinite = np.flatnonzero(target > LARGEST * logged)
         if len(infinite):
             what = (
@@ -165,14 +162,13 @@ def _examinations_of_items(
     policy: Policy,
     items: Integers,
     reached: Floats,
-    reward: str = "clicks",
     cutoff: int | None = None,
 ) -> Floats:
     """X: the expected number of examinations of each item per list under a policy,
     ``(len(items),)``.
 
-    Each position counts by the share ``reached`` of the lists that have it. Those below the cutoff
-    do not count, and for satisfaction each counts as much as a click there would satisfy.
+    Each position counts by the share ``reached`` of the lists that have it; those below the cutoff
+    do not count.
     """
     weights = users.position_weights()
     if weights is not None:  # only here is it enough to know how often an item is at each position
@@ -184,8 +180,6 @@ def _examinations_of_items(
     lists, probabilities = policy.support()
     index = places(items, lists)
     examined = given_length(lists, probabilities) * _examinations(users, index) * reached
-    if reward == "satisfaction":
-        examined *= users.click_satisfies(index)
     return _sums(index[:, :cutoff], examined[:, :cutoff], len(items))
 
 

@@ -35,12 +35,6 @@ Integers = NDArray[np.int64]
 MAX_LISTS = 200_000
 """The most lists that `Policy.support` enumerates."""
 
-LISTS_UNKNOWN = (
-    "only the item-position probabilities of this policy are known, not those of whole lists; the "
-    "estimators "
-    "'item-position' and 'pbm' need no more"
-)
-
 
 class Policy(ABC):
     """Base class of ranking policies: probability distributions over ranked lists of K out of L
@@ -75,8 +69,7 @@ class Policy(ABC):
         probabilities, ``(M,)``.
 
         Raises:
-            ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are
-                known.
+            ValueError: if there are more than `MAX_LISTS`.
         """
 
     def of_length(self, length: int) -> Policy:
@@ -288,39 +281,6 @@ class UniformPolicy(PlackettLucePolicy):
     def item_positions(self) -> Floats:
         """``(L, K)`` probabilities that each candidate stands at each position: all ``1/L``."""
         return np.full((len(self.items), self.n_positions), 1.0 / len(self.items))
-
-
-class ItemPositionPolicy(Policy):
-    """A policy of which only the item-position probabilities are known.
-
-    Args:
-        action_dist: ``(L, K)`` probability of each item at each position; every column sums to 1.
-        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
-
-    Raises:
-        ValueError: naming what was expected.
-
-    Example:
-        >>> policy = ItemPositionPolicy([[0.9, 0.1], [0.1, 0.9]])
-        >>> policy.item_position_probabilities(np.array([0, 0, 5]), np.array([0, 1, 0]))
-        array([0.9, 0.1, 0. ])
-    """
-
-    def __init__(self, action_dist: ArrayLike, items: ArrayLike | None = None) -> None:
-        action_dist = numbers("action_dist", action_dist, ("items", "positions"))
-        for k, column in enumerate(action_dist.T):
-            _distribution(f"action_dist at position {k + 1}", column, column.shape)
-        items = np.arange(len(action_dist)) if items is None else _items(items, len(action_dist))
-        order = np.argsort(items)
-        order = order[(action_dist[order] > 0).any(axis=1)]
-        self.items, self.n_positions = items[order], action_dist.shape[1]
-        self.item_positions = action_dist[order]
-
-    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        raise ValueError(LISTS_UNKNOWN)
-
-    def support(self) -> tuple[Integers, Floats]:
-        raise ValueError(LISTS_UNKNOWN)
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:

@@ -10,11 +10,11 @@ import typer
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..decide import LEVEL, UNITS, Decision, decide_all
+from ..decide import LEVEL, Decision, decide_all
 from ..decide import decide as decide_
 from ..page import MOST_ROWS, figures, proposal_sentence, write_decisions
 from ..readers import read_log
-from .logs import Columns, Cutoff, Log, names
+from .logs import Columns, Cutoff, Log, Reward, names
 
 
 def decide(
@@ -35,13 +35,7 @@ def decide(
             show_default="the most frequent of the last twentieth, or of the last 200 sessions",
         ),
     ] = None,
-    reward: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(UNITS),
-            help="Reward of a session: its number of clicks, or 1 for at least one click.",
-        ),
-    ] = "clicks",
+    reward: Reward = "clicks",
     cutoff: Cutoff = None,
     level: Annotated[
         float,

@@ -18,7 +18,7 @@ from .logs import Columns, Cutoff, Log, Reward, names
 
 MOST_LISTS = 5
 """Queries of which the list of a policy is printed."""
-EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
+EARNED = {"clicks": "Clicks", "any_click": "Lists with a click"}
 
 
 def evaluate(
@@ -28,14 +28,9 @@ def evaluate(
         typer.Option(
             "--policy",
             "-p",
-            metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
+            metavar="uniform|fixed:ITEM,...|FILE.json:MODEL...",
             help="One or more policies to evaluate. .json: an instance file of clickgym fit (or a "
-            "folder of "
-            "them, for several queries); the policy is the best list of its click model. .npz: an "
-            "array "
-            "action_dist (items, positions) or scores (items; Plackett-Luce), and optionally the "
-            "labels of the "
-            "items.",
+            "folder of them, for several queries); the policy is the best list of its click model.",
         ),
     ],
     estimator: Annotated[
@@ -45,8 +40,7 @@ def evaluate(
             "-e",
             metavar="NAME...",
             help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their "
-            "beginnings, "
-            "item-position single items; the others are click models.",
+            "beginnings, item-position single items; the others are click models.",
         ),
     ],
     columns: Columns = "",
@@ -64,8 +58,7 @@ def evaluate(
             metavar="POLICY",
             show_default="what the log recorded",
             help="The policy that produced the log, written as --policy; or empirical, the "
-            "frequencies of lists in the "
-            "log.",
+            "frequencies of lists in the log.",
         ),
     ] = None,
     reward: Reward = "clicks",
@@ -169,15 +162,12 @@ def _print(
     ]
     print_table(console, heads, rows, title=f"{earned}; intervals at {level:.4g}", groups=True)
     _, logged = results[0]
-    if logged.on_policy is None:
-        say(console, "The log does not record which users were satisfied.")
-    else:
-        spread = _interval(logged.on_policy_interval)
-        say(
-            console,
-            f"In the log ({logged.n_sessions:,} sessions): {logged.on_policy:.7g} ({spread}); the "
-            "difference is the estimate minus this.",
-        )
+    spread = _interval(logged.on_policy_interval)
+    say(
+        console,
+        f"In the log ({logged.n_sessions:,} sessions): {logged.on_policy:.7g} ({spread}); the "
+        "difference is the estimate minus this.",
+    )
     for (policy, estimator), reason in compared.refused.items():
         say(console, f"Refused: {estimator} of {policy}: {reason}")
     for text in cautions:

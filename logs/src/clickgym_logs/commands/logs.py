@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from clickgym.envs import REWARDS
-
 Log = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG...",
         show_default=False,
         help="The click log, before the options: a table with one row per session and position "
-        "(CSV, JSON lines or Parquet, with "
-        "the columns session, query, position, item, clicked), or in the format of Yandex 2011; a "
-        "file, a folder, or several.",
+        "(CSV, JSON lines or Parquet, with the columns session, query, position, item, clicked), "
+        "or in the format of Yandex 2011; a file, a folder, or several.",
     ),
 ]
 Columns = Annotated[
@@ -31,10 +28,8 @@ Columns = Annotated[
 Reward = Annotated[
     str,
     typer.Option(
-        metavar="|".join(REWARDS),
-        help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
-        "satisfied "
-        "user.",
+        metavar="clicks|any_click",
+        help="Reward of a session: its number of clicks, or 1 for at least one click.",
     ),
 ]
 Cutoff = Annotated[
