@@ -22,9 +22,6 @@ from clickgym.envs import Instance, load_instance
 from clickgym_logs import ClickLog, contextual_instance, read_log, read_ratings, record, write_tidy
 from clickgym_logs.comparison import read_policy
 
-PATIENCE = 60.0
-"""Seconds after which a flip counts as waiting for ever."""
-
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
 
@@ -35,12 +32,10 @@ class Kind:
     Attributes:
         files: of which one is damaged at a time.
         read: what the package makes of a file.
-        checked: whether damage must be noticed.
     """
 
     files: tuple[Path, ...]
     read: Callable[[Path], Any]
-    checked: bool = True
 
 
 def kinds(folder: Path) -> dict[str, Kind]:
@@ -71,16 +66,16 @@ def kinds(folder: Path) -> dict[str, Kind]:
     return {
         "run, sweep over it": Kind(runs, lambda _: _sweep(out)),
         "run, report of it": Kind(runs, lambda _: _results(out)),
-        "config.json, report": Kind(config, lambda _: _results(out), checked=False),
+        "config.json, report": Kind(config, lambda _: _results(out)),
         "config.json, sweep over it": Kind(config, lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
         "policy (.npz)": Kind((folder / "policy.npz",), _policy),
-        "log (.parquet)": Kind((folder / "log.parquet",), _log, checked=False),
-        "log (.csv.gz)": Kind((folder / "log.csv.gz",), _log, checked=False),
-        "log (.csv)": Kind((folder / "log.csv",), _log, checked=False),
-        "instance (.json)": Kind((folder / "instance.json",), _instance, checked=False),
-        "features (.json)": Kind((folder / "features.json",), _instance, checked=False),
-        "ratings (.csv)": Kind((folder / "ratings.csv",), _ratings, checked=False),
+        "log (.parquet)": Kind((folder / "log.parquet",), _log),
+        "log (.csv.gz)": Kind((folder / "log.csv.gz",), _log),
+        "log (.csv)": Kind((folder / "log.csv",), _log),
+        "instance (.json)": Kind((folder / "instance.json",), _instance),
+        "features (.json)": Kind((folder / "features.json",), _instance),
+        "ratings (.csv)": Kind((folder / "ratings.csv",), _ratings),
     }
 
 

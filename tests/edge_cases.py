@@ -233,7 +233,6 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "ridge": lambda: float(rng.choice(RIDGES)),
         "c": lambda: float(rng.choice(SCALES if name == "PBMHB" else [0.0, 1.0, 3.0, 100.0])),
         "n_sweeps": lambda: int(rng.choice([1, 2, 5])),
-        "sharpness": lambda: float(rng.choice([1e-3, 1.0, 1e12])),  # larger ones make ties
         "n_segments": lambda: int(rng.choice([1, 4, 10**6])),
         "exploration": lambda: float(rng.choice(PROBABILITIES)),
         "n_vertices": lambda: 1000,  # fewer may miss a change

@@ -195,6 +195,7 @@ def waiting(agent):
     agent.update(None, [0, 1], [0, 0])
 
 
+DISABLED = gym.vector.AutoresetMode.DISABLED
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 CALLS = {
     "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
@@ -210,6 +211,7 @@ CALLS = {
     "^models.0.: it is a Piecewise": lambda: ClickModel.from_dict(endless()),
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),
     "reset has no options": lambda: ClickEnv(MODEL).reset(options={"difficulty": 3}),
     "seed is True; expected a non": lambda: ClickEnv(MODEL).reset(seed=True),
 }

@@ -49,9 +49,8 @@ def tune(out, *more):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", ["run", "tune"])
-def test_results_are_those_of_this_machine_though_a_worker_is_killed(
-    cluster, killing, tmp_path, command
-):
+def test_killed_worker_of_a_cluster(cluster, killing, tmp_path, command):
+    """Results are those of this machine, though a worker is killed."""
     made = {"run": run, "tune": tune}[command]
     on_cluster = made(tmp_path / "cluster", "--cluster", cluster.scheduler_address)
     here = made(tmp_path / "here", "--jobs", "1")

@@ -11,7 +11,6 @@ across builds.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,13 @@ import numpy as np
 import pytest
 
 import clickgym
+import clickgym_logs
 
 DATA = Path(__file__).parent / "data"
-FILE = DATA / "digits.json"
 LOG = DATA / "digits_log.csv"
 CHECKPOINTS = [200, 1000, 2000]
 SESSIONS = 50
-DIGITS = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+DIGITS = json.loads((DATA / "digits.json").read_text("utf-8"))
 
 
 def cases(part: str) -> list[Any]:
@@ -48,14 +47,6 @@ def name(case: dict[str, Any]) -> str:
 def agent_of(spec: str) -> Any:
     """What `clickgym.run` takes as the agent; MixTS has moved to the lab."""
     return "clickgym_lab.mix_ts:MixTS" if spec == "MixTS" else spec
-
-
-def offline() -> Any:
-    """The module of logs and estimators: ``clickgym_logs``, which was ``clickgym.offline``."""
-    try:
-        return importlib.import_module("clickgym_logs")
-    except ModuleNotFoundError:
-        return importlib.import_module("clickgym.offline")
 
 
 def digits(values: Any) -> list[str]:
@@ -144,14 +135,14 @@ def read_log() -> Any:
         items[row, : len(clicked)] = [int(item) for item in listed.split()]
         clicks[row, : len(clicked)] = [int(click) for click in clicked]
     queries = [int(query) for query, _, _ in rows]
-    return offline().ClickLog(
+    return clickgym_logs.ClickLog(
         items, clicks, queries, tuple(map(str, range(items.max() + 1))), ("0", "1")
     )
 
 
 def fit(case: dict[str, Any], log: Any) -> Any:
     """A fitted estimator."""
-    return getattr(offline(), case["estimator"])(**case["kwargs"]).fit(log)
+    return getattr(clickgym_logs, case["estimator"])(**case["kwargs"]).fit(log)
 
 
 def learn(case: dict[str, Any]) -> list[float]:
@@ -164,12 +155,14 @@ def learn(case: dict[str, Any]) -> list[float]:
 
 
 @pytest.mark.parametrize("case", cases("runs"))
-def test_regret_of_an_agent_is_that_of_version_3(case):
+def test_regret_of_agents(case):
+    """It is that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
 @pytest.mark.parametrize("case", cases("environments"))
-def test_sessions_of_an_environment_are_those_of_version_3(case):
+def test_sessions_of_environments(case):
+    """They are those of version 3."""
     check(case, watch(case))
 
 
@@ -179,7 +172,8 @@ def log():
 
 
 @pytest.mark.parametrize("case", cases("estimators"))
-def test_parameters_of_an_estimator_are_those_of_version_3(case, log):
+def test_parameters_of_estimators(case, log):
+    """They are those of version 3."""
     fitted = fit(case, log)
     score = float.fromhex(case["score"])
     np.testing.assert_allclose(
@@ -194,7 +188,8 @@ def test_parameters_of_an_estimator_are_those_of_version_3(case, log):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases("learners"))
-def test_mean_regret_of_a_learner_lies_in_the_interval_of_version_3(case):
+def test_mean_regret_of_learners(case):
+    """It lies in the interval of version 3."""
     pytest.importorskip("sb3_contrib")
     low, high = case["interval"]
     regrets = learn(case)

@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 
 import clickgym
-import clickgym_logs as logs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, FrozenPolicy
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, PositionBasedModel, load_instance
-from clickgym_logs.contextual import Ratings
-from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
-LOG = logs.ClickLog(
-    [[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",)
-)
-RATINGS = Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
 
 
 class Mine(Agent):
@@ -50,13 +43,6 @@ OBJECTS = {
     "FrozenPolicy(n_items=10, n_positions=5, model='<lambda>', actions='codes')": (
         FrozenPolicy(10, 5, model=lambda observation: [0] * 5)
     ),
-    "ClickLog(n_sessions=3, n_positions=2, n_queries=1, n_items=3, n_clicks=3)": LOG,
-    "Ratings(n_ratings=3, n_users=2, n_items=2)": RATINGS,
-    "UniformPolicy(n_items=4, n_positions=2)": logs.UniformPolicy(4, 2),
-    "ListPolicy(n_items=2, n_positions=2, n_lists=2)": logs.ListPolicy(
-        [[3, 7], [7, 3]], [0.9, 0.1]
-    ),
-    "FixedPolicy(ranking=[2, 0])": logs.FixedPolicy([2, 0]),
 }
 
 
@@ -77,13 +63,6 @@ def test_repr_of_an_environment(env_id):
 
 def test_repr_of_an_instance():
     assert line(load_instance("yandex-9")).startswith("Instance(name='yandex-9', n_items=10, ")
-
-
-@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-def test_repr_of_an_estimator(name):
-    estimator = MODEL_ESTIMATORS[name]()
-    assert line(estimator).endswith(", not fitted")
-    assert line(estimator.fit(LOG)).endswith("), fitted to 3 pairs of query and item")
 
 
 @pytest.mark.parametrize("name", [*AGENTS, *CONTEXTUAL_AGENTS])

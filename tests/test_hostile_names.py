@@ -3,13 +3,11 @@ spreadsheet computes.
 """
 
 import csv
-import json
 import re
 import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import polars
 import pytest
 from rich.text import Text
@@ -19,7 +17,6 @@ from clickgym.core.console import errors
 from clickgym.core.formats import HIDDEN, to_csv, visible
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import Instance, PositionBasedModel
-from clickgym_logs import ClickLog, write_tidy
 
 ESCAPE, CONTROL, TURN, LINE = "\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe", "\u2028next"
 NAME = f"=HYPERLINK({ESCAPE}{CONTROL}{TURN}{LINE}\u2066)"
@@ -43,21 +40,10 @@ def obeyed(text):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A click log and an instance with such names."""
+    """A folder with an instance of such a name."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    items = rng.permuted(np.tile(np.arange(4), (400, 1)), axis=1)[:, :2]
-    labels = tuple(f"{place}{NAME}" for place in range(4))
-    write_tidy(
-        ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, labels, (NAME,)), "log.parquet"
-    )
-    Instance(
-        NAME,
-        {"PBM": PositionBasedModel([0.6, 0.3, 0.1], [0.9, 0.5])},
-        2,
-        description=NAME,
-        origin=NAME,
-    ).save("it.json")
+    model = PositionBasedModel([0.6, 0.3, 0.1], [0.9, 0.5])
+    Instance(NAME, {"PBM": model}, 2, description=NAME, origin=NAME).save("it.json")
     return tmp_path
 
 
@@ -68,34 +54,17 @@ def test_characters():
     assert visible("naïve 日本 😀 a\u00a0b") == "naïve 日本 😀 a\u00a0b"
 
 
-EVALUATE = ["evaluate", "log.parquet", "--query", NAME, "--estimator", "pbm"]
-EVALUATE += ["--policy", f"fixed:0{NAME},1{NAME}"]
-DECIDE = ["decide", "log.parquet", "--query", NAME, "--out", "decided"]
-FIT = ["fit", "log.parquet", "--model", "PBM", "--out", "fitted.json"]
 RUN = "run PBMRank-v0 --instance it.json --agents TopRank Random --horizon 50 --runs 2"
 RUN = [*shlex.split(RUN), "--jobs", "1", "--out", "out"]
-COMMANDS = {
-    "show": [["show", "it.json"]],
-    "fit": [FIT, ["show", "fitted.json"]],
-    "fit --json": [[*FIT, "--json"]],
-    "evaluate": [EVALUATE],
-    "evaluate --json": [[*EVALUATE, "--json"]],
-    "decide": [DECIDE],
-    "run, report": [RUN, ["report", "out", "--html"]],
-}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.usefixtures("only_svg")
-def test_output_of_commands(name, folder, capsys):
+def test_output_of_commands(folder, capsys):
     """Nothing of it is obeyed by a terminal, in no file either that people read."""
-    for words in COMMANDS[name]:
-        code = main(words)
+    for words in (["show", "it.json"], RUN, ["report", "out", "--html"]):
+        assert main(words) == 0
         out, err = capsys.readouterr()
-        assert code == 0, err
         assert obeyed(out + err) == []
-        if "--json" in words:
-            json.loads(out)
     for file in folder.rglob("*"):
         if file.suffix in (".csv", ".svg"):
             assert obeyed(file.read_text(encoding="utf-8").replace("\t", "")) == [], file
@@ -108,9 +77,6 @@ def test_output_of_commands(name, folder, capsys):
     [
         ["show", NAME],
         ["report", NAME],
-        ["fit", f"{NAME}.csv"],
-        ["decide", "log.parquet", "--query", f"no {NAME}"],
-        ["evaluate", "log.parquet", "--policy", f"fixed:{NAME}"],
         ["run", "PBMRank-v0", "--agents", f"Top{NAME}", "--horizon", "10", "--out", "out"],
         ["run", NAME, "--agents", "TopRank", "--horizon", "10", "--out", "out"],
         [NAME],

@@ -175,7 +175,8 @@ def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_normalising_rewards_works_and_normalising_clicks_is_refused_as_the_page_says():
+def test_normalised_rewards_and_clicks():
+    """Rewards can be normalised, clicks are refused, as the page says."""
     normalise = pytest.importorskip("stable_baselines3.common.vec_env")
     make = lambda: normalise.DummyVecEnv([lambda: LehmerAction(gym.make("PBMRank-v0"))])  # noqa: E731
     with pytest.raises(ValueError, match="only supports"):

@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import (
-    Autoreset,
     ClipReward,
     DtypeObservation,
     FlattenObservation,
     FrameStackObservation,
     NormalizeObservation,
     NormalizeReward,
-    RenderCollection,
     RescaleAction,
     TimeAwareObservation,
     TimeLimit,
@@ -36,7 +34,6 @@ from clickgym.envs import (
     EnumeratedAction,
     ItemByItem,
     LehmerAction,
-    RecordVectorRegret,
     ScoresAction,
     ScoresVectorAction,
 )
@@ -108,13 +105,6 @@ def test_transformed_rewards_of_streams(mode):
         assert envs.step(actions)[1].tolist() == (2 * plain.step(actions)[1]).tolist()
 
 
-def test_time_limit():
-    again = Autoreset(TimeLimit(gym.make("CMRank-v0"), 3))
-    again.reset(seed=0)
-    endings = [again.step([0, 1, 2, 3, 4])[3] for _ in range(9)]
-    assert endings == [False, False, True, False] * 2 + [False]
-
-
 @pytest.mark.parametrize("n_envs", [None, 50])
 def test_normalised_observations(n_envs):
     """By the mean and the variance of all clicks so far, up to the small prior weight of
@@ -178,14 +168,6 @@ def test_rescaled_scores():
     assert rewards.tolist() == [info["expected_reward"]] * 3
 
 
-def test_collected_frames():
-    env = RenderCollection(gym.make("PBMRank-v0", render_mode="rgb_array"))
-    env.reset(seed=0)
-    for _ in range(3):
-        env.step([0, 1, 2, 3, 4])
-    assert len(env.render()) == 4
-
-
 # ------------------------------------------------------------ Gymnasium's vector environments
 
 
@@ -223,12 +205,6 @@ def test_infos_as_a_list_of_streams(mode):
     assert [info["regret"] for info in listed] == infos["regret"].tolist()
 
 
-def test_observation_wrappers_want_next_step():
-    """As the page says; ours take both."""
-    with pytest.raises(ValueError, match="Expected autoreset_mode to be NEXT_STEP or DISABLED"):
-        vector.FlattenObservation(gym.make_vec("PBMRank-v0", 3, autoreset_mode="SameStep"))
-
-
 # ------------------------------------------------------------ algorithms of others
 
 
@@ -241,14 +217,3 @@ def test_code_of_the_page(block, tmp_path, monkeypatch):
     if "RecordVideo" in code:
         pytest.importorskip("moviepy", reason="needs pip install moviepy")
     exec(code, {})
-
-
-def test_wrappers_of_the_page():
-    names = [
-        name
-        for name in clickgym.envs.__all__
-        if name.startswith(("Lehmer", "Scores", "Enumerated", "ItemBy"))
-    ]
-    assert len(names) == 8
-    for name in [*names, RecordVectorRegret.__name__]:
-        assert f"`{name}" in PAGE, name

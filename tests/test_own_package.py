@@ -301,7 +301,8 @@ def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
     forget()
 
 
-def test_the_command_line_runs_own_agents_by_name(shop, command):
+def test_own_agents_on_the_command_line(shop, command):
+    """They are run by name, as a sweep runs them."""
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
     printed = command(
         "run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three"
@@ -311,9 +312,8 @@ def test_the_command_line_runs_own_agents_by_name(shop, command):
     assert_frame_equal(line, clickgym.sweep(["PBMRank-v0"], names, 200, 2).frame)
 
 
-def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(
-    shop, command
-):
+def test_own_environments_on_the_command_line(shop, command):
+    """They are named in the notation of Gymnasium, run and reported."""
     users = importlib.import_module("ownpkg.models").FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
     Instance("own", {"Fading": users}, n_positions=2).save("own.json")
     forget()

@@ -37,9 +37,8 @@ def packages(tmp_path, monkeypatch):
     return install
 
 
-def test_a_command_of_another_package_is_called_and_named_without_being_loaded(
-    packages, tmp_path, capsys
-):
+def test_command_of_another_package(packages, tmp_path, capsys):
+    """It is called, and named without being loaded."""
     packages("greetings", greet="greetings:greet")
     assert main(["--help"]) == 0
     assert "A command of greetings." in capsys.readouterr().out
@@ -50,13 +49,15 @@ def test_a_command_of_another_package_is_called_and_named_without_being_loaded(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_other_package_takes_the_place_of_a_command(packages, name):
+def test_command_with_a_name_of_ours(packages, name):
+    """No other package takes the place of our command."""
     packages("impostor", **{name: "impostor:greet"})
     assert name not in command_line._plugged()
 
 
 @pytest.mark.parametrize("place", ["nowhere:greet", "broken:nothing"])
-def test_a_broken_command_costs_one_line(packages, capsys, place):
+def test_broken_command(packages, capsys, place):
+    """It costs one line, and the other commands work."""
     packages("broken", greet=place)
     assert main(["greet"]) == 2
     assert capsys.readouterr().err.startswith(
@@ -65,7 +66,8 @@ def test_a_broken_command_costs_one_line(packages, capsys, place):
     assert main(["list", "metrics"]) == 0
 
 
-def test_the_library_loads_nothing_of_other_distributions():
+def test_modules_of_other_distributions():
+    """The library loads none."""
     code = "import sys, clickgym, clickgym.command_line"
     code += "; clickgym.command_line.main(['--help']); clickgym.run"
     done = subprocess.run(

@@ -147,7 +147,8 @@ def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
         assert_equal_agents(service._agent(query), replayed_by_hand(events, query))
 
 
-def test_a_service_that_goes_on_has_the_agents_of_one_that_starts_again(example, tmp_path):
+def test_service_that_starts_again(example, tmp_path):
+    """It has the agents of the one that went on."""
     service, rng, waiting = (
         example.Service(tmp_path / "clicks.db", "PBMHB", K),
         random.Random(0),

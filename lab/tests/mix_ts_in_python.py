@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from reference_agents.reference import CLOSE, Clicks, Reference
+from reference_agents.reference import CLOSE, Reference
 
 from clickgym.envs.scan import best_scan
 
@@ -741,16 +741,12 @@ class MixTSReference(Reference):
     # -------------------------------------------------------------------- comparison with the agent
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        return list(ranking) == self.rank(self.available)
+        return list(ranking) == self.rank(range(self.n_items))
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        self.available = available
-        return "its own" if self.allows(ranking, state) else None
-
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        if memory is None:  # a list of somebody else
-            self.count_display()
-        self.update(*arrived)
+    def learn_from_another(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        """The clicks on a list of somebody else."""
+        self.count_display()
+        self.learn(ranking, clicks)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.update(ranking, clicks, [False] * len(ranking))

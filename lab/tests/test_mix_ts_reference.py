@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from mix_ts_in_python import reference_of
 from reference_agents import MODELS, follow
-from reference_agents.reference import Clicks
 from slow import slow
 
 import clickgym
@@ -96,7 +95,7 @@ def test_more_items_than_are_followed():
     owners = []
     for row in ([300, 5, 301], [301, 4, 300], [0, 300, 1], [0, 4, 7], [7, 0, 300]):
         agent.update(None, row, [1, 1, 0])
-        right.arrive(None, Clicks(row, [1, 1, 0], [False] * 3))
+        right.learn_from_another(row, [1, 1, 0])
         assert right.differences(agent.state) == {}
         owners.append(right.owner[0])
     assert owners == [300, 300, 300, 300, 0]

@@ -7,7 +7,6 @@ test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -17,10 +16,7 @@ from click_stories import assert_uniform
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_agents import (
-    BatchRankReference,
     TopRankReference,
-    lower_bound,
-    upper_bound,
 )
 from scipy.stats import chisquare
 
@@ -71,43 +67,6 @@ def test_greedy_explores_with_probability_epsilon():
     assert chisquare([lists[r] for r in support], expected).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize(
-    ("horizon", "lengths"),
-    [(100, (74, 295, 1179)), (10, (37, 148, 590)), (10**7, (258, 1032, 4127))],
-)
-def test_batchrank_stage_lengths(horizon, lengths):
-    """n_ℓ = ⌈16·4^ℓ·ln T⌉, the logarithm natural. With |B| = len(b) and no split the next stage
-    begins: here two items on two positions that are never clicked.
-    """
-    agent = BatchRank(2, 2, horizon=horizon, seed=0)
-    for stage, length in enumerate(lengths[:2]):
-        for _ in range(length - 1):
-            show(agent, [0, 0])
-        assert agent.state.stage[0] == stage
-        assert agent.state.observed.tolist() == [length - 1] * 2
-        show(agent, [0, 0])
-        assert agent.state.stage[0] == stage + 1
-        assert agent.state.observed.tolist() == [0, 0], "a stage begins with fresh counts"
-    assert BatchRankReference(2, 2, horizon).length(2) == lengths[2]
-
-
-def test_batchrank_confidence():
-    """δ_T = ln T + 3 ln ln T, and bounds at δ_T / n_ℓ on both sides of c/n_ℓ."""
-    agent = BatchRank(2, 2, horizon=10, seed=0)
-    delta = math.log(10) + 3 * math.log(math.log(10))
-    assert agent.state.delta == pytest.approx(delta, rel=1e-14)
-    for session in range(37):
-        show(agent, [session < 15, session < 12])
-    assert agent.state.stage[0] == 1
-    for item, clicks in ((0, 15), (1, 12)):
-        assert agent.state.upper[item] == pytest.approx(
-            upper_bound(clicks / 37, delta / 37), rel=1e-9
-        )
-        assert agent.state.lower[item] == pytest.approx(
-            lower_bound(clicks / 37, delta / 37), rel=1e-9
-        )
-
-
 def test_batchrank_mixes_fillers_uniformly():
     """Null: given the first list, the second is uniform on the 4 lists of the item left out and a
     filler, in any order.
@@ -120,25 +79,6 @@ def test_batchrank_mixes_fillers_uniformly():
         names = {int(first[0]): 0, int(first[1]): 1}
         draws.append(tuple(names.get(int(item), 2) for item in agent.rank(None)))
     assert_uniform(draws, [(2, 0), (2, 1), (0, 2), (1, 2)])
-
-
-def test_batchrank_takes_the_largest_split():
-    """Clicks 37, 18, 0 of 37 admit s = 1 and s = 2: the two upper positions stay together, and both
-    halves start afresh.
-    """
-    agent = BatchRank(3, 3, horizon=10, seed=0)
-    for session in range(37):
-        show(agent, [int(session < 18), 0, 1])
-    state = agent.state
-    assert min(state.lower[2], state.lower[0]) > max(state.upper[1], 0.0)
-    assert state.lower[2] > state.upper[0], "the trace does not admit both splits"
-    assert state.n_batches[0] == 2
-    assert state.first[:3].tolist() == [0, 2, 3]
-    assert set(state.items[:2].tolist()) == {0, 2}
-    assert state.items[2] == 1
-    assert state.stage[:2].tolist() == [0, 0]
-    assert state.observed[[0, 2]].tolist() == [0, 0]
-    assert state.clicks[[0, 2]].tolist() == [0, 0]
 
 
 def test_toprank_constant():
@@ -162,13 +102,6 @@ def test_toprank_threshold(delta, needed):
     assert agent.state.beats.tolist() == [[False, False], [True, False]]
     assert agent.state.n_blocks[0] == 2
     assert all(show(agent, [0, 0])[0] == 1 for _ in range(20))
-
-
-def test_toprank_default_delta():
-    assert TopRank(3, 2, horizon=50).state.log_c_delta == pytest.approx(math.log(C * 50), rel=1e-14)
-    assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(
-        math.log(C / 0.3), rel=1e-14
-    )
 
 
 def partition(state):

@@ -70,18 +70,6 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
         show(agent, [0] * n_positions)
 
 
-@pytest.mark.parametrize(
-    ("n_positions", "challenged"),
-    [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])],
-)
-def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, challenged):
-    agent = BubbleRank(7, n_positions, initial=list(range(7)), seed=5)
-    for t in range(1, 5):
-        newcomers = {drawn(agent)[-1] for _ in range(200)} - set(range(n_positions))
-        assert newcomers == (set(range(n_positions, 7)) if t in challenged else set())
-        show(agent, [0] * 7)
-
-
 def test_the_challenger_is_uniform():
     """Items 3 and 5 are known to be worse than the last item, 2. Null: 2 with 1/2, else 4, 6 or 7
     alike; 12000 draws.
@@ -97,14 +85,6 @@ def test_the_challenger_is_uniform():
         chisquare([last[2], last[4], last[6], last[7]], [6000, 2000, 2000, 2000]).pvalue
         > FALSE_ALARM
     )
-
-
-def test_without_an_eligible_challenger_nobody_is_swapped_in():
-    agent = BubbleRank(3, 1, initial=[0, 1, 2], delta=0.5, seed=7)
-    for worse in (1, 2):
-        agent.state.s[0, worse] = agent.state.n[0, worse] = 5
-    assert {drawn(agent)[0] for _ in range(200)} == {0}
-    assert agent.state.rivals[1] == -1
 
 
 def test_a_threshold_that_is_met_exactly():

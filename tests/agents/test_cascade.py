@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
@@ -33,8 +31,3 @@ def test_lists_of_others_raise_the_clock(agent_class):
     for _ in range(20):
         agent.update(None, [0, 1, 2], [0, 1, 1])
     assert agent.state.t[0] == 20
-
-
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, CascadeTS])
-def test_last_click_is_the_default(agent_class):
-    assert inspect.signature(agent_class).parameters["feedback"].default == "last_click"

@@ -8,16 +8,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reference_agents import GLRReference, follow
 from reference_agents.detection import glr_statistics
-from scipy.stats import binom
 from slow import slow
 
 import clickgym
 from clickgym.agents import GLRCascadeKLUCB
-from clickgym.agents.cascade_restarts import add_point, statistic
+from clickgym.agents.cascade_restarts import statistic
 from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
 
@@ -58,17 +55,6 @@ def observe(agent, observations, check=lambda: None):
         check()
 
 
-@given(st.lists(st.integers(0, 1), min_size=2, max_size=60))
-def test_the_statistic_is_the_log_likelihood_ratio_of_a_change(observations):
-    """Against binomial laws with the means before and after, over those with one mean."""
-    n, total = len(observations), sum(observations)
-    for s, found in enumerate(glr_statistics(observations), 1):
-        before, after = sum(observations[:s]), sum(observations[s:])
-        changed = binom.logpmf(before, s, before / s) + binom.logpmf(after, n - s, after / (n - s))
-        same = binom.logpmf(before, s, total / n) + binom.logpmf(after, n - s, total / n)
-        assert found == pytest.approx(changed - same, rel=1e-9, abs=1e-9)
-
-
 @pytest.mark.parametrize("observations", list(sequences()))
 def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
     agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
@@ -82,40 +68,13 @@ def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
     assert agent.state.n_restarts[0] == 0
 
 
-def restarts_by_scan(observations, log_delta):
-    """The observations after which a scan of all splits finds a change."""
-    found, first = [], 0
-    for n in range(1, len(observations) + 1):
-        seen = observations[first:n]
-        if (
-            len(seen) > 1
-            and glr_statistics(seen).max() >= math.log(3) + 1.5 * math.log(len(seen)) - log_delta
-        ):
-            found.append(n)
-            first = n
-    return found
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12),
-    st.sampled_from([0.9, 0.1, 1e-3]),
-)
-def test_restarts_are_at_the_observations_of_a_full_scan(stretches, delta):
-    observations = [click for click, length in stretches for _ in range(length)]
-    agent = GLRCascadeKLUCB(1, 1, horizon=100, delta=delta, seed=0)
-    observe(agent, observations)
-    expected = restarts_by_scan(observations, math.log(delta))
-    assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == expected
-
-
 def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5, 0.1, 0.9)):
     return CascadeModel(second if session // 100 % 2 else first, n_positions=3)
 
 
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
 def test_restarts_follow_the_reference_where_users_change(feedback):
-    reference = GLRReference(5, 3, "KL", 300, feedback=feedback)
+    reference = GLRReference(5, 3, 300, feedback=feedback)
     agent = GLRCascadeKLUCB(5, 3, horizon=300, feedback=feedback, seed=2)
     follow(agent, reference, changing, 800)
     assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
@@ -154,38 +113,6 @@ def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
     assert agent.state.n_restarts[0] == 1
 
 
-@pytest.mark.parametrize(("side", "sign"), [(0, 1), (1, -1)])
-def test_a_full_hull_keeps_its_first_vertex_and_every_second_one(side, sign):
-    state = GLRCascadeKLUCB(1, 1, horizon=10**9, n_vertices=5, seed=0).state
-    state.n_vertices[0, side] = 0
-    corners = [(0, 0), (2, 0), (4, 1), (6, 3), (8, 6), (10, 10)]
-    for s, total in corners:
-        add_point(state, 0, side, s, sign * total)
-    kept = zip(state.hull_s[0, side].tolist(), state.hull_sum[0, side].tolist(), strict=True)
-    assert list(kept)[: state.n_vertices[0, side]] == [
-        (s, sign * total) for s, total in (*corners[:5:2], corners[5])
-    ]
-
-
-def test_hulls_have_room_for_every_sequence_of_a_short_horizon():
-    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the
-    smallest quotients on.
-    """
-    for most, vertices in ((5, 8), (9, 24), (14, 60)):
-        convex = of_all_slopes(most)
-        agent = GLRCascadeKLUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
-        observe(agent, convex)
-        assert agent.state.n_vertices.max() == vertices
-        assert agent.state.n_vertices.max() < agent.state.hull_s.shape[2]
-
-
-def test_hulls_stay_small():
-    """Some 20 to 30 vertices after 10⁵ observations."""
-    agent = GLRCascadeKLUCB(2, 1, horizon=10**6, exploration=0.5, delta=1e-299, seed=3)
-    clickgym.run(agent, ClickEnv(CascadeModel([0.3, 0.6], n_positions=1)), 100_000, seed=4)
-    assert 10 < agent.state.n_vertices.max() < 60
-
-
 # ------------------------------------------------------------------------------- forced exploration
 
 
@@ -213,17 +140,6 @@ def test_items_take_their_turns_on_top_in_an_order_drawn_once():
     assert order != GLRCascadeKLUCB(4, 2, horizon=200, seed=7).state.drawn_order.tolist()
 
 
-def test_the_period_follows_the_horizon_and_the_segments():
-    assert GLRCascadeKLUCB(5, 3, horizon=10**4, seed=0).state.period == math.floor(
-        5 / math.sqrt(5 * math.log(1e4) / 1e4)
-    )
-    assert GLRCascadeKLUCB(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(
-        5 / math.sqrt(20 * math.log(1e4) / 1e4)
-    )
-    assert GLRCascadeKLUCB(5, 3, horizon=10**4, n_segments=10**6, seed=0).state.period == 5
-    assert GLRCascadeKLUCB(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
-
-
 @pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
 def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     """60 items, of which only a front is solved for, with forced items from far below the list, and
@@ -232,7 +148,7 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     rng = np.random.default_rng(9)
     values = [rng.random(60) * 0.6 for _ in range(2)]
     values[1][:5] = 0.95
-    reference = GLRReference(60, 3, "KL", 2000, exploration=exploration, delta=0.1)
+    reference = GLRReference(60, 3, 2000, exploration=exploration, delta=0.1)
     agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
     follow(agent, reference, lambda session: CascadeModel(values[session // 400], 3), 750)
 

@@ -4,8 +4,6 @@ of their predictions.
 
 from __future__ import annotations
 
-from functools import partial
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -79,7 +77,8 @@ def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
         np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
 
 
-def test_the_state_of_a_recurrent_policy_is_carried_from_session_to_session():
+def test_recurrent_policy():
+    """Its state is carried from session to session."""
     env = LehmerAction(ClickEnv(SMALL), ITEMS)
     model = trained("RecurrentPPO", env)
     agent = FrozenPolicy(4, 3, model=model, actions="codes", items=ITEMS)
@@ -92,7 +91,8 @@ def test_the_state_of_a_recurrent_policy_is_carried_from_session_to_session():
     assert not np.array_equal(states[0], states[-1])
 
 
-def test_a_masked_policy_builds_its_list_item_by_item_within_one_session():
+def test_masked_policy():
+    """It builds its list item by item within one session."""
     model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL), ITEMS))
     agent = FrozenPolicy(4, 3, model=model, actions="items", items=ITEMS)
     env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)), ITEMS)
@@ -160,7 +160,8 @@ def test_a_function_is_called_with_what_it_takes():
     ).rank(None).tolist() == [1, 2, 3]
 
 
-def test_a_function_that_chooses_items_sees_what_is_placed_and_what_is_left():
+def test_function_that_chooses_items():
+    """It sees what is placed and what is left."""
     seen = []
 
     def predict(observation, action_masks):
@@ -182,26 +183,6 @@ def test_drawn_actions_repeat_with_the_seed():
         return [agent.rank(clicks).tolist() for clicks in Stream(30).clicks]
 
     assert lists(1) == lists(1) != lists(2)
-
-
-def test_it_is_made_for_an_environment_as_any_agent():
-    made = partial(FrozenPolicy, model=lambda observation: [1, 0, 0, 0, 0])
-    agent = clickgym.make_agent(made.func, gym.make("PBMRank-v0"), seed=0, **made.keywords)
-    assert agent.filled_in == {"n_items": 10, "n_positions": 5}
-    assert agent.rank(None).tolist() == [1, 0, 2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"model": 3}, TypeError, "model is 3; expected a trained model with a method predict"),
-        ({"model": print, "actions": "code"}, ValueError, "codes"),
-        ({"model": print, "items": [0, 1]}, ValueError, "all 4 items in some order"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, error, words):
-    with pytest.raises(error, match=words):
-        FrozenPolicy(4, 3, **arguments)
 
 
 def test_a_model_of_other_actions_or_sizes_is_refused():

@@ -172,25 +172,6 @@ def test_lists_of_many_items(name, kind):
     assert sessions_in_agreement(pair_of(name, model, 2), model, 2500, 2) == 2500
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_lists_of_many_items_over_long_runs(name):
-    """All kinds of models, of 35 to 600 items, 1 to 20 positions, up to 30,000 sessions: 2·10⁵ in
-    all.
-    """
-    rng, left = np.random.default_rng(3), 200_000
-    while left > 0:
-        n_items, kind = int(rng.integers(35, 600)), str(rng.choice(list(MANY)))
-        n_positions, length = (
-            int(rng.choice([1, 1, 2, 5, 20])),
-            int(rng.choice([500, 3000, 30_000])),
-        )
-        model = model_of(MANY[kind](rng, n_items), n_positions, str(rng.choice(["CM", "PBM"])))
-        played = sessions_in_agreement(pair_of(name, model, left), model, length, left)
-        assert played == length, (kind, n_items, n_positions, left)
-        left -= length
-
-
 @pytest.mark.parametrize("kind", MANY)
 def test_lists_where_clicks_are_on_old_lists(kind):
     """Ten items, and 60; lists up to 1, 7 and 300 sessions old, some of them learned twice, some
@@ -298,15 +279,6 @@ def test_dcm_klucb(kind, order):
     """
     agent = DCMKLUCB(5, 3, position_order=order, seed=7)
     follow(agent, DCMReference(5, 3, order), MODELS[kind], 500)
-
-
-def test_dcm_klucb_positions():
-    model = DependentClickModel([0.9, 0.6, 0.3, 0.1], [0.2, 0.9, 0.5])
-    agent, rng = DCMKLUCB(4, 3, position_order=[1, 2, 0], seed=10), np.random.default_rng(0)
-    for _ in range(4000):
-        ranking = agent.rank(None)
-        agent.update(None, ranking, model.sample(ranking, rng))
-    assert agent.rank(None).tolist() == [2, 0, 1] == model.optimal_ranking("satisfaction").tolist()
 
 
 def test_dcm_klucb_of_many_items():

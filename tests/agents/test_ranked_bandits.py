@@ -6,7 +6,6 @@ rate of 1e-5 each.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -16,19 +15,11 @@ from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
-from clickgym.agents import CascadeKLUCB, CompiledAgent
 from clickgym.agents.kernels import log_likelihood
 from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB
 from clickgym.envs import CascadeModel, ClickEnv
 
 FALSE_ALARM = 1e-5
-SHELL = {"RankedExp3": RankedExp3, "RankedKLUCB": RankedKLUCB}
-
-
-def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAgent:
-    return SHELL[name](
-        n_items, n_positions, seed=seed, **({"horizon": 500} if name == "RankedExp3" else {})
-    )
 
 
 # ---------------------------------------------------------------------------------------- the shell
@@ -76,21 +67,6 @@ def probabilities(log_weight: np.ndarray, gamma: float) -> np.ndarray:
     return (1 - gamma) * softmax(log_weight, axis=-1) + gamma / log_weight.shape[-1]
 
 
-@pytest.mark.parametrize(
-    ("n_items", "horizon", "gamma"),
-    [
-        (10, 1000, math.sqrt(10 * math.log(10) / ((math.e - 1) * 1000))),
-        (10, 10, 1.0),
-        (2, 10**7, 2.840e-4),
-    ],
-)
-def test_default_gamma(n_items, horizon, gamma):
-    assert RankedExp3(n_items, 1, horizon=horizon).state.gamma == pytest.approx(
-        gamma, rel=1e-3 if n_items == 2 else 1e-13
-    )
-    assert RankedExp3(n_items, 1, horizon=horizon, gamma=0.25).state.gamma == 0.25
-
-
 @pytest.mark.parametrize("gamma", [0.4, 1.0, *slow(0.0173)])
 def test_exp3_draws_from_its_probabilities(gamma):
     """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed
@@ -129,10 +105,3 @@ def test_exp3_learns_from_rewards_that_come_late():
     assert agent.state.log_weight[0, 0] == ahead
     assert agent.state.log_weight[0, 1] > ahead
     assert probabilities(agent.state.log_weight, 0.2)[0, 1] == pytest.approx(0.9, abs=1e-6)
-
-
-def test_first_state_of_ranked_klucb():
-    of_all, of_one = RankedKLUCB(5, 3).state._asdict(), CascadeKLUCB(5, 1).state._asdict()
-    for name in of_one.keys() & of_all.keys() - {"positions", "t"}:  # which all positions share
-        assert of_all[name].dtype == of_one[name].dtype, name
-        np.testing.assert_array_equal(of_all[name], np.tile(of_one[name], (3, 1)), err_msg=name)

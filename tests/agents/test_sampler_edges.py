@@ -17,7 +17,7 @@ from reference_agents.plain import draw_posteriors
 from scipy.special import softmax
 from scipy.stats import beta, chi2, chisquare, kstest, norm
 from slow import slow
-from test_position_based_agents import hat, log_posterior, posterior_cdf
+from test_position_based_agents import posterior_cdf
 
 import clickgym
 from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
@@ -160,53 +160,6 @@ def test_the_mode_is_that_of_fifty_digits():
     assert min(kinds.values()) > 40, kinds
 
 
-def test_the_hat_lies_above_and_the_chords_below():
-    """500 random counts besides the named ones: at 600 points around the mode, up to rounding
-    errors of the log density itself.
-
-    A proposal is accepted at least in one of five cases.
-    """
-    rng = np.random.default_rng(2)
-    for clicks, misses, kappa in [*EDGES.values(), *(random_counts(rng) for _ in range(500))]:
-        agent = pbmts(clicks, misses, kappa)
-        build_hat(agent.state, 0)
-        state, mode = agent.state, float(agent.state.mode[0])
-        context = f"S={clicks}, misses={misses}, kappa={kappa}"
-        width = max(state.high[0] - state.low[0], state.right[0] - state.left[0], 1e-12)
-        x = np.concatenate([mode + width * np.linspace(-3, 3, 401), np.linspace(0, 1, 201)])
-        x = x[(x > 0) & (x < 1)]
-        counts = ([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
-        density, rounding = log_posterior(x, *counts), 1e-9 + 1e-14 * (clicks + sum(misses))
-        assert (density - hat(agent, x)).max() < rounding, context
-        near = np.linspace(max(mode - 30 * width, 1e-12), min(mode + 30 * width, 1 - 1e-12), 20_001)
-        mass = np.exp(log_posterior(near, *counts) - state.top[0]).sum()
-        assert mass > 0.2 * np.exp(hat(agent, near) - state.top[0]).sum(), context
-        chord = np.where(x < mode, state.ascent[0], -state.descent[0]) * (x - mode)
-        within = (x >= state.low[0]) & (x <= state.high[0])
-        assert np.all((state.top[0] + chord - density)[within] < 1e-6), context
-
-
-def test_the_chords_change_no_draw():
-    """300 random counts, 20 draws each: the same with and without them, bit for bit; so is where
-    the generator ends.
-    """
-    rng = np.random.default_rng(3)
-    for seed in range(300):
-        clicks, misses, kappa = random_counts(rng)
-        agents = [pbmts(clicks, misses, kappa), pbmts(clicks, misses, kappa)]
-        draws = []
-        for agent, keeps in zip(agents, (True, False), strict=True):
-            generator = np.random.default_rng(seed)
-            build_hat(agent.state, 0)
-            agent.state.stale[:] = False
-            if not keeps:
-                agent.state.low[:] = agent.state.high[:] = math.nan
-            draw_posteriors(agent.state, 0, generator, drawn := np.empty(20))
-            draws.append([*drawn.tolist(), generator.random()])
-        assert draws[0] == draws[1], f"S={clicks}, misses={misses}, kappa={kappa}"
-        assert 0 < min(draws[0]) < max(draws[0]) < 1
-
-
 @pytest.mark.parametrize("counts", EDGES.values(), ids=EDGES)
 def test_pbmts_draws_from_the_exact_posterior(counts):
     """20,000 draws against the integrated density, where the last mode was next to 1."""
@@ -225,29 +178,6 @@ def test_pbmts_is_beta_where_examination_is_certain(clicks, n_misses):
     agent = pbmts(clicks, [n_misses], [1.0], BELOW_ONE)
     draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(10_000))
     assert kstest(draws, beta(1 + clicks, 1 + n_misses).cdf).pvalue > FALSE_ALARM
-
-
-@pytest.mark.slow
-def test_pbmts_plays_where_nearly_all_is_clicked():
-    """4000 runs on small models of high attraction, of which 0.2 to 0.6 in 100 failed or drew from
-    a wrong posterior.
-    """
-    rng = np.random.default_rng(4)
-    for seed in range(4000):
-        n = int(rng.integers(1, 5))
-        kappa = [1.0, *rng.choice([1.0, 0.99, 0.9, 0.75, 0.5], int(rng.integers(0, n)))]
-        model = PositionBasedModel(rng.choice([0.9, 0.95, 0.99, 0.999, 1.0], n), kappa)
-        agent = PBMTS(n, len(kappa), examination=kappa, seed=seed)
-        clickgym.run(agent, ClickEnv(model), 300, seed=seed)
-        agent.rank(None)
-        for item in range(n):
-            found = float(agent.state.mode[item])
-            with localcontext() as exact:
-                exact.prec = 50
-                mode = exact_mode(
-                    int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa
-                )
-                assert abs(Decimal(found) - mode) < Decimal("1e-9")
 
 
 # ---------------------------------------------------------------------------- CascadeTS and BC-MPTS

@@ -147,8 +147,3 @@ def test_another_version(number, tmp_path):
         match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}, ",
     ):
         TopRank.load(tmp_path / "agent.npz")
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        TopRank.load(tmp_path / "nothing.npz")

@@ -6,7 +6,6 @@ import math
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pytest
 from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
@@ -88,12 +87,3 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
-
-
-def test_a_field_without_a_first_value_is_named():
-    class Empty(Declaring):
-        def first_values(self):
-            return {}
-
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'prior'"):
-        Empty(3, 2)

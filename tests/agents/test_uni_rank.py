@@ -51,7 +51,7 @@ def displayed(agent):
 
 
 @given(st.integers(1, 7), st.integers(0, 2**32 - 1), st.integers(1, 10**6))
-def test_the_partition_and_what_is_shown_are_those_of_the_reference(n_items, seed, t):
+def test_partition_and_exploration(n_items, seed, t):
     """Of any numbers of comparisons, circles among them."""
     rng = np.random.default_rng(seed)
     n_positions = int(rng.integers(1, n_items + 1))
@@ -111,7 +111,7 @@ def test_counts_of_partitions_survive_growth():
 # ------------------------------------------------------------------------------------ what is shown
 
 
-def test_the_further_item_is_the_one_of_largest_index_not_the_first_and_ties_are_random():
+def test_further_item():
     """Null: of two items with the same index each comes in as often; 2,000 sessions."""
     sums = {(0, 1): (70, 1000), (0, 2): (60, 1000), (0, 3): (60, 1000)}
     agent, _ = told(UniRank(4, 1, horizon=10**4, seed=1), UniRankReference(4, 1), sums)

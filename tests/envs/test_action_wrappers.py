@@ -14,7 +14,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import FlattenObservation, TimeLimit
+from gymnasium.wrappers import TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,16 +129,6 @@ def test_the_largest_spaces_are_exact(name):
         assert env.encode(last) == env.action_space.n - 1 == 30_239
 
 
-@sizes
-def test_scores_reach_every_list(n_items, n_positions):
-    env = ScoresAction(scalar(n_items, n_positions))
-    reached = {
-        tuple(env.action(np.linspace(1, -1, n_items)[list(order)]).tolist())
-        for order in lists(n_items, n_items)
-    }
-    assert reached == set(lists(n_items, n_positions))
-
-
 @given(
     st.lists(
         st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -np.inf, np.inf, 2.0]), min_size=6, max_size=6
@@ -149,19 +139,6 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
     ranking = ScoresAction(scalar(6, 4), order).action(scores)
     by_definition = sorted(range(6), key=lambda j: (-scores[j], j))
     assert ranking.tolist() == [order[j] for j in by_definition[:4]]
-
-
-@pytest.mark.parametrize("name", ["enumerated", "lehmer", "scores"])
-def test_uniform_actions_are_uniform_lists(name):
-    """Null: the 24 lists are equally likely; 24,000 draws, chi-square with 23 degrees of freedom
-    above its 99.99 % point (55.2) has probability 1e-4, at a fixed seed.
-    """
-    env = ALL[name][1](vector(24_000))
-    env.action_space.seed(0)
-    rankings = env.actions(env.action_space.sample())
-    counts = np.unique(rankings, axis=0, return_counts=True)[1]
-    assert len(counts) == 24
-    assert ((counts - 1000) ** 2 / 1000).sum() < 55.2
 
 
 # spaces, steps and construction
@@ -258,12 +235,8 @@ def test_caller_and_wrapper_share_no_order():
 
 WRONG = [
     ("lehmer", [0, 3, 0], "code 3 at position 1 is not in 0 to 2"),
-    ("lehmer", [0, 0], r"integer array of shape \(3,\); got int64 of shape \(2,\)"),
-    ("lehmer", [False, False, True], "got bool"),
     ("enumerated", 24, "list 24 is not in 0 to 23"),
-    ("enumerated", [3], r"an integer array of shape \(\); got int64 of shape \(1,\)"),
     ("scores", [0.1, 0.2, np.nan, 0.3], "score 2 is nan"),
-    ("scores", list("abcd"), "got <U1"),
 ]
 
 
@@ -274,10 +247,9 @@ def test_bad_action(name, action, message):
     env.reset(seed=0)
     with pytest.raises(ValueError, match=message):
         env.step(action)
-    if "is not in" in message or "is nan" in message:
-        good = env.encode([0, 1, 2])
-        with pytest.raises(ValueError, match=f"environment 1: {message}"):
-            envs.actions(np.array([good, action, good]))
+    good = env.encode([0, 1, 2])
+    with pytest.raises(ValueError, match=f"environment 1: {message}"):
+        envs.actions(np.array([good, action, good]))
 
 
 @by_wrapper
@@ -309,8 +281,6 @@ def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
         wrapper(scalar(), [0, 0, 1, 2])
     with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shape"):
         wrapper(scalar(), [[0, 1, 2, 3]])
-    with pytest.raises(TypeError, match=r"items must be all 4 items in some order: .*integers"):
-        wrapper(scalar(), [0.0, 1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize(
@@ -356,43 +326,15 @@ def test_item_by_item_plays_the_sessions_of_the_environment(order):
         assert info == {}
 
 
-def test_masks_reach_every_list():
+def test_masks():
     """They leave the items that are not yet placed."""
     env = ItemByItem(scalar())
     env.reset(seed=0)
-    found = set()
-
-    def search(prefix):
-        if len(prefix) == 3:
-            found.add(prefix)
-            return
-        env.reset()
-        for choice in prefix:
+    for choices in lists(4, 3):
+        for k, choice in enumerate(choices):
+            assert np.flatnonzero(~env.action_masks()).tolist() == sorted(choices[:k])
             env.step(choice)
-        mask = env.action_masks()
-        assert mask.dtype == bool
-        assert [j for j in range(4) if not mask[j]] == sorted(prefix)
-        for choice in np.flatnonzero(mask).tolist():
-            search((*prefix, choice))
-
-    search(())
-    assert found == set(lists(4, 3))
-
-
-@given(
-    seed=st.integers(0, 10**6), n_items=st.integers(1, 12), n_envs=st.integers(1, 4), data=st.data()
-)
-def test_whatever_the_masks_leave_makes_distinct_lists(seed, n_items, n_envs, data):
-    n_positions = data.draw(st.integers(1, n_items))
-    envs = ItemByItemVector(vector(n_envs, n_items, n_positions))
-    envs.reset(seed=0)
-    rng = np.random.default_rng(seed)
-    for _ in range(n_positions):
-        choices = [rng.choice(np.flatnonzero(mask)) for mask in envs.action_masks()]
-        *_, infos = envs.step(np.array(choices))
-    for final in infos["final_obs"]:
-        assert final["placed"].sum(axis=1).tolist() == [1] * n_positions
-        assert final["placed"].sum(axis=0).max() == 1
+        env.reset()
 
 
 def test_a_forbidden_choice_is_named():
@@ -415,20 +357,11 @@ def test_a_forbidden_choice_is_named():
         envs.step([1, 1, 2])
 
 
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        (4, "choice 4 is not in 0 to 3"),
-        (-1, "choice -1 is not in 0 to 3"),
-        (1.0, r"an integer array of shape \(\); got float64"),
-        ([1], r"an integer array of shape \(\); got int64 of shape \(1,\)"),
-        (True, "got bool"),
-    ],
-)
-def test_a_bad_choice_is_refused(action, message):
+@pytest.mark.parametrize("action", [4, -1])
+def test_choice_beyond_the_items(action):
     env = ItemByItem(scalar())
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"choice {action} is not in 0 to 3"):
         env.step(action)
 
 
@@ -444,14 +377,6 @@ def test_a_list_begins_with_reset():
         ItemByItemVector(vector()).step([0, 0, 0])
 
 
-def test_an_inner_time_limit_ends_the_stream():
-    env = ItemByItem(TimeLimit(scalar(), 2))
-    assert env.reset(seed=0)[1]
-    for truncated in (False, True, False, True):
-        assert play_list(env, [0, 1, 2])[3] == truncated
-        assert bool(env.reset()[1]) == truncated
-
-
 def test_observations_are_the_callers_own():
     env = ItemByItem(scalar())
     first, _ = env.reset(seed=0)
@@ -462,17 +387,6 @@ def test_observations_are_the_callers_own():
     assert not second["observation"].any()
     env.action_masks()[:] = False
     assert env.action_masks().sum() == 3
-
-
-def test_item_by_item_flattens():
-    env = FlattenObservation(ItemByItem(scalar()))
-    assert env.observation_space.shape == (3 + 3 * 4,)
-    assert env.reset(seed=0)[0] in env.observation_space
-    assert env.step(2)[0].tolist() == [0, 0, 0, 0, 0, 1, *[0] * 9]
-    both = ItemByItem(gym.make("ContextualPBMRank-v0"))
-    assert FlattenObservation(both).observation_space.shape == (5 + 20 * 10 + 5 * 20,)
-    assert set(both.observation_space.spaces) == {"clicks", "features", "placed"}
-    assert both.reset(seed=0)[0] in both.observation_space
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
@@ -658,17 +572,3 @@ def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
         match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT",
     ):
         ItemByItemVector(disabled)
-
-
-def test_maskable_ppo_finds_the_masks():
-    masking = pytest.importorskip("sb3_contrib.common.maskable.utils")
-    contrib = pytest.importorskip("sb3_contrib")
-    env = ItemByItem(scalar())
-    assert masking.is_masking_supported(env)
-    env.reset(seed=0)
-    env.step(2)
-    assert masking.get_action_masks(env).tolist() == [True, True, False, True]
-    model = contrib.MaskablePPO(
-        "MultiInputPolicy", env, n_steps=64, batch_size=32, gamma=1.0, seed=0, device="cpu"
-    )
-    assert model.learn(128).num_timesteps == 128  # an item twice on a list would have been refused

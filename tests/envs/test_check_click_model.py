@@ -49,14 +49,6 @@ def sample(parameters, ranking, uniforms, clicks, examined):
 
 
 @kernel
-def sample_with_one_uniform(parameters, ranking, uniforms, clicks, examined):
-    for k in range(len(ranking)):
-        examined[k] = uniforms[0] < parameters.looking[k]
-        clicks[k] = uniforms[0] < parameters.looking[k] * parameters.charm[ranking[k]]
-    return -1
-
-
-@kernel
 def sample_clicks_only(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
         clicks[k] = uniforms[k] < parameters.looking[k] * parameters.charm[ranking[k]]
@@ -138,10 +130,6 @@ class Charming(ClickModel):
 CLICK_MODELS.pop("CHARM")  # no test of another file meets it
 
 
-class OneUniform(Charming):
-    sample_kernel = sample_with_one_uniform
-
-
 class ForgetsExamined(Charming):
     sample_kernel = sample_clicks_only
 
@@ -206,7 +194,6 @@ class LosesParameter(Charming):
 
 
 FAULTS = {
-    OneUniform: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     ForgetsExamined: "- sessions (sample): examined is not set to 0 or 1 at every position",
     ClicksUnseen: "- sessions (sample): a position is clicked that is not examined",
     WrongMarginals: "- probabilities (marginals): the click probability of [2, 0, 3] at position 0 is ",
@@ -244,14 +231,6 @@ def test_faults(model, line):
     heading, *faults = str(caught.value).splitlines()
     assert heading == f"{model.__name__} breaks the interface of click models:"
     assert any(fault.startswith(line) for fault in faults), faults
-
-
-def test_best_list_in_the_message():
-    with pytest.raises(
-        AssertionError,
-        match=r"cutoff 1 it is \[0, 1, 2\], which earns 0.1; \[3, 0, 1\] earns 0.4\n",
-    ):
-        clickgym.check_click_model(SortsById([0.1, 0.2, 0.3, 0.4], [1.0, 0.5, 0.25]))
 
 
 def test_rare_clicks():

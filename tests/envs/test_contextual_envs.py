@@ -13,7 +13,6 @@ import pairs
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from gymnasium.utils.env_checker import check_env
-from scipy.stats import kstest
 from slow import slow
 
 import clickgym
@@ -23,7 +22,6 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
-    ClickVectorEnv,
     DependentClickModel,
     DynamicBayesianModel,
     Instance,
@@ -57,7 +55,6 @@ LABELLED = {
 REWARDS = [
     (name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)
 ]
-ITEMS_OF_MEAN = np.concatenate([np.mean(USERS, axis=0), np.mean(ITEMS, axis=0)])
 by_id = pytest.mark.parametrize(
     "env_id", [env_id for env_id, env in CONTEXTUAL.items() if env.default_instance]
 )
@@ -96,17 +93,7 @@ def test_attraction_of_features(name):
 def test_mean_session(name):
     mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
     np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
-    users = MODELS[name].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
-    ranking = [4, 0, 3]
-    for method in ("click_probabilities", "examination_probabilities", "expected_reward"):
-        np.testing.assert_allclose(
-            getattr(MODELS[name].mean, method)(ranking), getattr(users, method)(ranking)
-        )
-    assert MODELS[name].mean.optimal_ranking().tolist() == users.optimal_ranking().tolist()
-    clicks = [
-        model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name].mean, users)
-    ]
-    np.testing.assert_array_equal(*clicks)
+    assert MODELS[name].mean.with_items(attraction=np.zeros(L)) == BASES[name]
 
 
 @by_model
@@ -226,51 +213,6 @@ def test_law_of_named_candidates(model, n_sessions):
     assert_sampled_from(law, drawn)
 
 
-OTHERS = [[0.2, 0.9, 0.5, 0.1, 0.7], [0.6, 0.0, 1.0, 0.3, 0.8, 0.4]]
-DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
-OF_ALL = {
-    "labels": LabelledModel(
-        DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS
-    ),
-    "linear": LinearModel(
-        DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", OF_ALL)
-@pytest.mark.parametrize("reward", DynamicBayesianModel([0.5], [0.5], n_positions=1).rewards)
-@pytest.mark.parametrize("cutoff", [None, 2])
-def test_parameters_of_items_in_a_round(kind, reward, cutoff):
-    model = OF_ALL[kind]
-    env, envs = (
-        ClickEnv(model, reward, cutoff),
-        ClickVectorEnv(model, 3, reward, cutoff),
-    )
-    env.reset(seed=2)
-    _, infos = envs.reset(seed=2)
-    rng = np.random.default_rng(0)
-    for _ in range(15):
-        now, ranking = env.task.round, rng.permutation(L)[:K]
-        session = session_of(model, now)
-        if kind == "labels":
-            given = [OTHERS[now.user[0]][CANDIDATES[now.user[0]].index(item)] for item in now.items]
-        else:
-            given = model.others["satisfaction"][now.items]
-        np.testing.assert_array_equal(now.values[1:], [given])
-        np.testing.assert_allclose(session.satisfaction, given)
-        best = optimum(session, reward, cutoff)
-        *_, info = env.step(ranking)
-        assert info["optimal_reward"] == pytest.approx(best, abs=1e-12)
-        assert info["regret"] == pytest.approx(
-            best - session.expected_reward(ranking, reward, cutoff), abs=1e-12
-        )
-        *_, later = envs.step(infos["optimal_ranking"])
-        np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
-        infos["optimal_ranking"] = envs.task.best(envs._rounds).copy()
-    assert ClickModel.from_dict(model.to_dict()) == model == model.with_positions(K)
-
-
 def test_law_of_candidates():
     """Users, the candidates in their order, and the session before: each pair and each user equally
     likely.
@@ -315,23 +257,40 @@ def test_joint_law_of_clicks(name):
     assert_sampled_from(marginal(law, lambda clicks, examined, left: clicks), samples)
 
 
-@by_reward
-@pytest.mark.parametrize("users", [MODELS, LABELLED], ids=["linear", "labels"])
-def test_regret_against_enumeration(users, name, reward, cutoff):
-    env = ClickEnv(users[name], reward, cutoff)
+OTHERS = [[0.2, 0.9, 0.5, 0.1, 0.7], [0.6, 0.0, 1.0, 0.3, 0.8, 0.4]]
+DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
+OF_SATISFACTION = (
+    LabelledModel(
+        DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS
+    ),
+    LinearModel(DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]),
+)
+ALL_MODELS = (*MODELS.values(), *LABELLED.values(), *OF_SATISFACTION)
+
+
+@pytest.mark.parametrize(
+    ("model", "reward", "cutoff"),
+    [
+        (model, reward, cutoff)
+        for model in ALL_MODELS
+        for reward in model.rewards
+        for cutoff in (None, 2)
+    ],
+)
+def test_regret_against_enumeration(model, reward, cutoff):
+    env = ClickEnv(model, reward, cutoff)
     env.reset(seed=2)
     rng = np.random.default_rng(0)
     for _ in range(25):
-        model, ranking = session_of(users[name], env.task.round), rng.permutation(L)[:K]
+        session, ranking = session_of(model, env.task.round), rng.permutation(L)[:K]
         best, worth = env.task.optimal_ranking.copy(), env.task.optimal_reward
         assert sorted(set(best.tolist())) == sorted(best.tolist())
-        assert worth == pytest.approx(optimum(model, reward, cutoff), abs=1e-12)
-        assert model.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
-        observation, paid, terminated, truncated, info = env.step(ranking)
-        assert (terminated, truncated) == (False, False)
+        assert worth == pytest.approx(optimum(session, reward, cutoff), abs=1e-12)
+        assert session.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
+        observation, paid, *_, info = env.step(ranking)
         assert info["optimal_reward"] == worth
         assert info["expected_reward"] == pytest.approx(
-            model.expected_reward(ranking, reward, cutoff), abs=1e-12
+            session.expected_reward(ranking, reward, cutoff), abs=1e-12
         )
         assert info["regret"] == worth - info["expected_reward"]
         if reward != "satisfaction":
@@ -449,38 +408,6 @@ def test_checkers_pass_without_a_warning(env_id, recwarn):
 # ------------------------------------------------------------------------------ vector environments
 
 
-def test_law_of_streams():
-    """Regret of a fixed list, which depends on the candidates and their best list, and the clicks,
-    stream by stream.
-    """
-    model, n = MODELS["UBM"], 4000
-    env, envs = ClickEnv(model), ClickVectorEnv(model, n)
-    env.reset(seed=0)
-    observations, infos = envs.reset(seed=1)
-    for b in (0, n - 1):
-        assert infos["optimal_reward"][b] == pytest.approx(
-            optimum(model.at(observations["features"][b]), "any_click", None)
-        )
-    scalar = [env.step([0, 1, 2]) for _ in range(n)]
-    lists = np.tile([0, 1, 2], (n, 1))
-    later, rewards, _, _, infos = envs.step(lists)
-    for b in range(0, n, 500):
-        session = model.at(observations["features"][b])
-        assert infos["expected_reward"][b] == pytest.approx(
-            session.expected_reward([0, 1, 2], "any_click")
-        )
-        assert infos["regret"][b] == pytest.approx(
-            optimum(session, "any_click", None) - infos["expected_reward"][b]
-        )
-    assert kstest(infos["regret"], [step[4]["regret"] for step in scalar]).pvalue > 1e-6
-    assert abs(rewards.mean() - np.mean([step[1] for step in scalar])) < 5 * np.sqrt(0.5 / n)
-    np.testing.assert_array_equal(rewards, later["clicks"].any(axis=1))
-    # streams are independent
-    assert len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10
-    residual = rewards - infos["expected_reward"]
-    assert abs(residual.mean()) < 5 * residual.std() / np.sqrt(n)
-
-
 # ------------------------------------------------------------------------------------------ running
 
 
@@ -553,21 +480,12 @@ def test_what_papers_assume_known():
 
 @pytest.mark.parametrize("perseverance", [1.0, 0.7])
 def test_dbn_of_equal_items_is_a_ubm(perseverance):
-    """Each of the 16 patterns of clicks is as likely; 10⁵ sessions, false alarms below 16 x
-    6e-5.
-    """
-    attraction, satisfaction = 0.4, 0.3
-    dbn = DynamicBayesianModel([attraction] * 4, [satisfaction] * 4, perseverance, n_positions=4)
-    ubm = UserBrowsingModel([attraction] * 4, dbn.browsing_weights())
-    envs = [ClickVectorEnv(model, 100_000) for model in (dbn, ubm)]
-    patterns = []
-    for env in envs:
-        env.reset(seed=0)
-        clicks = env.step(np.tile(np.arange(4), (100_000, 1)))[0]
-        patterns.append(np.bincount(clicks @ [1, 2, 4, 8], minlength=16) / 1e5)
-    # four standard errors of a difference
-    np.testing.assert_allclose(patterns[0], patterns[1], atol=0.009)
-    np.testing.assert_allclose(
-        ubm.click_probabilities(range(4)), dbn.click_probabilities(range(4)), rtol=1e-12
+    """By the laws of their click vectors."""
+    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
+    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
+    of_dbn, of_ubm = (
+        marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
+        for model in (dbn, ubm)
     )
+    assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
     assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None

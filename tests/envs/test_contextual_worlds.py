@@ -4,8 +4,6 @@ can reach in them, engines.
 
 from __future__ import annotations
 
-from functools import cache
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -15,10 +13,8 @@ from test_contextual_envs import assert_engines_agree
 
 import clickgym
 from clickgym.envs import CONTEXTUAL, LabelledModel, PositionBasedModel, load_instance
-from clickgym.envs.contextual.interactions import interaction_pairs, with_products
+from clickgym.envs.contextual.interactions import with_products
 
-CHI = np.array([1.0, 0.75, 0.56, 0.42, 0.32])
-SMALL = "n_users=100,n_pool=300,n_items=10"
 PBM = "LabelledModel of PBM"
 
 
@@ -98,36 +94,6 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     assert model.n_features == x.shape[2]
 
 
-@pytest.mark.parametrize("family", ["personal", "network"])
-@pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
-@pytest.mark.parametrize("popularity", [0.0, 0.25])
-def test_click_rates(family, rate, popularity):
-    for seed in range(3):
-        model = model_of(
-            f"{family}:rate={rate},popularity={popularity},seed={seed},features=outer,{SMALL}"
-        )
-        gamma = np.array(model.attractions)
-        assert abs(gamma.mean() - rate) < 1e-9
-        logits = np.log(gamma / (1 - gamma))
-        assert logits.std() == pytest.approx(2.0)
-        # One b for all users: their means differ. With one b each, this variance would be 0.
-        assert logits.mean(axis=1).std() > 1e-3
-        x = all_features(model)
-        assert np.isfinite(x).all()
-        assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("features", ["products", "outer"])
-def test_one_number_scales_all_pairs(features):
-    """A scale for each pair would make all norms 1, and the first feature different from pair to
-    pair.
-    """
-    x = all_features(model_of(f"personal:features={features},popularity=0.25,{SMALL}"))
-    norms = np.linalg.norm(x, axis=1)
-    assert np.ptp(x[:, 0]) == 0
-    assert norms.min() < 0.95 < norms.max()
-
-
 def test_examination_and_satisfaction():
     sizes = "n_pool=60,n_users=4,seed=2"
     ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
@@ -142,95 +108,6 @@ def test_examination_and_satisfaction():
 
 
 # ------------------------------------------------------------- what can be learned, and what cannot
-
-
-def top_sets(attraction):
-    return {frozenset(np.argsort(-of_user)[:5].tolist()) for of_user in attraction}
-
-
-def test_users_prefer_different_items():
-    """Of 100 users; in the linear family all prefer the same ones."""
-    linear = load_instance("linear").models["LinearModel of PBM"].pool
-    assert len(top_sets(linear.user_attraction[:, None] + linear.item_attraction)) == 1
-    for family in ("personal", "network"):
-        for seed in range(3):
-            assert len(top_sets(model_of(f"{family}:seed={seed}").attractions[:100])) >= 75
-
-
-@cache
-def sessions():
-    """5,000 users, and their 10 candidates of 300."""
-    rng = np.random.default_rng(0)
-    return rng.integers(100, size=5000), rng.random((5000, 300)).argsort(axis=1)[:, :10]
-
-
-def lost(gamma, x):
-    """What the best linear function of the features loses in expected clicks, as a share of random
-    lists.
-    """
-    x = np.hstack([x, np.ones((len(x), 1))])  # harmless where there is a constant
-    fitted = (x @ np.linalg.lstsq(x, gamma.ravel(), rcond=None)[0]).reshape(gamma.shape)
-    users, candidates = sessions()
-    shown, predicted = gamma[users[:, None], candidates], fitted[users[:, None], candidates]
-    best = (np.sort(shown, axis=1)[:, ::-1][:, :5] @ CHI).mean()
-    listed = (np.take_along_axis(shown, np.argsort(-predicted, axis=1)[:, :5], axis=1) @ CHI).mean()
-    return (best - listed) / (best - (shown[:, :5] @ CHI).mean())
-
-
-FLOORS = {
-    "personal": (0.88, 0.61, 0.00),
-    "personal:popularity=0.25": (0.52, 0.41, 0.00),
-    "personal:form=inner": (0.91, 0.00, 0.00),
-    "network": (0.76, 0.64, 0.52),
-    "network:gain=1,d_u=5,d_v=5": (0.43, 0.38, 0.18),
-    "network:gain=3": (0.87, 0.84, 0.77),
-}
-"""Shares lost with plain features, with products u∘v and with u ⊗ v: means over three seeds, from
-another implementation.
-"""
-
-
-@pytest.mark.parametrize("name", FLOORS)
-def test_loss_of_the_best_linear_functions(name):
-    """The seeds are the same, the sessions are not: 5,000 of them leave a standard error below 0.01
-    of the share.
-    """
-    losses = []
-    for seed in range(3):
-        separator = "," if ":" in name else ":"
-        model = model_of(f"{name}{separator}seed={seed},features=outer,{SMALL}")
-        gamma, x = np.array(model.attractions), all_features(model)
-        d = model.users.shape[1] - 1
-        n_plain = x.shape[1] - d**2
-        same_place = [n_plain + a * d + a for a in range(d)]
-        losses.append(
-            [
-                lost(gamma, x[:, :n_plain]),
-                lost(gamma, x[:, [*range(n_plain), *same_place]]),
-                lost(gamma, x),
-            ]
-        )
-    np.testing.assert_allclose(np.mean(losses, axis=0), FLOORS[name], rtol=0, atol=0.03)
-
-
-def test_products_without_main_effects():
-    model = model_of(f"personal:popularity=0.25,features=outer,{SMALL}")
-    gamma, x = np.array(model.attractions), all_features(model)
-    assert lost(gamma, x) < 0.01
-    assert lost(gamma, x[:, -25:]) > 0.1
-
-
-def test_relabelled_items():
-    model = model_of("network:n_pool=30,n_users=3,features=outer")
-    order = np.random.default_rng(0).permutation(30)
-    gamma = [of_user[order] for of_user in model.attractions]
-    users = {"users": model.users, "interactions": model.interactions}
-    again = LabelledModel(model.base, [range(30)] * 3, gamma, model.items[order], **users)
-    shown = np.arange(20)
-    assert again.at(2, shown).attraction.tolist() == model.at(2, order[shown]).attraction.tolist()
-    np.testing.assert_array_equal(
-        all_features(again).reshape(3, 30, -1), all_features(model).reshape(3, 30, -1)[:, order]
-    )
 
 
 # ------------------------------------------------------------------------------------- environments
@@ -253,16 +130,6 @@ def test_features_and_attractions_of_a_session(name):
         np.testing.assert_array_equal(now.values[0], model.attractions[user][items])
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.arange(5))
-
-
-def test_regret_against_the_best_list_of_the_user():
-    env = gym.make("ContextualPBMRank-v0", instance="personal:features=products").unwrapped
-    env.reset(seed=0)
-    for _ in range(20):
-        now = env.task.round
-        best = env.model.at(int(now.user[0]), now.items).optimal_ranking()
-        *_, info = env.step(best)
-        assert info["regret"] == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("env_id", [key for key, env in CONTEXTUAL.items() if env.default_instance])
@@ -292,14 +159,6 @@ def test_instance_file(name, tmp_path):
         assert (shorter.n_positions, shorter.n_features) == (2, model.n_features)
 
 
-def test_order_of_products():
-    u, v = np.array([2.0, 3.0]), np.array([5.0, 7.0, 11.0])
-    x = with_products(
-        np.array([[1.0, *u, *v]]), interaction_pairs("outer", range(1, 3), range(3, 6))
-    )
-    np.testing.assert_array_equal(x[0, 6:], np.outer(u, v).ravel())
-
-
 BASE = PositionBasedModel([0, 0], [1.0, 0.5])
 ITEMS = [[0.5, 0.2], [0.5, 0.4]]
 
@@ -323,17 +182,13 @@ def test_wrong_interactions(items, pairs, message):
     "name",
     [
         "personal:form=cubic",
-        "personal:features=all",
         "personal:d_v=4,features=products",
         "personal:d_v=4,form=inner",
-        "personal:d_u=0",
         "personal:rate=0",
         "personal:popularity=1.5",
         "personal:n_pool=5",
-        "personal:n_positions=21",
         "personal:n_users=1,n_pool=1,n_items=1,n_positions=1",
         "network:gain=0",
-        "linear:n_pool=5",
         "linear:n_features=0",
     ],
 )

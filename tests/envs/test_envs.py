@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import copy
 import re
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of, realised_reward
+from click_stories import arguments_of
 from docstrings import check_examples, module_names
 from gymnasium.utils.env_checker import check_env
 
@@ -24,7 +23,6 @@ from clickgym.envs import (
     RankedList,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 L, K = 6, 3
 IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.default_instance]
 by_id = pytest.mark.parametrize("env_id", IDS)
@@ -34,10 +32,6 @@ def arguments(env_id, seed=0):
     """Random parameters of an id's click model, as keyword arguments."""
     rng = np.random.default_rng(seed)
     return arguments_of(env_id, L, K, lambda shape: rng.uniform(0.1, 0.9, shape))
-
-
-def rewards_of(env_id):
-    return ENVIRONMENTS[env_id].click_model.rewards
 
 
 # checkers ----------------------------------------------------------
@@ -71,51 +65,6 @@ def test_default_instance_sizes(
 # one step ----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("env_id", "reward", "cutoff"),
-    [
-        (env_id, reward, cutoff)
-        for env_id in IDS
-        for reward in rewards_of(env_id)
-        for cutoff in (None, 2)
-    ],
-)
-def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cutoff):
-    env = gym.make(env_id, reward=reward, cutoff=cutoff, **arguments(env_id))
-    model = env.unwrapped.model.epochs[0]
-    optimum = model.expected_reward(model.optimal_ranking(reward, cutoff), reward, cutoff)
-    clicks, info = env.reset(seed=3)
-    assert clicks.tolist() == [0] * K
-    assert info.keys() == {"optimal_ranking", "optimal_reward"}
-    assert (
-        model.expected_reward(info["optimal_ranking"], reward, cutoff)
-        == optimum
-        == info["optimal_reward"]
-    )
-    env.action_space.seed(3)
-    twin = copy.deepcopy(env.unwrapped.np_random)
-    for _ in range(200):
-        action = env.action_space.sample()
-        expected_clicks, examined = np.empty((2, K), np.int8)
-        left = model.sample_kernel(
-            model.parameters, action, twin.random(model.n_uniforms), expected_clicks, examined
-        )
-        clicks, paid, terminated, truncated, info = env.step(action)
-        assert env.unwrapped.np_random.bit_generator.state == twin.bit_generator.state
-        assert clicks.dtype == np.int8
-        assert clicks.tolist() == expected_clicks.tolist()
-        assert type(paid) is float
-        assert paid == realised_reward(reward, cutoff or K, clicks.tolist(), left)
-        assert (terminated, truncated) == (False, False)
-        value = model.expected_reward(action, reward, cutoff)
-        assert info == {
-            "expected_reward": value,
-            "regret": optimum - value,
-            "optimal_reward": optimum,
-        }
-        assert info["regret"] >= -1e-12
-
-
 @by_id
 def test_every_step_returns_fresh_arrays(env_id):
     env = gym.make(env_id, **arguments(env_id))
@@ -129,22 +78,6 @@ def test_every_step_returns_fresh_arrays(env_id):
     optimal = info["optimal_ranking"].copy()
     info["optimal_ranking"][:] = 0
     np.testing.assert_array_equal(env.reset()[1]["optimal_ranking"], optimal)
-
-
-@by_id
-def test_an_action_may_be_any_integers_and_is_not_changed(env_id):
-    streams = []
-    for action in (
-        [5, 0, 3],
-        (5, 0, 3),
-        np.array([5, 0, 3], np.uint8),
-        np.array([5, 9, 0, 9, 3])[::2],
-    ):
-        env = gym.make(env_id, **arguments(env_id))
-        env.reset(seed=1)
-        streams.append([env.step(action)[0].tolist() for _ in range(10)])
-        assert list(action) == [5, 0, 3]
-    assert all(stream == streams[0] for stream in streams)
 
 
 # randomness --------------------------------------------------------
@@ -210,33 +143,16 @@ WRONG = {
         {"instance": "uniform", **PBM},
         "give either an instance or the parameters attraction, examination, not both",
     ),
-    "unknown parameter": (
-        "PBMRank-v0",
-        {"atraction": [0.5]},
-        "unknown parameter 'atraction'; did you mean 'attraction'?",
-    ),
     "no n_positions": ("CMRank-v0", {"attraction": [0.5]}, "CascadeModel also needs n_positions"),
     "too many positions": (
         "PBMRank-v0",
         {**PBM, "n_positions": 3},
         "the parameters cover only 2 positions",
     ),
-    "K of the instance": ("PBMRank-v0", {"n_positions": 11}, "n_positions is 11"),
     "undefined reward": ("PBMRank-v0", {"reward": "satisfaction"}, "does not define the reward"),
-    "cutoff": ("PBMRank-v0", {"cutoff": 6}, "cutoff is 6; expected an integer from 1 to"),
     "reference": ("PBMRank-v0", {**PBM, "reference": [1, 1]}, "position 1 shows item 1 again"),
     "render_mode": ("PBMRank-v0", {"render_mode": "svg"}, "unknown render_mode 'svg'"),
 }
-
-
-@pytest.mark.parametrize("form", ["", "NonStationary", "Contextual"])
-def test_where_the_number_of_items_comes_from_is_said_and_true(form):
-    with pytest.raises(
-        TypeError, match=r"has no argument n_items; the number of items follows from .*, as "
-    ) as caught:
-        gym.make(f"{form}PBMRank-v0", n_items=17)
-    family = re.search(r"instance='(.*?)'", str(caught.value))
-    assert gym.make(f"{form}PBMRank-v0", instance=family[1]).unwrapped.model.n_items == 17
 
 
 def test_a_duplicate_gets_two_lines():
@@ -266,15 +182,6 @@ def test_plain_ppo_is_told_of_policy_and_wrapper():
 def test_wrong_arguments_are_named(env_id, given, message, env_class):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         env_class(**gym.spec(env_id).kwargs, **given)
-
-
-def test_gym_make_passes_the_reason_on():
-    with pytest.raises(TypeError, match="unknown parameter 'atraction'; did you mean 'attraction'"):
-        gym.make("PBMRank-v0", atraction=[0.5])
-    with pytest.raises(gym.error.NameNotFound, match="Did you mean: `PBMRank`"):
-        gym.make("PBMRnk-v0")
-    with pytest.raises(TypeError, match="model must be a ClickModel or the name of one, got dict"):
-        ClickEnv(PBM)
 
 
 def test_optimum_out_of_reach():

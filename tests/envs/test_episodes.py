@@ -4,8 +4,6 @@ stream changes.
 
 from __future__ import annotations
 
-import itertools
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -15,14 +13,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpi
 
 import clickgym
 from clickgym.envs import (
-    EnumeratedAction,
-    EnumeratedVectorAction,
     ItemByItemVector,
-    LehmerAction,
-    LehmerVectorAction,
-    RecordVectorRegret,
-    ScoresAction,
-    ScoresVectorAction,
 )
 from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY
 
@@ -245,41 +236,6 @@ def test_item_by_item_across_lists_ends_with_the_stream(env_id):
         (terminated | truncated).all() == (step == 2 * n_positions)
         for step, (terminated, truncated) in enumerate(over, 1)
     )
-
-
-@pytest.mark.parametrize(
-    ("env_id", "wrapper"),
-    [
-        *itertools.product(
-            [STATIONARY, CHANGING, FEATURES, USERS],
-            [LehmerAction, ScoresAction, clickgym.RecordRegret],
-        ),
-        *itertools.product([STATIONARY, CHANGING], [EnumeratedAction]),
-    ],
-)
-def test_episodes_end_through_every_wrapper(env_id, wrapper):
-    env = wrapper(gym.make(env_id, max_episode_steps=4))
-    env.reset(seed=0)
-    over = [env.step(env.action_space.sample())[3] for _ in range(4)]
-    assert over == [False, False, False, True]
-    env.reset()
-    assert env.unwrapped._steps == 4
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "wrapper",
-    [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, RecordVectorRegret],
-)
-def test_episodes_of_streams_end_through_every_wrapper(wrapper, mode):
-    envs = RecordVectorEpisodeStatistics(
-        wrapper(gym.make_vec(STATIONARY, 2, max_episode_steps=4, autoreset_mode=mode))
-    )
-    envs.reset(seed=0)
-    infos = [envs.step(envs.action_space.sample())[4] for _ in range(10)]
-    ends = [step for step, each in enumerate(infos, 1) if "episode" in each]
-    assert ends == ([4, 9] if mode is AutoresetMode.NEXT_STEP else [4, 8])
-    assert all(infos[step - 1]["episode"]["l"].tolist() == [4, 4] for step in ends)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -5,7 +5,6 @@ import json
 import gymnasium as gym
 import pytest
 
-import clickgym
 from clickgym.envs import (
     ClickEnv,
     Instance,
@@ -14,7 +13,6 @@ from clickgym.envs import (
 )
 
 SMALL = PositionBasedModel([0.6, 0.4, 0.2], [1.0, 0.5])
-OTHER = PositionBasedModel([0.1, 0.9, 0.5], [1.0, 0.7])
 
 
 def instance_of(model, name):
@@ -59,16 +57,3 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
 def test_no_instance(given, words):
     with pytest.raises((ValueError, TypeError), match=words):
         gym.make("PBMRank-v0", instance=given)
-
-
-def test_model_excludes_instance_and_parameters():
-    with pytest.raises(
-        TypeError,
-        match="the model is given, so instance, attraction cannot be; or name the model, as 'PBM'",
-    ):
-        ClickEnv(SMALL, instance="yandex-9982", attraction=[0.5])
-
-
-def test_load_instance_returns_an_instance_as_it_is():
-    instance = instance_of(SMALL, "mine")
-    assert clickgym.envs.load_instance(instance) is instance

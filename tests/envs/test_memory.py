@@ -112,27 +112,6 @@ def test_policy_value_is_the_mean_reward(seed):
     assert 2 * stats.norm.sf(abs(z)) > 1e-4
 
 
-def test_losses_of_a_user_add_up_to_regret():
-    """The expected sum of V*(s) - Q*(s, list) over a life is V*(s_1) - V^π(s_1): by the same linear
-    equations.
-    """
-    for seed in range(10):
-        users = some_users(seed, 3, 4, 2)
-        rng = np.random.default_rng(seed)
-        lists = np.array([rng.permutation(4)[:2] for _ in range(3)])
-        loss = np.array([users.value[s] - users.list_value(s, lists[s]) for s in range(3)])
-        moves = np.zeros((3, 3))
-        for s, ranking in enumerate(lists):
-            q = users.attraction[s, ranking]
-            moves[s] = q[0] * users.transition[s, ranking[0]] + (1 - q[0]) * (
-                q[1] * users.transition[s, ranking[1]] + (1 - q[1]) * users.transition[s, -1]
-            )
-        losses = np.linalg.solve(np.eye(3) - users.discount * moves, loss)
-        np.testing.assert_allclose(
-            losses, users.value - users.policy_value(lists), rtol=1e-8, atol=1e-10
-        )
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_myopic_policies(seed):
     users = some_users(seed, 2, 4, 2, **({"click_rewards": None} if seed % 2 else {}))
@@ -147,26 +126,6 @@ def test_myopic_policies(seed):
     best, worst = users.myopic()
     np.testing.assert_allclose(users.policy_value(best), np.max(policies, axis=0), rtol=1e-9)
     np.testing.assert_allclose(users.policy_value(worst), np.min(policies, axis=0), rtol=1e-9)
-
-
-def test_exactly_k_items_are_shown():
-    """⚠ A paper's list may be shorter: here the second item is bait that the paper would leave
-    out.
-    """
-    stay, spoil = [1, 0], [0, 1]
-    users = CascadeMDP(
-        [[0.5, 0.5], [0.0, 0.0]],
-        [[stay, spoil, stay], [spoil, spoil, spoil]],
-        n_positions=2,
-        mean_sessions=20,
-    )
-    shorter = CascadeMDP(
-        [[0.5, 0.0], [0.0, 0.0]],
-        [[stay, spoil, stay], [spoil, spoil, spoil]],
-        n_positions=2,
-        mean_sessions=20,
-    )
-    assert users.value[0] < shorter.value[0] - 1
 
 
 def test_families():

@@ -28,22 +28,6 @@ def test_round_numbers_are_kept_where_nothing_is_asked_for():
     assert (many.meter.step, many.meter.horizon) == (30, 10**12)
 
 
-def test_sessions_after_the_last_checkpoint_are_not_counted():
-    meter = Meter([1, 3], n_metrics=1)
-    for session in range(5):
-        assert meter.next_checkpoint == (1 if session < 1 else 3)
-        meter.add(0.5, 1.0, 2)
-        meter.totals[3] += 10  # as the loop does
-    assert (meter.step, meter.horizon, meter.next_checkpoint) == (3, 3, 3)
-    assert meter.steps.tolist() == [1, 3]
-    assert (meter.regret.tolist(), meter.reward.tolist(), meter.clicks.tolist()) == (
-        [0.5, 1.5],
-        [1, 3],
-        [2, 6],
-    )
-    assert meter.metrics.tolist() == [[0], [20]]
-
-
 def test_regret_missing_in_one_session():
     """It is unknown from the first session on."""
     meter = Meter([1, 2, 3])
@@ -68,7 +52,8 @@ def test_regret_missing_in_all_sessions():
     assert meter.reward.tolist() == [1, 1]
 
 
-def test_nothing_is_told_of_sessions_after_the_last_checkpoint():
+def test_sessions_after_the_last_checkpoint():
+    """They are not reported."""
     env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2), [3]), []
     env.on_session = lambda ranking, clicks, expected: sessions.append(ranking.tolist())
     env.reset(seed=0)

@@ -4,17 +4,13 @@ that of the story stands in `test_click_models`.
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 import re
-from collections import defaultdict
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import assert_sampled_from, make_model
-from gymnasium.utils.env_checker import check_env
+from click_stories import make_model
 
 import clickgym
 from clickgym.envs import (
@@ -31,50 +27,6 @@ from clickgym.envs import (
 
 EXACT = {"rel": 0, "abs": 1e-12}
 FAMILIES = ("two-kinds", "two-tastes", "two-laws")
-TASTES = ([0.9, 0.9, 0.0], [0.0, 0.0, 0.8])
-
-
-def pbm_law(attraction, examination, ranking):
-    """The probability of each click vector, in plain Python."""
-    chances = [chi * attraction[item] for chi, item in zip(examination, ranking, strict=True)]
-    return {
-        clicks: np.prod([p if c else 1 - p for p, c in zip(chances, clicks, strict=True)])
-        for clicks in itertools.product((0, 1), repeat=len(ranking))
-    }
-
-
-def cm_law(attraction, ranking):
-    """As `pbm_law`, of a cascade."""
-    law, unclicked = {}, 1.0
-    for k, item in enumerate(ranking):
-        law[tuple(int(k == position) for position in range(len(ranking)))] = (
-            unclicked * attraction[item]
-        )
-        unclicked *= 1 - attraction[item]
-    return law | {(0,) * len(ranking): unclicked}
-
-
-def test_joint_law_of_clicks():
-    """It is the mean of the kinds' laws, not the product of mean click probabilities."""
-    attraction, examination, ranking = [0.7, 0.5, 0.2], [0.9, 0.6], [1, 0]
-    model = MixtureModel(
-        [PositionBasedModel(attraction, examination), CascadeModel(attraction, 2)], [0.3, 0.7]
-    )
-    law = defaultdict(float)
-    for weight, kind in (
-        (0.3, pbm_law(attraction, examination, ranking)),
-        (0.7, cm_law(attraction, ranking)),
-    ):
-        for clicks, p in kind.items():
-            law[clicks] += weight * p
-    rng = np.random.default_rng(0)
-    samples = [tuple(model.sample(ranking, rng).tolist()) for _ in range(20_000)]
-    assert_sampled_from(law, samples)
-    marginals = [sum(p for clicks, p in law.items() if clicks[k]) for k in range(2)]
-    assert model.click_probabilities(ranking) == pytest.approx(marginals, **EXACT)
-    independent = pbm_law([1.0, 1.0], marginals, [0, 1])
-    with pytest.raises(AssertionError):
-        assert_sampled_from(independent, samples)
 
 
 def test_one_more_uniform_number_chooses_the_kind():
@@ -87,15 +39,6 @@ def test_one_more_uniform_number_chooses_the_kind():
         kind = kinds[int(uniforms[0] >= 0.25)]
         kind.sample_kernel(kind.parameters, ranking, uniforms[1:], *sessions[1])
         assert sessions[0].tolist() == sessions[1].tolist()
-
-
-def test_sorting_by_mean_attraction_is_wrong_for_any_click():
-    """⚠ The example of the docstring: sorted .495, at best .85."""
-    model = MixtureModel([PositionBasedModel(taste, [1.0, 1.0]) for taste in TASTES], [0.5, 0.5])
-    assert model.expected_reward([0, 1], "any_click") == pytest.approx(0.495)
-    best = model.optimal_ranking("any_click")
-    assert model.expected_reward(best, "any_click") == pytest.approx(0.85)
-    assert model.optimal_ranking("clicks").tolist() == [0, 1]
 
 
 KINDS = (
@@ -151,29 +94,6 @@ def test_position_based_kinds_of_one_examination_need_no_search():
             refused()
 
 
-def test_equal_kinds_and_the_order_of_kinds():
-    """A mixture of equal models is the model, and the order of the kinds is no matter."""
-    first = DynamicBayesianModel([0.6, 0.5, 0.2], [0.9, 0.1, 0.4], 0.8, n_positions=2)
-    second = DependentClickModel([0.1, 0.5, 0.9], [0.3, 0.6])
-    same, mixed, turned = (
-        MixtureModel([first, first], [0.3, 0.7]),
-        MixtureModel([first, second], [0.3, 0.7]),
-        MixtureModel([second, first], [0.7, 0.3]),
-    )
-    for ranking in itertools.permutations(range(3), 2):
-        for reward in first.rewards:
-            one, two = (model.expected_reward(ranking, reward) for model in (mixed, turned))
-            assert one == pytest.approx(two, **EXACT)
-            assert same.expected_reward(ranking, reward) == pytest.approx(
-                first.expected_reward(ranking, reward), **EXACT
-            )
-    rng = np.random.default_rng(1)
-    samples = [tuple(same.sample([1, 0], rng).tolist()) for _ in range(10_000)]
-    p = first.click_probabilities([1, 0])
-    clicked = [np.mean([s[k] for s in samples]) for k in range(2)]
-    assert clicked == pytest.approx(p, abs=0.02)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families(family):
     model = load_instance(family).model("MixtureModel")
@@ -192,25 +112,6 @@ def test_families(family):
     else:
         assert [model.name() for model in model.models] == ["PBM", "DBN"]
         assert weights.tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_copies_play_on_exactly(engine):
-    """The environment, its copies and both engines, in the middle of a stream."""
-    env = gym.make("MixtureRank-v0", instance="two-tastes")
-    env.reset(seed=3)
-    env.step(env.action_space.sample())
-    copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
-    run = [clickgym.run("TopRank", each, 2000, seed=0, engine=engine) for each in [env, *copies]]
-    assert run[0].regret.tolist() == run[1].regret.tolist() == run[2].regret.tolist()
-    other = {"compiled": "python", "python": "compiled"}[engine]
-    again = clickgym.run("TopRank", copies[0], 2000, seed=0, engine=other)
-    assert again.regret.tolist() == run[0].regret.tolist()
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_gymnasium_accepts_it(family):
-    check_env(gym.make("MixtureRank-v0", instance=family).unwrapped, skip_render_check=True)
 
 
 def test_agents_that_require_the_examination():

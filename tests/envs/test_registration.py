@@ -7,12 +7,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import STORIES
+from test_check_click_model import Charming
 
 import clickgym
 from clickgym.envs import (
@@ -26,7 +27,6 @@ from clickgym.envs import (
     MixtureModel,
     PositionBasedModel,
     Users,
-    kernel,
 )
 from clickgym.envs.problem import forms_of
 from clickgym.envs.users import users_class
@@ -179,94 +179,36 @@ def test_model_that_cannot_be_imported():
 # ------------------------------------------------------------------------ models without attraction
 
 
-def appealing():
-    """A click model with a parameter of items that is no attraction, and no default instance."""
-
-    class AppealModel(ClickModel):
-        """Users who click by appeal: with a quarter of it below the first position.
-
-        Args:
-            appeal: ``(L,)`` probabilities of a click at the top.
-            n_positions: K.
-        """
-
-        short, title = "APPEAL", "appeal model"
-        shapes: ClassVar = {"appeal": "L"}
-        rewards = ("clicks", "any_click")
-
-        def __init__(self, appeal, n_positions):
-            self.parameters = Appeal(np.array(appeal, float))
-            self.parameters.appeal.setflags(write=False)
-            self.n_positions = n_positions
-
-        @kernel
-        def sample_kernel(parameters, ranking, uniforms, clicks, examined):
-            for k in range(len(ranking)):
-                examined[k] = 1
-                clicks[k] = uniforms[k] < parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
-            return -1
-
-        @kernel
-        def marginals_kernel(parameters, ranking, examination, clicks, scratch):
-            for k in range(len(ranking)):
-                examination[k] = 1.0
-                clicks[k] = parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
-
-        @kernel
-        def expected_kernel(parameters, ranking, reward, cutoff, scratch):
-            n_clicks, no_click = 0.0, 1.0
-            for k in range(cutoff):
-                click = parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
-                n_clicks += click
-                no_click *= 1.0 - click
-            return n_clicks if reward == 0 else 1.0 - no_click
-
-    return AppealModel
-
-
-class Appeal(NamedTuple):
-    appeal: np.ndarray
-
-
-def test_model_without_attraction():
+def test_model_without_attraction(monkeypatch):
     """It has all but contextual environments."""
-    model = appealing()
-    users = model([0.1, 0.5, 0.3, 0.4], 2)
+    monkeypatch.setitem(CLICK_MODELS, "CHARM", Charming)
+    users = Charming([0.1, 0.5, 0.3, 0.4], [1.0, 0.25])
     assert users.optimal_ranking().tolist() == [1, 3]
-    assert users.optimal_ranking(cutoff=1).tolist() == [1, 0]
-    assert (
-        users.n_items,
-        users.with_positions(1).n_positions,
-        users.relabelled(np.array([1, 0, 2, 3])).n_items,
-    ) == (4, 1, 4)
-    with pytest.raises(AttributeError, match="a AppealModel has no attraction"):
+    assert users.relabelled(np.array([1, 0, 2, 3])).optimal_ranking().tolist() == [0, 3]
+    with pytest.raises(AttributeError, match="a Charming has no attraction"):
         _ = users.attraction
-    clickgym.register_click_model("AppealRank-v0", model)
-    assert "ContextualAppealRank-v0" not in gym.registry
-    with pytest.raises(
-        ValueError,
-        match=r"a AppealModel has no default instance: give instance=\.\.\. or the parameters appeal",
+    clickgym.register_click_model("CharmRank-v0", Charming)
+    assert "ContextualCharmRank-v0" not in gym.registry
+    with pytest.raises(ValueError, match="a Charming has no default instance"):
+        gym.make("CharmRank-v0")
+    with pytest.raises(ValueError, match="a Charming has no Contextual environments"):
+        ClickEnv("CHARM", form="Contextual", instance="linear")
+    for arguments in (
+        {"charm": [0.1, 0.5, 0.3], "looking": [1.0, 0.25]},
+        {"instance": "uniform"},
     ):
-        gym.make("AppealRank-v0")
-    with pytest.raises(
-        ValueError,
-        match="a AppealModel has no Contextual environments: its items have no attraction",
-    ):
-        ClickEnv("APPEAL", form="Contextual", instance="linear")
-    for arguments in ({"appeal": [0.1, 0.5, 0.3], "n_positions": 2}, {"instance": "uniform"}):
-        env = gym.make("AppealRank-v0", **arguments)
+        env = gym.make("CharmRank-v0", **arguments)
         env.reset(seed=0)
-        _, _, _, _, info = env.step(env.unwrapped.model.optimal_ranking())
+        *_, info = env.step(env.unwrapped.model.optimal_ranking())
         assert info["regret"] == 0.0
-        streams = gym.make_vec("AppealRank-v0", num_envs=3, **arguments)
+        streams = gym.make_vec("CharmRank-v0", num_envs=3, **arguments)
         streams.reset(seed=0)
         assert (streams.step(streams.action_space.sample())[4]["regret"] >= 0).all()
-    changing = gym.make("NonStationaryAppealRank-v0", instance="abrupt:n_epochs=2").unwrapped.model
-    assert changing.kind == "PiecewiseStationaryModel of APPEAL"
-    assert (changing.epochs[0].parameters.appeal != changing.epochs[1].parameters.appeal).all()
-    assert (
-        clickgym.run("TopRank", "AppealRank-v0:instance=uniform", 100, seed=0).engine == "compiled"
-    )
+    changing = gym.make("NonStationaryCharmRank-v0", instance="abrupt:n_epochs=2").unwrapped.model
+    assert changing.kind == "PiecewiseStationaryModel of CHARM"
+    assert (changing.epochs[0].parameters.charm != changing.epochs[1].parameters.charm).all()
+    result = clickgym.run("TopRank", "CharmRank-v0:instance=uniform", 100, seed=0)
+    assert result.engine == "compiled"
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)

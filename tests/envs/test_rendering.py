@@ -72,15 +72,6 @@ def test_all_pictures_of_an_environment_have_one_size(n_positions):
     assert len({picture.tobytes() for picture in pictures}) == len(pictures)
 
 
-def test_nothing_is_drawn_over_the_margin():
-    page = make_page(
-        30, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False
-    )
-    picture = to_rgb(page)
-    margin = np.concatenate([picture[:, :14], picture[:, -14:]], axis=1)
-    assert (margin == picture[0, 0]).all()
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [("examined", 1), ("clicks", 1), ("ranking", 7)],
@@ -95,13 +86,6 @@ def test_below_the_heading_only_the_card_that_changed_changes(field, value):
     rows = rows[rows >= 80]
     assert rows.size
     assert set(rows) <= set(range(80 + 3 * 48, 80 + 4 * 48))
-
-
-def test_a_cut_picture_counts_the_rest():
-    page = make_page(30)
-    clicks = [*page.clicks]
-    clicks[25] = 1  # not drawn
-    assert not np.array_equal(to_rgb(page), to_rgb(make_page(30, clicks=clicks)))
 
 
 def test_modes():

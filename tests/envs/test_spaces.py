@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking, decode_lehmer
+from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking
 
 # Each test of a law fails by chance with this probability for a random seed; the seeds are fixed.
 FALSE_ALARM = 1e-6
@@ -61,11 +61,8 @@ BAD_RANKINGS = {
     "too large": ([3, 10, 1, 7], ValueError, "position 1 shows item 10, but items are 0 to 9"),
     "negative": ([3, 1, 7, -1], ValueError, "position 3 shows item -1"),
     "too short": ([3, 7, 1], ValueError, "a ranking has shape (4,), one item for each position"),
-    "matrix": ([[3, 7, 1, 0]], ValueError, "got shape (1, 4)"),
-    "nothing": (None, ValueError, "got shape ()"),
     "floats": ([3.0, 7.0, 1.0, 0.0], TypeError, "a ranking holds integers"),
     "booleans": ([True, False, True, False], TypeError, "got bool"),
-    "texts": (["3", "7", "1", "0"], TypeError, "a ranking holds integers"),
     "beyond 64 bits": ([3, 7, 1, 2**70], TypeError, "got object"),
 }
 
@@ -106,20 +103,6 @@ def test_contains_is_the_definition(n_items, n_positions, ranking):
     assert BatchedRankedList(1, n_items, n_positions).contains([ranking]) == definition
 
 
-@pytest.mark.parametrize(
-    ("n_items", "n_positions", "message"),
-    [
-        (3, 4, "n_positions is 4"),
-        (3, 0, "n_positions is 0"),
-        (0, 0, "n_items is 0"),
-        (-1, -1, "n_items is -1"),
-    ],
-)
-def test_impossible_sizes_are_refused(n_items, n_positions, message):
-    with pytest.raises(ValueError, match=message):
-        RankedList(n_items, n_positions)
-
-
 # samples ------------------------------------------------------------
 
 
@@ -129,13 +112,6 @@ def test_samples_are_uniform(n_items, n_positions):
     law = product_law(np.ones((n_positions, n_items)))
     assert_law([space.sample() for _ in range(20 * len(law))], law)
     assert_law(BatchedRankedList(100 * len(law), n_items, n_positions, seed=2).sample(), law)
-
-
-def test_lehmer_codes_are_one_to_one_onto_lists():
-    codes = np.array(list(itertools.product(range(5), range(4), range(3))))
-    assert sorted(map(tuple, decode_lehmer(codes).tolist())) == list(
-        itertools.permutations(range(5), 3)
-    )
 
 
 MASKS = {
@@ -188,7 +164,6 @@ M = np.ones((3, 4), dtype=np.int8)
 BAD_MASKS = {
     "no item": ({"mask": (M[0], M[0] * 0, M[0])}, "positions [1] allow only items [] between them"),
     "too few": ({"mask": M[0] * [1, 0, 0, 1]}, "3 positions, but only items [0, 3] allowed"),
-    "wrong number": ({"mask": (M[0], M[0])}, "mask must be 3 arrays of length 4"),
     "ragged": ({"mask": (M[0], M[0], M[0][:2])}, "mask must be 3 arrays of length 4"),
     "not 0 or 1": ({"mask": (M[0], M[0], M[0] * 2)}, "position 2 must hold only 0 and 1"),
     "sum": ({"probability": M / 3}, "position 0 must be at least 0 and sum to 1"),

@@ -5,22 +5,27 @@ and autoreset.
 from __future__ import annotations
 
 import copy
-import re
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of, assert_sampled_from, exact_law, marginal
+from click_stories import arguments_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import clickgym
-from clickgym.envs import ENVIRONMENTS, ClickVectorEnv
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, ClickVectorEnv
 
 B, L, K = 3, 5, 3
 RESET_MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.default_instance]
 by_id = pytest.mark.parametrize("env_id", IDS)
+OF_IDS = [
+    (env_id, reward, cutoff)
+    for env_id in IDS
+    for reward in ENVIRONMENTS[env_id].click_model.rewards
+    for cutoff in (None, 2)
+]
 by_reset_mode = pytest.mark.parametrize("reset_mode", RESET_MODES, ids=lambda mode: mode.name)
 
 
@@ -46,50 +51,7 @@ def structure(value):
 # law ---------------------------------------------------------------
 
 
-@by_id
-def test_each_stream_has_the_joint_law_of_its_list(env_id):
-    envs = make(env_id, num_envs=2000)
-    model = envs.unwrapped.model.epochs[0]
-    lists = np.array([[0, 1, 2], [4, 2, 1]])
-    actions = lists[np.arange(2000) % 2]
-    envs.reset(seed=0)
-    samples = [[], []]
-    for _ in range(20):
-        clicks = envs.step(actions)[0]
-        for which in (0, 1):
-            samples[which] += map(tuple, clicks[which::2].tolist())
-    for ranking, drawn in zip(lists.tolist(), samples, strict=True):
-        assert_sampled_from(
-            marginal(exact_law(model, ranking), lambda clicks, examined, left: clicks), drawn
-        )
-
-
-@by_id
-def test_streams_and_steps_are_independent(env_id):
-    envs = make(env_id, num_envs=2)
-    law = marginal(
-        exact_law(envs.unwrapped.model.epochs[0], [0, 1, 2]),
-        lambda clicks, examined, left: any(clicks),
-    )
-    envs.reset(seed=0)
-    any_click = [tuple(envs.step([[0, 1, 2]] * 2)[0].any(axis=1).tolist()) for _ in range(4000)]
-    assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, any_click)
-    first = [a for a, _ in any_click]
-    assert_sampled_from(
-        {(a, b): law[a] * law[b] for a in law for b in law},
-        list(zip(first[::2], first[1::2], strict=True)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("env_id", "reward", "cutoff"),
-    [
-        (i, reward, m)
-        for i in IDS
-        for reward in ENVIRONMENTS[i].click_model.rewards
-        for m in (None, 2)
-    ],
-)
+@pytest.mark.parametrize(("env_id", "reward", "cutoff"), OF_IDS)
 def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
     envs = make(env_id, reward=reward, cutoff=cutoff)
     model = envs.unwrapped.model.epochs[0]
@@ -284,26 +246,6 @@ def test_bad_actions(env_id, actions, error, message):
     assert envs.unwrapped.np_random.bit_generator.state == state
 
 
-WRONG = {
-    "num_envs": ({"num_envs": 0}, "num_envs is 0; expected a positive integer"),
-    "max_episode_steps": (
-        {"max_episode_steps": 0},
-        "max_episode_steps is 0; expected a positive integer",
-    ),
-    "disabled reset": (
-        {"autoreset_mode": AutoresetMode.DISABLED},
-        "autoreset_mode is DISABLED; expected NEXT_STEP or SAME_STEP",
-    ),
-    "unknown reset": ({"autoreset_mode": "never"}, "never"),
-}
-
-
-@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_arguments_are_named(given, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        gym.make_vec("PBMRank-v0", **given)
-
-
 # rendering and measuring -------------------------------------------
 
 
@@ -353,40 +295,45 @@ def test_record_vector_regret(env_id, reset_mode):
     assert envs.meter.step == 20
 
 
-@by_reset_mode
-def test_regret_is_recorded_of_streams_with_features(reset_mode):
-    envs = clickgym.RecordVectorRegret(
-        gym.make_vec(
-            "ContextualCMRank-v0", num_envs=B, autoreset_mode=reset_mode, max_episode_steps=2
-        )
-    )
-    envs.reset(seed=0)
-    regret, clicks = 0.0, 0
-    for _ in range(2):
-        observations, _, _, truncations, infos = envs.step(envs.action_space.sample())
-        regret += infos.get("final_info", infos)["regret"].sum()
-        clicks += (
-            sum(final["clicks"].sum() for final in infos["final_obs"])
-            if "final_obs" in infos
-            else observations["clicks"].sum()
-        )
-    assert truncations.all()
-    assert envs.meter.step == 2 * B
-    np.testing.assert_allclose(envs.meter.totals[[0, 2]], [regret, clicks])
+def first(values):
+    """The first stream's part of an observation."""
+    if isinstance(values, dict):
+        return {name: of_streams[0] for name, of_streams in values.items()}
+    return values[0]
 
 
-def test_single_stream_is_the_scalar_environment():
-    one = gym.make("CMRank-v0").unwrapped
-    many = gym.make_vec("CMRank-v0", 1, vectorization_mode="vector_entry_point")
-    one.reset(seed=3)
-    many.reset(seed=3)
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("env_id", "reward", "cutoff"),
+    [
+        *OF_IDS,
+        *((env_id, "clicks", 2) for env_id, env in CONTEXTUAL.items() if env.default_instance),
+    ],
+)
+def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
+    """Session by session, also where users or candidates change."""
+    given = {}
+    if env_id in CONTEXTUAL:
+        given = {"instance": "linear:n_items=5,n_positions=3,n_pool=9,n_users=3,n_features=4"}
+    elif env_id.startswith("NonStationary"):
+        given = {"instance": "abrupt:n_items=5,n_positions=3,n_epochs=3,length=30"}
+    one = gym.make(env_id, reward=reward, cutoff=cutoff, **(given or arguments(env_id)))
+    many = ClickVectorEnv(one.unwrapped.model, 1, reward, cutoff)
+    seen, info = one.reset(seed=3)
+    of_streams, infos = many.reset(seed=3)
+    np.testing.assert_equal(seen, first(of_streams))
+    assert info.keys() == {"optimal_ranking", "optimal_reward"}
+    assert info["optimal_ranking"].tolist() == infos["optimal_ranking"][0].tolist()
+    one.action_space.seed(3)
     for _ in range(100):
-        ranking = rng.permutation(10)[:5]
-        _, reward, _, _, info = one.step(ranking)
-        _, rewards, _, _, infos = many.step(ranking[None])
-        assert (reward, info["regret"], info["optimal_reward"]) == (
-            rewards[0],
-            infos["regret"][0],
-            infos["optimal_reward"][0],
-        )
+        ranking = one.action_space.sample()
+        seen, paid, terminated, truncated, info = one.step(ranking)
+        of_streams, rewards, _, _, infos = many.step(ranking[None])
+        assert seen in one.observation_space
+        np.testing.assert_equal(seen, first(of_streams))
+        assert type(paid) is float
+        assert paid == rewards[0]
+        assert (terminated, truncated) == (False, False)
+        assert info.keys() == {"expected_reward", "regret", "optimal_reward"}
+        assert all(infos[name][0] == value for name, value in info.items())
+    generators = one.unwrapped.np_random, many.np_random
+    assert generators[0].bit_generator.state == generators[1].bit_generator.state

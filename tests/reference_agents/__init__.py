@@ -153,8 +153,8 @@ def _window(
     return WindowReference(L, K, tau_at, epsilon, feedback)
 
 
-def _restarting(L: int, K: int, kind: str, n_vertices: int, **given: Any) -> GLRReference:
-    return GLRReference(L, K, kind, **given)  # which remembers all observations
+def _restarting(L: int, K: int, n_vertices: int, **given: Any) -> GLRReference:
+    return GLRReference(L, K, **given)  # which remembers all observations
 
 
 def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
@@ -188,7 +188,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "BubbleRank": _bubble,
     "CascadeDUCB": _discounted,
     "CascadeSWUCB": _window,
-    "GLRCascadeKLUCB": lambda L, K, **given: _restarting(L, K, "KL", **given),
+    "GLRCascadeKLUCB": _restarting,
     "PBMHB": PBMHBReference,
     "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),

@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from .bounds import lower_bound, upper_bound
-from .reference import Clicks, Remembering
+from .reference import Remembering, comparisons
 
 # ---------------------------------------------------------------------------------------- BatchRank
 
 
 class BatchRankReference(Remembering):
-    """BatchRank: Zoghi et al. 2017, Algorithms 1-4, with line 16 read as `if s = 0`.
-
-    Items take turns by displays; clicks count in the stage of their display.
-    """
+    """BatchRank: Zoghi et al. 2017, Algorithms 1-4, with line 16 read as `if s = 0`."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
         super().__init__(n_items, n_positions)
@@ -30,7 +27,6 @@ class BatchRankReference(Remembering):
         self.positions = {1: (1, n_positions)}  # I_b
         self.stage = {1: 0}
         self.remaining = {(1, 0): set(range(n_items))}  # B_{b,l}
-        self.displays: Counter[tuple[int, int, int]] = Counter()
         self.count: Counter[tuple[int, int, int]] = Counter()  # n_{b,l}(d)
         self.clicked: Counter[tuple[int, int, int]] = Counter()  # c_{b,l}(d)
 
@@ -47,58 +43,38 @@ class BatchRankReference(Remembering):
             found.append((top - 1, bottom - top + 1, stage, frozenset(self.remaining[b, stage])))
         return sorted(found)
 
-    def _items(
-        self, b: int, count: Counter[tuple[int, int, int]]
-    ) -> tuple[int, set[int], dict[int, int], int]:
+    def _items(self, b: int) -> tuple[int, set[int], dict[int, int], int]:
         stage = self.stage[b]
         items = self.remaining[b, stage]
-        counts = {d: count[b, stage, d] for d in items}
+        counts = {d: self.count[b, stage, d] for d in items}
         return stage, items, counts, min(counts.values())
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        memory = []
+    def show(self, ranking: list[int], state: Any) -> Any:
+        """The positions that count, and their batches: those that do not hold a filler."""
+        counted = []
         for b in self.active:
             top, bottom = self.positions[b]
-            stage, items, counts, n_min = self._items(b, self.displays)
+            _, items, counts, n_min = self._items(b)
             shown = ranking[top - 1 : bottom]
             if (
                 not set(shown) <= items
                 or sorted(counts[d] for d in shown) != sorted(counts.values())[: len(shown)]
             ):
                 return None
-            for k, d in enumerate(shown, top - 1):
-                memory.append((k, b, stage, counts[d] > n_min))
-                if counts[d] == n_min:
-                    self.displays[b, stage, d] += 1
-        return memory
+            counted += [(k, b) for k, d in enumerate(shown, top - 1) if counts[d] == n_min]
+        return counted
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        samples = arrived.samples()
-        for k, b, stage, is_filler in memory:
-            d = arrived.ranking[k]
-            is_present = b in self.active and self.stage[b] == stage
-            if (
-                d in samples
-                and is_present
-                and not is_filler
-                and self.count[b, stage, d] < self.length(stage)
-            ):
-                self.count[b, stage, d] += 1
-                self.clicked[b, stage, d] += samples[d]
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for k, b in self.memory:
+            of_item = b, self.stage[b], ranking[k]
+            if self.count[of_item] < self.length(self.stage[b]):
+                self.count[of_item] += 1
+                self.clicked[of_item] += clicks[k]
         for b in list(self.active):
             self._update_batch(b)
 
-    def replace(self, item: int) -> None:
-        self.b_max += 1
-        self.active, self.positions[self.b_max], self.stage[self.b_max] = (
-            [self.b_max],
-            (1, self.n_positions),
-            0,
-        )
-        self.remaining[self.b_max, 0] = set(range(self.n_items))
-
     def _update_batch(self, b: int) -> None:
-        stage, items, _, n_min = self._items(b, self.count)
+        stage, items, _, n_min = self._items(b)
         top, bottom = self.positions[b]
         length, n = bottom - top + 1, self.length(stage)
         if n_min != n or len(items) == 1:
@@ -140,7 +116,7 @@ class BatchRankReference(Remembering):
         if batches != self.batches():
             return False
         for b in self.active:
-            stage, items, counts, _ = self._items(b, self.count)
+            stage, items, counts, _ = self._items(b)
             if len(items) > 1 and any(
                 state.observed[d] != counts[d] or state.clicks[d] != self.clicked[b, stage, d]
                 for d in items
@@ -153,9 +129,7 @@ class BatchRankReference(Remembering):
 
 
 class TopRankReference(Remembering):
-    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items that were in one block of
-    the display.
-    """
+    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items in one block."""
 
     def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
         super().__init__(n_items, n_positions)
@@ -173,16 +147,16 @@ class TopRankReference(Remembering):
             left -= found[-1]
         return found
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        blocks, start = [block & available for block in self.blocks()], 0
+    def show(self, ranking: list[int], state: Any) -> Any:
+        blocks, start = self.blocks(), 0
         for block in blocks:
             if not set(ranking[start : start + len(block)]) <= block:
                 return None
             start += len(block)
-        return blocks, list(self.age)
+        return blocks
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        for i, j, difference in self.comparisons(*memory, arrived):
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for i, j, difference in comparisons(self.memory, ranking, clicks):
             self.s[i, j] += difference
             self.n[i, j] += abs(difference)
             n = self.n[i, j]
@@ -190,11 +164,6 @@ class TopRankReference(Remembering):
                 2 * n * math.log(self.c * math.sqrt(n) / self.delta)
             ):
                 self.better.add((i, j))
-
-    def replace(self, item: int) -> None:
-        self.age[item] += 1
-        self.s[item, :] = self.s[:, item] = self.n[item, :] = self.n[:, item] = 0
-        self.better = {pair for pair in self.better if item not in pair}
 
     def agrees(self, state: Any) -> bool:
         """Relation, blocks, S and N."""
@@ -215,10 +184,7 @@ class TopRankReference(Remembering):
 
 
 class BubbleRankReference(Remembering):
-    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn.
-
-    Late clicks count for pairs that were not decided since.
-    """
+    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn."""
 
     def __init__(
         self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False
@@ -232,9 +198,6 @@ class BubbleRankReference(Remembering):
 
     def better(self, i: int, j: int) -> bool:
         return self.s[i, j] > 2 * math.sqrt(self.n[i, j] * self.log_delta)
-
-    def is_decided(self, i: int, j: int) -> bool:
-        return self.better(i, j) or self.better(j, i)
 
     def pairs(self) -> list[tuple[int, int]]:
         """The neighbour positions that may be exchanged in this session."""
@@ -256,7 +219,7 @@ class BubbleRankReference(Remembering):
         last = self.base[self.n_positions - 1]
         return [item for item in self.base[self.n_positions :] if not self.better(last, item)]
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+    def show(self, ranking: list[int], state: Any) -> Any:
         if self.doubling and self.t - 1 == self.estimate:  # at time n + 1
             self.estimate *= 2
             self.log_delta = 4 * math.log(self.estimate)
@@ -277,24 +240,14 @@ class BubbleRankReference(Remembering):
         pairs = [(self.base[k], self.base[below]) for k, below in self.pairs()]
         if challenger is not None:
             pairs.append((self.base[self.n_positions - 1], challenger))
-        self.t += 1
-        return [(i, j, self.is_decided(i, j)) for i, j in pairs], challenger, list(self.age)
+        return pairs, challenger
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        pairs, challenger, age = memory
-        samples = arrived.samples()
-        for i, j, was_decided in pairs:
-            # of the challenger and who was challenged
-            hidden = [item for item in (i, j) if item not in arrived.ranking]
-            shown = {i, j} - set(hidden)
-            if not shown <= set(samples) or any(age[item] != self.age[item] for item in hidden):
-                continue
-            if self.is_decided(i, j) and not was_decided:
-                continue
-            difference = samples.get(i, 0) - samples.get(j, 0)
-            for a, b, sign in ((i, j, 1), (j, i, -1)):
-                self.s[a, b] += sign * difference
-                self.n[a, b] += abs(difference)
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        super().learn(ranking, clicks)
+        pairs, challenger = self.memory
+        for i, j, difference in comparisons(pairs, ranking, clicks):
+            self.s[i, j] += difference
+            self.n[i, j] += abs(difference)
         base, last = self.base, self.n_positions - 1
         for k in range(last):
             if self.better(base[k + 1], base[k]):
@@ -305,15 +258,6 @@ class BubbleRankReference(Remembering):
             if place > last and self.better(item, base[last]):
                 base[last], base[place] = base[place], base[last]
                 self.n_exchanges += 1
-
-    def replace(self, item: int) -> None:
-        self.age[item] += 1
-        for other in range(self.n_items):
-            for pair in ((item, other), (other, item)):
-                self.s[pair] = self.n[pair] = 0
-        for order in (self.base, self.initial):
-            order.remove(item)
-            order.append(item)
 
     def holds(self) -> dict[str, Any]:
         items = range(self.n_items)

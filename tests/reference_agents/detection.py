@@ -1,6 +1,4 @@
-"""Cascade agents that start again when a test finds a change: GLR-CascadeUCB and
-GLR-CascadeKLUCB.
-"""
+"""The cascade agent that starts again when a test finds a change: GLR-CascadeKLUCB."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import rel_entr
 
-from .indices import LateCascade
+from .indices import CascadeReference
 from .reference import Reference, is_close
 
 
@@ -27,30 +25,25 @@ def _kl(p: np.ndarray, q: float) -> np.ndarray:
     return rel_entr(p, q) + rel_entr(1 - p, 1 - q)
 
 
-class GLRReference(LateCascade):
+class GLRReference(CascadeReference):
     """The cascade agent's index by the sessions since the last restart, forced exploration, and a
     full scan of all splits.
 
     The order of the items to explore is drawn once and not told: it is seen from the lists that
-    show them, and must stay. An exploration of 0 is none. An item that cannot be shown loses its
-    turn. Clicks are observed as they come.
-
-    Args:
-        kind: ``"UCB1"`` or ``"KL"``.
+    show them, and must stay. An exploration of 0 is none.
     """
 
     def __init__(
         self,
         n_items: int,
         n_positions: int,
-        kind: str,
         horizon: int,
         n_segments: int = 1,
         delta: float | None = None,
         exploration: float | None = None,
         feedback: str = "last_click",
     ) -> None:
-        super().__init__(n_items, n_positions, kind, feedback)
+        super().__init__(n_items, n_positions, "KL", feedback)
         self.log_delta = -math.log(horizon) if delta is None else math.log(delta)
         self.p = (
             min(1.0, math.sqrt(n_segments * n_items * math.log(horizon) / horizon))
@@ -77,15 +70,13 @@ class GLRReference(LateCascade):
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         slot = self.slot()
-        is_absent = slot in self.explored and self.explored[slot] not in self.available
-        might_be_absent = slot not in self.explored and len(self.available) < self.n_items
-        if slot is None or is_absent or (might_be_absent and super().allows(ranking)):
+        if slot is None:
             return super().allows(ranking)
         top, index = ranking[0], self.indices()
         if self.explored.get(slot, None if top in self.explored.values() else top) != top:
             return False
         self.explored[slot] = top
-        best = sorted((index[item] for item in self.available), reverse=True)
+        best = sorted(index, reverse=True)
         best.remove(index[top])
         return Reference.allows(self, ranking) and all(
             is_close(index[item], x)
@@ -100,20 +91,10 @@ class GLRReference(LateCascade):
         n = len(self.observations[item])
         return n > 1 and bool(glr_statistics(self.observations[item]).max() >= self.threshold(n))
 
-    def make_display(self) -> int:
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.finished += 1
         self.u += 1
-        return super().make_display()
-
-    def count(
-        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
-    ) -> None:
-        if not self.restarts or number > self.restarts[-1]:  # else its display was made before
-            self.observe([(ranking[k], clicks[k]) for k in positions])
-
-    def replace(self, item: int) -> None:
-        super().replace(item)
-        self.observations[item] = []
+        self.observe([(ranking[k], clicks[k]) for k in self.examined(clicks)])
 
     def observe(self, examined: Sequence[tuple[int, int]]) -> None:
         """The items of a session that were examined, each with its click."""

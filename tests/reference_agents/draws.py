@@ -12,7 +12,7 @@ import numpy as np
 
 from .bounds import exploration, upper_bound
 from .indices import CascadeReference, IndexReference, PositionReference
-from .reference import Clicks, Reference, Remembering, is_close
+from .reference import Reference, Remembering, is_close
 
 # -------------------------------------------------------------------------------- Thompson sampling
 
@@ -71,46 +71,39 @@ class RankedReference(Remembering):
         self.rewards = [[0] * n_items for _ in range(n_positions)]
         self.pulls = [[0] * n_items for _ in range(n_positions)]
 
-    def may_choose(self, k: int, item: int, available: set[int]) -> bool:
+    def may_choose(self, k: int, item: int) -> bool:
         """Whether the bandit of position k may choose the item."""
-        index = {
-            i: self.index(self.rewards[k][i], n) if (n := self.pulls[k][i]) else math.inf
-            for i in available
-        }
-        return is_close(index[item], max(index.values()))
+        index = [
+            self.index(rewards, n) if n else math.inf
+            for rewards, n in zip(self.rewards[k], self.pulls[k], strict=True)
+        ]
+        return is_close(index[item], max(index))
 
     def index(self, rewards: int, pulls: int) -> float:
         raise NotImplementedError
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+    def show(self, ranking: list[int], state: Any) -> Any:
         choice = state.choice.tolist()
-        allowed = set(ranking) <= available and all(
-            (ranking[k] == item) == (item not in ranking[:k])
-            and item in available
-            and self.may_choose(k, item, available)
+        is_allowed = all(
+            (ranking[k] == item) == (item not in ranking[:k]) and self.may_choose(k, item)
             for k, item in enumerate(choice)
         )
-        self.t += 1
-        return [(item, self.chance(k, item)) for k, item in enumerate(choice)] if allowed else None
+        if not is_allowed:
+            return None
+        return [(k, item, self.chance(k, item)) for k, item in enumerate(choice)]
 
     def chance(self, k: int, item: int) -> float:
         """The probability of a choice, if the reward depends on it."""
         return 1.0
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        samples = arrived.samples()
-        for k, (item, chance) in enumerate(memory):
-            # The item of the position counts, and the choice, which stands there or above.
-            if arrived.ranking[k] in samples and (item in samples or item not in arrived.ranking):
-                self.reward(k, item, samples[item] if arrived.ranking[k] == item else 0, chance)
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        super().learn(ranking, clicks)
+        for k, item, chance in self.memory:
+            self.reward(k, item, clicks[k] if ranking[k] == item else 0, chance)
 
     def reward(self, k: int, item: int, reward: int, chance: float) -> None:
         self.pulls[k][item] += 1
         self.rewards[k][item] += reward
-
-    def replace(self, item: int) -> None:
-        for row in (*self.rewards, *self.pulls):
-            row[item] = 0
 
 
 class RankedKLUCBReference(RankedReference):
@@ -124,8 +117,8 @@ class RankedKLUCBReference(RankedReference):
 
 
 class RankedExp3Reference(RankedReference):
-    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice, by the display's
-    p; weights as logarithms.
+    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice; weights as
+    logarithms.
     """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int, gamma: float | None) -> None:
@@ -144,17 +137,11 @@ class RankedExp3Reference(RankedReference):
     def chance(self, k: int, item: int) -> float:
         return float((1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items)
 
-    def may_choose(self, k: int, item: int, available: set[int]) -> bool:
+    def may_choose(self, k: int, item: int) -> bool:
         return self.chance(k, item) > 0
 
     def reward(self, k: int, item: int, reward: int, chance: float) -> None:
         self.log_weight[k, item] += self.gamma * reward / chance / self.n_items
-
-    def replace(self, item: int) -> None:
-        largest = self.log_weight.max(axis=1)
-        self.log_weight[:, item] = largest + np.log(
-            np.exp(self.log_weight - largest[:, None]).mean(axis=1)
-        )
 
     def agrees(self, state: Any) -> bool:
         shares = state.weight / state.total[:, None]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .bounds import exploration, upper_bound
-from .reference import Numbered, Reference, examined_positions, is_close
+from .reference import Reference, examined_positions, is_close
 
 
 class IndexReference(Reference):
@@ -36,7 +36,7 @@ class IndexReference(Reference):
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
         by_merit = [index[ranking[place]] for place in self.places()]
-        best = sorted((index[item] for item in self.available), reverse=True)[: self.n_positions]
+        best = sorted(index, reverse=True)[: self.n_positions]
         return super().allows(ranking) and all(map(is_close, by_merit, best))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
@@ -121,33 +121,19 @@ def doubled(t: int) -> int:
     return 2 ** max(t.bit_length() - 1, 1)
 
 
-class LateCascade(Numbered, CascadeReference):
-    """Of the list that was shown, down to the last click (or the first) with void ones, the entries
-    that are not void.
-    """
-
-    def examined(self, clicks: Sequence[int]) -> range:
-        return examined_positions(clicks, self.feedback)
-
-    def replace(self, item: int) -> None:
-        self.clicks[item] = self.seen[item] = 0
-
-
-class WithIndices(LateCascade):
+class WithIndices(CascadeReference):
     """The agent's indices are compared, too: they tell more than the lists."""
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
         return super().allows(ranking, drawn) and all(
-            is_close(drawn.indices[item], index[item]) for item in self.available
+            is_close(drawn.indices[item], index[item]) for item in range(self.n_items)
         )
 
 
 class DiscountedReference(WithIndices):
     """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by
     γ at every step.
-
-    Late clicks have faded since their display.
     """
 
     def __init__(
@@ -160,7 +146,6 @@ class DiscountedReference(WithIndices):
     ) -> None:
         super().__init__(n_items, n_positions, "discounted", feedback)
         self.gamma, self.epsilon = gamma, epsilon
-        self.gammas: list[float] = []  # of the displays
 
     def index(self, item: int) -> float:
         gamma, t = self.gamma(self.t), self.t
@@ -172,20 +157,11 @@ class DiscountedReference(WithIndices):
             self.epsilon * log_time
         ) / math.sqrt(self.seen[item])
 
-    def make_display(self) -> int:
-        number = super().make_display()
-        self.gammas.append(self.gamma(number))
-        self.clicks = [self.gammas[-1] * x for x in self.clicks]
-        self.seen = [self.gammas[-1] * n for n in self.seen]
-        return number
-
-    def count(
-        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
-    ) -> None:
-        weight = math.prod(self.gammas[number:])
-        for k in positions:
-            self.seen[ranking[k]] += weight
-            self.clicks[ranking[k]] += weight * clicks[k]
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        gamma = self.gamma(self.t)
+        self.clicks = [gamma * x for x in self.clicks]
+        self.seen = [gamma * n for n in self.seen]
+        super().learn(ranking, clicks)
 
     def agrees(self, state: Any) -> bool:
         """Counts are stored over `scale`; what fades out of the range of floats has no digits left
@@ -201,7 +177,7 @@ class DiscountedReference(WithIndices):
 
 class WindowReference(WithIndices):
     """CascadeSWUCB: eq. 7 and 8, examined items throughout; sums are taken anew from the last τ
-    displays in every session.
+    sessions in every session.
     """
 
     def __init__(
@@ -214,7 +190,7 @@ class WindowReference(WithIndices):
     ) -> None:
         super().__init__(n_items, n_positions, "window", feedback)
         self.tau, self.epsilon = tau, epsilon
-        self.samples: list[tuple[int, int, int]] = []  # number, item, click
+        self.samples: list[tuple[int, int, int]] = []  # session, item, click
         # a session that has left the window does not come back when the window grows
         self.forgotten = 0
 
@@ -224,29 +200,15 @@ class WindowReference(WithIndices):
             self.epsilon * log_time / self.seen[item]
         )
 
-    def make_display(self) -> int:
-        number = super().make_display()
-        self.forget(number)
-        return number
-
-    def forget(self, now: int) -> None:
-        """Sums anew from what is not older than the window, and never was."""
-        self.forgotten = max(self.forgotten, now - self.tau(now))
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.samples += [(self.t, ranking[k], clicks[k]) for k in self.examined(clicks)]
+        self.forgotten = max(self.forgotten, self.t - self.tau(self.t))
         self.samples = [sample for sample in self.samples if sample[0] > self.forgotten]
         self.clicks, self.seen = [0] * self.n_items, [0] * self.n_items
         for _, item, click in self.samples:
             self.clicks[item] += click
             self.seen[item] += 1
-
-    def count(
-        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
-    ) -> None:
-        self.samples += [(number, ranking[k], clicks[k]) for k in positions]
-        self.forget(self.n_displays)
-
-    def replace(self, item: int) -> None:
-        super().replace(item)
-        self.samples = [sample for sample in self.samples if sample[1] != item]
+        Reference.learn(self, ranking, clicks)
 
 
 # ----------------------------------------------------------------------------- position-based model

@@ -93,7 +93,7 @@ class PBMHBReference(Reference):
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         theta, kappa = drawn.theta.tolist(), drawn.kappa.tolist()
         places = sorted(range(self.n_positions), key=lambda k: -kappa[k])
-        best = sorted((theta[item] for item in self.available), reverse=True)[: self.n_positions]
+        best = sorted(theta, reverse=True)[: self.n_positions]
         return (
             super().allows(ranking)
             and all(0 <= x <= 1 for x in theta + kappa)

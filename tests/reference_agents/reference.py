@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,12 +44,10 @@ class Reference:
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         self.n_items, self.n_positions, self.t = n_items, n_positions, 1
-        self.available: Collection[int] = range(n_items)
-        """The items that can be shown."""
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         """Whether the algorithm may show the list, in its present state and after these draws."""
-        return len(set(ranking)) == self.n_positions and set(ranking) <= set(self.available)
+        return len(set(ranking)) == self.n_positions and set(ranking) <= set(range(self.n_items))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         """The clicks on the list that `allows` was asked about last."""
@@ -78,125 +76,32 @@ class Reference:
         return True
 
 
-class Clicks(NamedTuple):
-    """What arrives of a display."""
-
-    ranking: Sequence[int]
-    clicks: Sequence[int]  # -1 where the list was cut off
-    void: Sequence[bool]
-
-    def samples(self) -> dict[int, int]:
-        """The click on each item that tells something."""
-        entries = zip(self.ranking, self.clicks, self.void, strict=True)
-        return {item: click for item, click, void in entries if click >= 0 and not void}
-
-    @property
-    def is_cut(self) -> bool:
-        return self.clicks[-1] < 0
-
-
 class Remembering(Reference):
-    """Base of the references that remember what they need of a display, whose clicks may come late.
+    """Base of the references that learn from what they remember of the list shown last."""
 
-    `show` and `arrive` are the algorithm; `allows` and `learn` are the same where clicks come at
-    once.
-    """
+    memory: Any = None
 
-    def __init__(self, n_items: int, n_positions: int) -> None:
-        super().__init__(n_items, n_positions)
-        self.age = [0] * n_items
-        self.memory: Any = None
-
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+    def show(self, ranking: list[int], state: Any) -> Any:
         """What is remembered of a list, None if it is not allowed; `state` is that of the agent,
         which holds what was drawn.
         """
         raise NotImplementedError
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        raise NotImplementedError
-
-    def replace(self, item: int) -> None:
-        raise NotImplementedError
-
-    def comparisons(
-        self, parts: Iterable[Iterable[int]], age: Sequence[int], arrived: Clicks
-    ) -> Iterator[tuple[int, int, int]]:
-        """The ordered pairs (i, j) of items in one part of a display of which the clicks tell
-        something, with c_i - c_j.
-
-        What the list left out, unless it was cut off, is not clicked; ``age`` is that of the
-        display.
-        """
-        samples = arrived.samples()
-        for i, j in (pair for part in parts for pair in permutations(part, 2)):
-            hidden = [item for item in (i, j) if item not in samples]
-            if not any(
-                arrived.is_cut or item in arrived.ranking or age[item] != self.age[item]
-                for item in hidden
-            ):
-                yield i, j, samples.get(i, 0) - samples.get(j, 0)
-
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        self.memory = (
-            self.show(list(ranking), drawn, set(self.available))
-            if super().allows(ranking)
-            else None
-        )
+        self.memory = self.show(list(ranking), drawn) if super().allows(ranking) else None
         return self.memory is not None
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        self.arrive(self.memory, Clicks(ranking, clicks, [False] * self.n_positions))
 
-
-class Numbered(Reference):
-    """Base of the references of agents that learn from any list at any time, of which they remember
-    the number of the display.
-
-    Of somebody else's session that is the number of a display made when it comes.
+def comparisons(
+    parts: Iterable[Iterable[int]], ranking: Sequence[int], clicks: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """The ordered pairs (i, j) of items in one part, with c_i - c_j; what the list left out is not
+    clicked.
     """
-
-    def __init__(self, *arguments: Any, **others: Any) -> None:
-        super().__init__(*arguments, **others)
-        self.n_displays = 0
-
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        self.available = available
-        self.t = self.n_displays + 1
-        is_allowed = self.allows(ranking, state)
-        number = self.make_display()
-        return number if is_allowed else None
-
-    def make_display(self) -> int:
-        """The number of a display that is made; or of a session of somebody else."""
-        self.n_displays += 1
-        return self.n_displays
-
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        number = self.make_display() if memory is None else memory
-        clicks = [click for click in arrived.clicks if click >= 0]
-        self.count(
-            number,
-            arrived.ranking,
-            clicks,
-            [k for k in self.examined(clicks) if not arrived.void[k]],
-        )
-
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        self.arrive(None, Clicks(ranking, clicks, [False] * self.n_positions))
-        self.t = self.n_displays + 1
-
-    def examined(self, clicks: Sequence[int]) -> range:
-        return range(len(clicks))
-
-    def count(
-        self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]
-    ) -> None:
-        """The clicks of a display on what stood at the positions that tell something."""
-        raise NotImplementedError
-
-    def replace(self, item: int) -> None:
-        raise NotImplementedError
+    click = dict(zip(ranking, clicks, strict=True))
+    for part in parts:
+        for i, j in permutations(part, 2):
+            yield i, j, click.get(i, 0) - click.get(j, 0)
 
 
 class Told(Reference):

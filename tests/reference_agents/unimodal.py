@@ -1,4 +1,4 @@
-"""Agents that explore around a leader: GRAB, S-GRAB and UniRank.
+"""Agents that explore around a leader: GRAB and UniRank.
 
 Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and
 ``shown_part``): whether it may lead is checked, so that the leaders' counts are exact whatever was
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .bounds import upper_bound
-from .reference import CLOSE, Clicks, Remembering, is_close
+from .reference import CLOSE, Remembering, comparisons, is_close
 
 _upper_bound = lru_cache(100_000)(upper_bound)
 
@@ -122,23 +122,17 @@ class GRABReference(Remembering):
             found.update(ranking for ranking in candidates if is_close(total(ranking), largest))
         return found
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+    def show(self, ranking: list[int], state: Any) -> Any:
         leader = tuple(state.leader.tolist())
         is_list = len(set(leader)) == self.n_positions and set(leader) <= set(range(self.n_items))
         if not (is_list and self.may_lead(leader) and tuple(ranking) in self.choices(leader)):
             return None
-        self.led[leader] += 1
         return leader
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        samples = arrived.samples()
-        for k, item in enumerate(arrived.ranking):
-            if item in samples:
-                self.shown[item, k] += 1
-                self.clicks[item, k] += samples[item]
-
-    def replace(self, item: int) -> None:
-        self.shown[item] = self.clicks[item] = 0
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.led[self.memory] += 1
+        self.shown[ranking, range(self.n_positions)] += 1
+        self.clicks[ranking, range(self.n_positions)] += clicks
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "shown": self.shown}
@@ -156,9 +150,7 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 
 
 class UniRankReference(Remembering):
-    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs that were in one displayed
-    part.
-    """
+    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs in one displayed part."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int | None = None) -> None:
         super().__init__(n_items, n_positions)
@@ -198,11 +190,12 @@ class UniRankReference(Remembering):
     def best_index(self, below: Iterable[int], above: Iterable[int], s: int) -> float:
         return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
-    def explorations(self, partition: Partition) -> set[Partition]:
-        """What may be displayed under a leader, down to position K; an index that rounding puts at
+    def explorations(self) -> set[Partition]:
+        """What may be displayed under the leader, down to position K; an index that rounding puts at
         1/2 counts either way.
         """
-        s = self.led[self.partition] + 1  # of the leader, whatever of it can be shown
+        partition = self.partition
+        s = self.led[partition] + 1
 
         def below(first: int, start: int) -> Iterator[Partition]:
             if start >= self.n_positions:
@@ -249,7 +242,7 @@ class UniRankReference(Remembering):
 
     # ------------------------------------------------------------------------------------ following
 
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+    def show(self, ranking: list[int], state: Any) -> Any:
         self.partition = self.leader()
         displayed = self.cut(parts_of(state.shown_part.tolist()))
         start = 0
@@ -257,14 +250,8 @@ class UniRankReference(Remembering):
             if not set(ranking[start : start + len(part)]) <= part:
                 return None
             start += len(part)
-        left = tuple(part & available for part in self.partition if part & available)
-        if parts_of(state.part.tolist()) != self.partition or displayed not in self.explorations(
-            left
-        ):
-            return None
-        self.led[self.partition] += 1
-        self.t += 1
-        return displayed, list(self.age)
+        is_leader = parts_of(state.part.tolist()) == self.partition
+        return displayed if is_leader and displayed in self.explorations() else None
 
     def cut(self, parts: Partition) -> Partition:
         """The parts whose first place is within K."""
@@ -273,16 +260,12 @@ class UniRankReference(Remembering):
             part for part, start in zip(parts, starts, strict=True) if start < self.n_positions
         )
 
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        for i, j, difference in self.comparisons(*memory, arrived):
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        super().learn(ranking, clicks)
+        self.led[self.partition] += 1
+        for i, j, difference in comparisons(self.memory, ranking, clicks):
             self.difference[i, j] += difference
             self.compared[i, j] += abs(difference)
-
-    def replace(self, item: int) -> None:
-        self.age[item] += 1
-        self.difference[item, :] = self.difference[:, item] = self.compared[
-            item, :
-        ] = self.compared[:, item] = 0
 
     def holds(self) -> dict[str, Any]:
         return {"difference": self.difference, "compared": self.compared}
