@@ -19,8 +19,7 @@ import numpy as np
 import clickgym
 from clickgym.core.files import write_whole
 from clickgym.envs import Instance, load_instance
-from clickgym_logs import ClickLog, contextual_instance, read_log, read_ratings, record, write_tidy
-from clickgym_logs.comparison import read_policy
+from clickgym_logs import contextual_instance, read_log, read_ratings, record, write_tidy
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
@@ -45,7 +44,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
     trained = clickgym.make_agent("TopRank", gym.make("PBMRank-v0"), horizon=500, seed=0)
     clickgym.run(trained, gym.make("PBMRank-v0"), 500, seed=0)
     trained.save(folder / "agent.npz")
-    np.savez(folder / "policy.npz", scores=np.linspace(0, 1, 10))
     load_instance("yandex-9982").save(folder / "instance.json")
     env = gym.make(
         "ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=3,n_features=3,seed=1"
@@ -69,7 +67,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "config.json, report": Kind(config, lambda _: _results(out)),
         "config.json, sweep over it": Kind(config, lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
-        "policy (.npz)": Kind((folder / "policy.npz",), _policy),
         "log (.parquet)": Kind((folder / "log.parquet",), _log),
         "log (.csv.gz)": Kind((folder / "log.csv.gz",), _log),
         "log (.csv)": Kind((folder / "log.csv",), _log),
@@ -105,20 +102,9 @@ def _agent(path: Path) -> Any:
     )
 
 
-def _policy(path: Path) -> Any:
-    items = np.tile(np.arange(10), (2, 1))
-    labels = tuple(map(str, range(10)))
-    policy: Any = read_policy(
-        str(path), ClickLog(items, np.zeros_like(items), [0, 0], labels, ("q",))
-    )
-    return {
-        name: np.asarray(value).tolist() for name, value in vars(policy).items() if name != "rng"
-    }
-
-
 def _log(path: Path) -> Any:
     log = read_log(path)
-    return log.to_frame().rows(), log.off_list_clicks
+    return log.to_frame().rows()
 
 
 def _instance(path: Path) -> Any:

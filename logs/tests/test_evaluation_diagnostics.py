@@ -113,7 +113,7 @@ def test_policies_beside_each_other_keep_what_can_be_estimated():
     compared = compare(log(), ["fixed:a,b", "fixed:c,a"], ["ips", "cascade", "pbm"])
     assert list(compared.by_policy) == list(compared.policies) == ["fixed:a,b", "fixed:c,a"]
     assert [result.estimator for result in compared.by_policy["fixed:a,b"]] == ["ips", "pbm"]
-    assert [result.estimator for result in compared.evaluations] == ["ips", "pbm", "pbm"]
+    assert [result.estimator for result in compared.by_policy["fixed:c,a"]] == ["pbm"]
     assert "give the logging policy" in compared.refused["fixed:a,b", "cascade"]
     assert "nothing to estimate from" in compared.refused["fixed:c,a", "ips"]
     assert compared.by_policy["fixed:a,b"][1] == evaluate(log(), FixedPolicy([0, 1]), "pbm")

@@ -67,7 +67,7 @@ def test_evaluate_in_json_is_what_python_says(document, log_file):
     compared = compare(read_log(log_file), "fixed:a,b,c", ["ips", "pbm"], logging="uniform")
     rows = [
         {"policy": "fixed:a,b,c", **asdict(each), "cautions": each.cautions}
-        for each in compared.evaluations
+        for each in compared.by_policy["fixed:a,b,c"]
     ]
     assert said["evaluations"] == json.loads(json.dumps(rows))
     assert said["policies"] == {"fixed:a,b,c": {"lists": {"shoes": ["a", "b", "c"]}}}

@@ -47,11 +47,10 @@ PROPENSITIES = {
 
 
 def test_propensities_follow_the_sessions():
-    log = some_log(**PROPENSITIES, off_list_clicks=3)
+    log = some_log(**PROPENSITIES)
     part = log[[2, 0]]
     np.testing.assert_array_equal(part.propensities, [[1e-9, 0.5], [0.1, 0.2]])
     np.testing.assert_array_equal(part.list_propensities, [1 / 7, 0.01])
-    assert part.off_list_clicks == 0
     assert some_log()[1:].propensities is None
 
 
@@ -361,7 +360,6 @@ def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, content
             ("7-1", ["12", "11", "13"], [0, 0, 0]),
             ("7-2", ["11", "12", "13"], [0, 0, 0]),
         ]
-        assert log.off_list_clicks == 1
         assert log.times is None
 
 

@@ -59,7 +59,6 @@ def flips(tmp_path_factory):
         ("run, report of it", 15),
         ("config.json, sweep over it", 15),
         ("saved agent", 15),
-        ("policy (.npz)", 10),
     ],
 )
 def test_a_flipped_bit_is_refused_or_harmless(flips, name, number):

@@ -60,11 +60,6 @@ class Comparison:
     refused: dict[tuple[str, str], str]
     contradictions: tuple[str, ...]
 
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """All estimates, one policy after the other."""
-        return tuple(result for results in self.by_policy.values() for result in results)
-
     def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
         """The list that a policy shows for each query, as labels.
 
@@ -115,7 +110,7 @@ def compare(
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
-        >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
+        >>> compare(log, "fixed:a,b", ["ips"], logging="uniform").by_policy["fixed:a,b"][0].value
         1.0
     """
     check_kind("log", log, ClickLog, "a ClickLog")
@@ -241,22 +236,12 @@ def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int 
                 f"{file} has no query and no labels of items; expected a file that clickgym fit "
                 "wrote"
             )
-        if query in policies:
-            raise ValueError(
-                f"{file} is a second file of the query {query!r} in {path}; expected one for each "
-                "query"
-            )
         kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
-        if not kinds:
-            raise ValueError(
-                f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has "
-                f"{', '.join(instance.models)}"
-            )
         matches = [kind for kind in kinds if model.upper() in ("", kind)]
         if len(matches) != 1:
             raise ValueError(
-                f"{file} has the click models {', '.join(kinds)}; choose one, as in "
-                f"{path}:{kinds[0]}"
+                f"{file} has the click models {', '.join(kinds) or 'none'}; choose one, as in "
+                f"{path}:PBM"
             )
         users = instance.model(matches[0], log.n_positions)
         policies[query] = FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])

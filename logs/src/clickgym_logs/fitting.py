@@ -4,7 +4,6 @@ ranking problem.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from clickgym.core.checks import (
     check_at_least,
-    check_between,
     check_choice,
     check_count,
     check_kind,
@@ -58,16 +56,6 @@ class Fitted:
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
 
-    @property
-    def n_train(self) -> int:
-        """How many sessions the scored models were fitted to."""
-        return len(self.train)
-
-    @property
-    def n_test(self) -> int:
-        """How many sessions were held out."""
-        return len(self.test)
-
 
 def fit_models(
     log: ClickLog,
@@ -76,12 +64,10 @@ def fit_models(
     *,
     n_items: int = 10,
     test_share: float = 0.2,
-    iterations: int = ITERATIONS,
     tol: float = TOL,
     seed: int = 0,
     bootstrap: int = 0,
     origin: str = "estimated by clickgym from a click log",
-    on_step: Callable[[str], object] = lambda text: None,
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
@@ -98,14 +84,13 @@ def fit_models(
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L.
         test_share: the share of sessions that are held out; 0 for none.
-        iterations, tol: of the EM algorithms.
+        tol: of the EM algorithms, which take at most 1000 steps.
         seed: of the split and of the bootstrap.
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
             for none. Clicks do not tell what no session has shown, leaving after the last position
             (DCM), and the common factor of attraction and examination (PBM, UBM): there the errors
             hold for the examination at position 1 as it is in the instance.
         origin: where the instances say that they come from.
-        on_step: is called with one line for each finished step.
 
     Raises:
         ValueError: on wrong input, before any model is fitted.
@@ -139,21 +124,17 @@ def fit_models(
         query_instance(log, label, quick, n_items)
 
     train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
-    check_count("iterations", iterations)
 
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
-        return MODEL_ESTIMATORS[name].create(iterations, tol).fit(log, start=start)
+        return MODEL_ESTIMATORS[name].create(ITERATIONS, tol).fit(log, start=start)
 
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
-        start = time.perf_counter()
         estimators[name] = scored[name] = fit(name, train)
         if train is not log:
             estimators[name] = fit(name, log, scored[name])
-        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
-    names = _one_of_each(scored, test if len(test) else train, on_step)
-    best = {name: estimators[name] for name in names}
+    best = {name: estimators[name] for name in _one_of_each(scored, test if len(test) else train)}
     method = {
         "sessions_of_all_queries": len(log),
         "smoothing": "(1 + successes) / (2 + trials)",
@@ -166,34 +147,19 @@ def fit_models(
         estimation = {**instance.estimation, **method}
         instances[label] = replace(instance, estimation=estimation)
     if bootstrap:
-        start = time.perf_counter()
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
-        on_step(
-            f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s"
-        )
     variety = {label: _variety(log, label) for label in labels}
     return Fitted(train, test, scored, estimators, instances, variety)
 
 
-def _one_of_each(
-    scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]
-) -> list[str]:
+def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
     """Of the estimators of one click model the one that predicts a log better, for an instance has
     room for one.
     """
     rivals: dict[type[ClickModel], list[str]] = {}
     for name, estimator in scored.items():
         rivals.setdefault(estimator.model_class, []).append(name)
-    best = []
-    for names in rivals.values():
-        best.append(names[0])
-        if len(names) > 1:
-            best[-1] = max(names, key=lambda name: scored[name].score(log))
-            on_step(
-                f"{' and '.join(names)} estimate one click model: the instance holds {best[-1]}, "
-                "which predicts better"
-            )
-    return best
+    return [max(names, key=lambda name: scored[name].score(log)) for names in rivals.values()]
 
 
 def _variety(log: ClickLog, query: str) -> tuple[int, float]:
@@ -286,23 +252,20 @@ def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, Clic
 
     Args:
         log: at least two sessions.
-        share: of the sessions, how many are held out; at least one is, and at least one is not.
+        share: in (0, 1), of the sessions that are held out; at least one is, and one is not.
         seed: the same seed gives the same split.
 
     Returns:
         The sessions to learn from and those held out, both in the order of the log.
 
     Raises:
-        ValueError: on a share that is not in (0, 1), or fewer than two sessions.
+        ValueError: on fewer than two sessions.
 
     Example:
         >>> log = ClickLog([[0]] * 5, [[1]] * 5, [0] * 5, ("a",), ("q",))
         >>> [len(part) for part in hold_out(log, 0.2)]
         [4, 1]
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    share = check_between("share", share, 0, 1)
-    check_seed(seed)
     if len(log) < 2:
         raise ValueError(f"a log of {len(log)} sessions cannot be split")
     size = min(max(round(share * len(log)), 1), len(log) - 1)
@@ -317,7 +280,6 @@ def query_instance(
     estimators: Mapping[str, Estimator],
     n_items: int = 10,
     *,
-    name: str | None = None,
     origin: str = "",
 ) -> Instance:
     """Make an instance of one query of a log.
@@ -332,7 +294,6 @@ def query_instance(
         query: label of the query.
         estimators: by the short names of their models; fitted.
         n_items: L; fewer, if the query has fewer.
-        name: of the instance; None takes the label of the query.
         origin: where the log comes from.
 
     Raises:
@@ -364,7 +325,7 @@ def query_instance(
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
     return Instance(
-        name=query if name is None else name,
+        name=query,
         models=_models(estimators, query, items),
         n_positions=log.n_positions,
         description=f"query {query}, {len(sessions)} sessions, {len(items)} items "

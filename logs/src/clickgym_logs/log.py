@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from clickgym.core.checks import (
     as_call,
-    check_count,
     check_kind,
     check_labels,
     check_path,
@@ -48,8 +47,6 @@ class ClickLog:
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
             these labels, so a model fitted to one log can be scored on another.
-        off_list_clicks: how many clicks the reader found on items that the session's list does not
-            contain.
         propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
             item at this position, and 1 below the end of a list; None if unknown.
         list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
@@ -75,7 +72,6 @@ class ClickLog:
     queries: NDArray[np.int32]
     item_labels: tuple[str, ...]
     query_labels: tuple[str, ...]
-    off_list_clicks: int = 0
     propensities: NDArray[np.float64] | None = None
     list_propensities: NDArray[np.float64] | None = None
     context: NDArray[np.float64] | None = None
@@ -109,7 +105,6 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
             checked("times", check_times, shape[:1])
-        checked("off_list_clicks", check_count, 0)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -183,7 +178,6 @@ class ClickLog:
                 f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence "
                 "of indices"
             )
-        object.__setattr__(part, "off_list_clicks", 0)
         return part
 
     def to_frame(self) -> pl.DataFrame:

@@ -339,8 +339,7 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     ``session, time, C, url``. All fields but the letter are decimal numbers. Each query is one
     session of the log, labelled ``query-region``. A click belongs to the last query above it in its
     session whose list contains the URL, and a URL clicked twice counts once. A click on another URL
-    is left out, and counted in ``off_list_clicks``. The times are those since the beginning of each
-    session, so that the log has none.
+    is left out. The times are those since the beginning of each session, so that the log has none.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
@@ -381,7 +380,7 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     run, above = first.cumsum(), is_page.cumsum() - 1
     pages, urls, run_of_page = numbers[is_page, 2:4], numbers[is_page, 4:], run[is_page]
     clicked_url, page, run_of_click = numbers[is_click, 2], above[is_click], run[is_click]
-    clicked, off_list = np.zeros(urls.shape, np.int8), 0
+    clicked = np.zeros(urls.shape, np.int8)
     while len(page):  # what the last page above does not show is looked for on the one before
         alike = urls[page] == clicked_url[:, None]
         rows, positions = np.nonzero(alike)
@@ -389,7 +388,6 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
         page = page - 1
         lost = ~alike.any(axis=1)
         elsewhere = lost & (page >= 0) & (run_of_page[page] == run_of_click)
-        off_list += int((lost & ~elsewhere).sum())
         page, clicked_url, run_of_click = (
             part[elsewhere] for part in (page, clicked_url, run_of_click)
         )
@@ -398,9 +396,7 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     queries, query_labels = coded(
         names.select(pl.concat_str("query", "region", separator="-")).to_series()
     )
-    return ClickLog(
-        items.reshape(urls.shape), clicked, queries, item_labels, query_labels, off_list
-    )
+    return ClickLog(items.reshape(urls.shape), clicked, queries, item_labels, query_labels)
 
 
 def _check_lines(path: Path, right: NDArray[np.bool_], what: str) -> None:

@@ -27,6 +27,8 @@ from .log import ClickLog
 MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
 """Lists that a query leaves out, one after the other."""
+LEAST_SESSIONS = 100
+"""Sessions of a list that is left out."""
 LEAST_DISPLAYS = 30
 """Sessions with other lists that must show an item, or nothing is predicted of it."""
 TRUSTED = 0.5
@@ -66,7 +68,6 @@ def check_models(
     log: ClickLog,
     models: Sequence[str] = MODELS,
     *,
-    least_sessions: int = 100,
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> Simulability:
@@ -79,12 +80,11 @@ def check_models(
     Args:
         log: sessions of any queries, of which some have two lists or more.
         models: short names of click models.
-        least_sessions: of a list that is left out.
         bootstrap: resamples of the queries.
         seed: of the bootstrap.
 
     Raises:
-        ValueError: on wrong input, and if no query has two lists, one of them in so many sessions.
+        ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
@@ -98,15 +98,14 @@ def check_models(
     models = check_labels("models", models)
     for name in models or ("",):
         check_choice("model", name, MODEL_ESTIMATORS)
-    check_count("least_sessions", least_sessions)
     check_count("bootstrap", bootstrap)
     check_seed(seed)
     first, index, counts = distinct(np.column_stack([log.queries, log.items]))
-    rounds = _rounds(log.queries[first], counts, least_sessions)
+    rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
         raise ValueError(
-            f"no query has two lists, one of them in {least_sessions} sessions or more; none can "
+            f"no query has two lists, one of them in {LEAST_SESSIONS} sessions or more; none can "
             "be left out"
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
@@ -144,14 +143,16 @@ def check_models(
     return Simulability(table, len(labels), n_lists, *_verdict(table, len(labels), n_lists))
 
 
-def _rounds(queries: Indices, counts: Indices, least: int) -> Indices:
+def _rounds(queries: Indices, counts: Indices) -> Indices:
     """The round in which each list is left out: the most frequent one of a query in the first; -1
     for never.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
     place = np.arange(len(order)) - np.repeat(starts, sizes)
-    left_out = (np.repeat(sizes, sizes) > 1) & (counts[order] >= least) & (place < MOST_LISTS)
+    left_out = (
+        (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (place < MOST_LISTS)
+    )
     rounds = np.empty(len(order), np.int64)
     rounds[order] = np.where(left_out, place, -1)
     return rounds

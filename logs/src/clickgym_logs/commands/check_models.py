@@ -26,9 +26,6 @@ def check(
             show_default="all of them",
         ),
     ] = None,
-    least_sessions: Annotated[
-        int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")
-    ] = 100,
     columns: Columns = "",
     seed: Annotated[
         int, typer.Option(metavar="N", help="The same seed gives the same intervals.")
@@ -52,7 +49,7 @@ def check(
     """
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
-        checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)
+        checked = check_models(sessions, model or MODELS, seed=seed)
     rows = [
         [
             row["model"],

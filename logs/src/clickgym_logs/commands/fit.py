@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import numpy as np
 import typer
@@ -104,7 +104,10 @@ def fit(
       clickgym fit log.tsv.gz --model PBM --query 98435-1 9982-1 --out queries
     """
     queries = query or []
-    files = _files(out, queries)
+    is_file = out.suffix == ".json"
+    if is_file and len(queries) > 1:
+        raise ValueError(f"--out is {out} for {len(queries)} queries; expected a folder")
+    make_folder(out.parent if is_file else out)
     console, status = output(as_json), errors()
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
@@ -119,17 +122,15 @@ def fit(
             seed=seed,
             bootstrap=bootstrap,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
-            on_step=partial(say, status),
         )
     scores = _scores(fitted)
-    held_out = f"{fitted.n_test:,} held out" if fitted.n_test else "none held out"
-    title = f"Fitted to {fitted.n_train:,} sessions; per session and by rank on {held_out}"
+    held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
+    title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
     heads, rows = _score_table(scores)
     print_table(console, heads, rows, title=title)
     written = []
     for label, instance in fitted.instances.items():
-        file = files.get(label, out)
-        make_folder(file.parent)
+        file = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(file)
         say(console, f"{file}: {instance.description}")
         facts = {"query": label, "file": str(file), "description": instance.description}
@@ -138,41 +139,8 @@ def fit(
     for line in (*_parameter_lines(fitted), *_cautions(fitted)):
         say(console, line)
     if as_json:
-        sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
+        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": log_name(log)} | sizes | {"models": scores, "instances": written})
-
-
-def _files(out: Path, queries: Sequence[str]) -> dict[str, Path]:
-    """Where the instance of each query goes; where none is named, to ``out``.
-
-    Raises:
-        ValueError: not every query can have a file.
-    """
-    if out.suffix == ".json":
-        if len(queries) > 1:
-            raise ValueError(
-                f"{len(queries)} queries do not fit into one file; give --out a folder"
-            )
-        if out.is_dir():
-            raise ValueError(f"{out} is a folder; expected the name of a file")
-        if not out.absolute().parent.is_dir():
-            raise ValueError(f"there is no folder {out.absolute().parent}")
-        return dict.fromkeys(queries, out)
-    above = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
-    if not above.is_dir():
-        raise ValueError(f"{above} is a file; give --out a folder, or a name that ends with .json")
-    if not queries:
-        raise ValueError(f"--out is {out}; expected a name that ends with .json, or --query")
-    files = {query: out / f"{_file_name(query)}.json" for query in queries}
-    if len({*files.values()}) < len(queries):
-        raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
-    return files
-
-
-def _file_name(label: str) -> str:
-    """A query as the name of a file."""
-    letters = (letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label)
-    return "".join(letters).strip(" .") or "query"
 
 
 def _scores(fitted: Fitted) -> list[dict[str, Any]]:
@@ -184,7 +152,7 @@ def _scores(fitted: Fitted) -> list[dict[str, Any]]:
             "steps": getattr(estimator, "n_iter_", None),
             "converged": getattr(estimator, "converged_", None),
         }
-        if fitted.n_test:
+        if len(fitted.test):
             by_rank = estimator.perplexity_by_rank(fitted.test)
             perplexities = estimator.conditional_perplexity(fitted.test), np.nanmean(by_rank)
             score |= dict(zip(FIGURES, (estimator.score(fitted.test), *perplexities), strict=True))
