@@ -141,7 +141,7 @@ INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
 OUT file                          file is a file, or lies below a file; expected a folder
 OUT other                         other is not a results folder: it has no config.json
 OUT unreadable                    unreadable/config.json cannot be read
-OUT finished --seed 1             results of another configuration (seed: 0 there, 1 now)
+OUT finished --seed 1             is of another configuration (seed: 0 there, 1 now)
 """.strip().splitlines()
 
 

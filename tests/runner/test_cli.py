@@ -150,9 +150,9 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words += f" yandex-990 --horizon 1e3 --runs 2 --metrics ndcg any_click --out {tmp_path / 'out'}"
     assert main(words.split()) == 0
     results = clickgym.Results(tmp_path / "out")
-    assert results.config["envs"] == ["PBMRank-v0", "CMRank-v0"]
-    assert results.config["agents"] == ["TopRank", "Random", "Oracle"]
-    assert results.config["instances"] == ["yandex-9", "yandex-990"]
+    assert list(results.config["envs"]) == ["PBMRank-v0", "CMRank-v0"]
+    assert list(results.config["agents"]) == ["TopRank", "Random", "Oracle"]
+    assert list(results.config["instances"]) == ["yandex-9", "yandex-990"]
     assert results.config["metrics"] == ["ndcg", "any_click"]
     assert [results.config[key] for key in ("horizon", "runs", "seed")] == [1000, 2, 3]
     assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2

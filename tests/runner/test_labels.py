@@ -145,10 +145,12 @@ def test_seeds_hang_on_the_label_as_in_python(here):
 
 def test_the_configuration_says_what_labels_stand_for(here):
     config = clickgym.Results(here / "out").config
-    assert config["agents"] == ["mine", "b c", "told", "Random"]
-    assert config["labels"] == {
-        "envs": {"easy users": ENVS[0].partition("=")[2]},
-        "agents": {"mine": "own_random:Mine:boldness=2.0", "b c": "TopRank", "told": "Oracle"},
+    assert config["envs"] == {"easy users": ENVS[0].partition("=")[2], ENVS[1]: ENVS[1]}
+    assert config["agents"] == {
+        "mine": "own_random:Mine:boldness=2.0",
+        "b c": "TopRank",
+        "told": "Oracle",
+        "Random": "Random",
     }
 
 
@@ -204,7 +206,8 @@ def test_labels_that_cannot_be_typed(tmp_path):
         "first": (CascadeTS, {"feedback": "first_click"}),
     }
     results = clickgym.sweep(["PBMRank-v0"], agents, 20, 1, out=tmp_path / "out")
-    assert results.config["labels"]["agents"] == {
+    assert results.config["agents"] == {
         "a/b": "Random",
+        "x=1": "CascadeTS",
         "first": "CascadeTS:feedback=first_click",
     }

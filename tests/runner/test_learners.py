@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import time
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -18,13 +15,9 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import LEARNERS, Learner
-from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.labels import own_label, parse_spec
-from clickgym.runner.make import place_of
-from clickgym.runner.pairs import pair_of
-from clickgym.runner.progress import Callback
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
@@ -196,34 +189,19 @@ def test_masks_of_each_stream_reach_the_library() -> None:
     )
 
 
-# ------------------------------------------------------------------------------ in sweeps, and cost
+# ---------------------------------------------------------------------------------------- in sweeps
 
 
 # two workers load torch for 10 s
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -> None:
-    class Costs(Callback):
-        def __init__(self) -> None:
-            self.told: list[tuple[str, float, int, int]] = []
-
-        def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-            self.told.append((agent, seconds, runs, workers))
-
-    costs = Costs()
+def test_a_sweep_repeats_a_run(tmp_path: Path, n_jobs: int) -> None:
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(
-        ["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1, callback=costs
-    ).frame
+    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1).frame
     again = clickgym.sweep(
         ["PBMRank-v0"], agents[::-1], 60, 2, out=tmp_path / "b", n_jobs=n_jobs
     ).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
-    assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [
-        (agents[0], 2, 1),
-        (agents[1], 2, 1),
-    ]
-    assert all(0 < seconds < 60 for _, seconds, _, _ in costs.told)
 
 
 class Sleeper(Learner):
@@ -247,45 +225,6 @@ class Sleeper(Learner):
             step += 1
 
 
-def test_the_cost_is_that_of_later_sessions() -> None:
-    """1000 steps of 5 ms take 5 s at least; the upper bound allows for a machine that others
-    use.
-    """
-    from clickgym.runner.learners.play import expected_seconds
-
-    assert (
-        5
-        <= expected_seconds(pair_of(Sleeper(), place_of(ClickEnv(SMALL))), 8000, seconds=0.3)
-        < 100
-    )
-    # any loop can be measured
-    assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"
-
-
-def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
-    """Every 40 steps an update of 100 ms: 2.5 ms a step, of which the first 0.01 s have seen
-    nothing.
-    """
-    from clickgym.runner.learners.play import expected_seconds
-
-    class Gatherer(Sleeper):
-        model = SimpleNamespace(n_steps=40)
-
-        def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
-            envs.reset()
-            for step in count(1):
-                envs.step(np.zeros((8, 3), np.int64))
-                if not on_step():
-                    return
-                time.sleep(0.1 if step % 40 == 0 else 0)
-
-    assert (
-        2.5
-        <= expected_seconds(pair_of(Gatherer(), place_of(ClickEnv(SMALL))), 8000, seconds=0.01)
-        < 50
-    )
-
-
 def test_a_learner_that_ends_early_has_no_result() -> None:
     class Quitter(Sleeper):
         def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
@@ -293,29 +232,6 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
 
     with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_command_line_tells_the_cost_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [
-        "run",
-        "PBMRank-v0",
-        "--agents",
-        "A2C:n_envs=8",
-        "--horizon",
-        "200",
-        "--runs",
-        "2",
-        "--jobs",
-        "1",
-    ]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    wait = r"(less than 1|about \d+) s"
-    assert re.fullmatch(rf"A2C:n_envs=8: {wait} per run, 2 runs, {wait} in all", lines[0])
-    assert lines[1].startswith("PBMRank-v0  A2C:n_envs=8  regret")
 
 
 # ----------------------------------------------------------------------------- classes of one's own

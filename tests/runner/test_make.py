@@ -215,14 +215,14 @@ def test_classes_of_a_script(tmp_path, with_source):
         assert done.returncode == 0, done.stderr
     one, two, three = (clickgym.Results(tmp_path / out) for out in ("one", "two", "three"))
     assert_frame_equal(one.frame, two.frame)
-    assert one.config["agents"] == [
+    assert list(one.config["agents"]) == [
         "__main__:TopRank",
         "__main__:TopRank:shift=2",
         "__main__:Outer.Inner",
         "Random",
     ]
     assert three.frame["env"].unique(maintain_order=True).to_list() == ["mine"]
-    assert (three.timings["engine"] == "python").all()
+    assert (three.rows["engine"] == "python").all()
 
 
 # -------------------------------------------------------------------------------------- one session

@@ -173,12 +173,10 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     small_disk("ro")
     assert_frame_equal(sweep(out), table)
     assert_frame_equal(sweep(out, ["Random"]), table.filter(agent="Random"))
-    assert main(["report", str(out)]) == 0
-    capsys.readouterr()
     for call in (lambda: sweep(out, runs=4), lambda: sweep(out.parent / "new")):
         with pytest.raises(FileError, match=r"cannot be written: Read-only file system$"):
             call()
-    assert main(["report", str(out), "--html"]) == 1
+    assert main(["report", str(out)]) == 1
     assert capsys.readouterr().err.endswith(
         "summary.csv cannot be written: Read-only file system\n"
     )
@@ -256,9 +254,8 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--runs 99999999999", "99,999,999,999 trials are 9,999,999,999,900 sessions"),
-        ("--runs 1000001", "1,000,001 trials are 100,000,100 sessions"),
-        ("--horizon 1e15 --runs 2", "2 trials are 2,000,000,000,000,000 sessions"),
+        ("--runs 99999999999", "these are 99,999,999,999 trials; expected at most 1,000,000"),
+        ("--runs 1000001", "these are 1,000,001 trials"),
         (
             "--horizon 1e18",
             "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000",

@@ -23,7 +23,8 @@ from clickgym.command_line import main
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports.figures import looks_of
 from clickgym.runner.reports.page import to_html
-from clickgym.runner.reports.table import heading
+from clickgym.runner.reports.table import in_words
+from clickgym.runner.summaries import final_table
 
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
@@ -43,9 +44,9 @@ def returned(folder):
     return clickgym.sweep(ENVS, AGENTS, 2000, 3, out=folder, instances=INSTANCES, metrics=metrics)
 
 
-@pytest.fixture(params=["returned", "folder", "frame"])
+@pytest.fixture(params=["returned", "folder", "rows"])
 def results(request, returned, folder):
-    sources = {"folder": folder, "frame": returned.frame}
+    sources = {"folder": folder, "rows": returned.rows}
     return returned if request.param == "returned" else clickgym.Results(sources[request.param])
 
 
@@ -55,8 +56,8 @@ def results(request, returned, folder):
 def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     there = clickgym.Results(folder)
     assert repr(returned) == repr(there)
-    assert_frame_equal(returned.to_frame(), there.to_frame())
-    assert there.config.items() >= returned.config.items()
+    assert_frame_equal(returned.rows, there.rows)
+    assert there.config == returned.config
     assert returned.table().equals(there.table())
 
 
@@ -67,31 +68,12 @@ def test_results_are_copied_and_told_in_one_line(results):
         assert copied.frame.equals(results.frame)
 
 
-def test_ties_agree_with_the_pairs(results):
-    for per_instance in (False, True):
-        table, pairs = results.table(per_instance), results.pairwise(per_instance)
-        by = ["env", "instance"] if per_instance else ["env"]
-        apart = pairs.filter("differ").select(*by, "better", "worse")
-        differing = {frozenset(row) for row in apart.iter_rows()}
-        assert table["env"].unique(maintain_order=True).to_list() == ENVS
-        for row in table.iter_rows(named=True):
-            place = [row[name] for name in by]
-            others = {
-                name
-                for name in set(AGENTS) - {row["agent"]}
-                if frozenset([*place, row["agent"], name]) not in differing
-            }
-            assert set(row["tied_with"]) == others
-        for group in table.partition_by(by):
-            assert group["regret"].is_sorted()
-
-
 def test_interval_stands_beside_regret_at_80_columns():
     """As polars prints a table into a terminal (B4)."""
     code = (
         "import clickgym; results = clickgym.sweep(['PBMRank-v0', 'CMRank-v0'], ['TopRank', "
         "'Random'], 100, 2, instances=['yandex-9', 'yandex-990'], progress=False); "
-        "print(results.table()); print(results.table(per_instance=True))"
+        "print(results.table())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -100,9 +82,8 @@ def test_interval_stands_beside_regret_at_80_columns():
         check=True,
         env=os.environ | {"POLARS_TABLE_WIDTH": "80"},
     )
-    headings = [line for line in done.stdout.splitlines() if "agent" in line]
-    assert len(headings) == 2
-    assert all(re.search(r"agent +┆ regret +┆ regret_", line) for line in headings), done.stdout
+    (heading,) = (line for line in done.stdout.splitlines() if "agent" in line)
+    assert re.search(r"agent +┆ regret +┆ regret_", heading), done.stdout
 
 
 def test_selection_in_the_order_of_its_names(results):
@@ -113,17 +94,21 @@ def test_selection_in_the_order_of_its_names(results):
     with pytest.raises(ValueError, match="unknown agent 'TopRnk'; did you mean 'TopRank'"):
         results.select(["TopRnk"])
     with_random = (polars.col("agent") != "Random") | (polars.col("env") == ENVS[0])
-    some = clickgym.Results(results.frame.filter(with_random))
-    with pytest.raises(ValueError, match="there are no results of Random in CMRank"):
-        some.select("Random", ENVS[1])
+    some = clickgym.Results(results.rows.filter(with_random))
+    with pytest.raises(ValueError, match="there are no results of these agents"):
+        some.select(["Random"], ENVS[1:])
 
 
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
         ("nowhere", ValueError, "is not a results folder"),
-        (3, TypeError, "expected a results folder or a polars frame; got 3"),
-        (polars.DataFrame({"env": ["E"]}), ValueError, "the table has no column 'instance'"),
+        (3, TypeError, "source is 3; expected a path"),
+        (
+            polars.DataFrame({"env": ["E"]}),
+            ValueError,
+            "the table lacks 'agent', which a sweep has",
+        ),
     ],
 )
 def test_what_holds_no_results(source, error, message):
@@ -157,7 +142,7 @@ def test_panels_curves_and_metrics(results):
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
     """Whatever is drawn beside it (B4)."""
     colours = {}
-    figures = [results.plot(), results.select(AGENTS[1:3]).plot(per_instance=True, log=False)]
+    figures = [results.plot(), results.select(AGENTS[1:3]).plot(log=False)]
     figures.append(clickgym.run("Random", "PBMRank-v0", 100, seed=0).plot().figure)
     for figure in figures:
         for line in (line for panel in figure.axes for line in panel.lines):
@@ -167,15 +152,6 @@ def test_colour_of_an_agent_is_the_same_in_every_figure(results):
     looks = looks_of([f"agent {i}" for i in range(35)] + AGENTS)
     assert len({str(look) for look in looks.values()}) == 39
     assert looks["TopRank"] == looks_of(["TopRank"])["TopRank"]
-
-
-def test_panel_for_each_instance(results):
-    figure = results.plot(per_instance=True)
-    titles = [panel.get_title() for panel in figure.axes[:4]]
-    assert titles == [f"{env}\n{name}" for env in ENVS for name in INSTANCES]
-    rows = results.frame.filter(env=ENVS[1], instance=INSTANCES[0], agent="Random", step=2000)
-    (line,) = (line for line in figure.axes[2].lines if line.get_label() == "Random")
-    assert line.get_ydata()[-1] == pytest.approx(rows["regret"].mean())
 
 
 def test_linear_axes(results):
@@ -196,7 +172,7 @@ def test_title_and_axes_of_ones_own(results):
         results.plot(ax=ax)
 
 
-@pytest.mark.parametrize("results", ["returned", *slow("frame")], indirect=True)
+@pytest.mark.parametrize("results", ["returned", *slow("rows")], indirect=True)
 def test_files_of_figures(results, tmp_path):
     """In the format of the suffix, with TrueType fonts, and version and command in the metadata."""
     results = results.select(AGENTS[:2], ENVS[1:])
@@ -292,14 +268,18 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert "Results in" in out
     assert {"report.html", "regret.png", "regret.svg", "summary.csv"} <= set(os.listdir(folder))
     summary = polars.read_csv(folder / "summary.csv")
-    per_instance = returned.table(per_instance=True)
     assert "ndcg / session" in out
     for row in returned.table().iter_rows(named=True):
         regret = regret_text(row["regret"], row["regret_ci95"])
         cells = f"{regret} +{row['reward']:.4f} +{row['ndcg']:.4f}"
         assert re.search(rf"{row['env']}\n(.+\n)*{row['agent']} +{cells} ", out)
+    per_instance = final_table(returned.rows, ("env", "instance"))
+    assert len(summary) == len(ENVS) * len(INSTANCES) * len(AGENTS)
     for name in ("regret", "regret_ci95", "reward", "runs", "ndcg", "ndcg_ci95", "window_regret"):
         assert summary[name].to_list() == pytest.approx(per_instance[name].to_list())
+    one = returned.frame.filter(env=ENVS[1], instance=INSTANCES[0], agent="Random", step=2000)
+    row = summary.filter(env=ENVS[1], instance=INSTANCES[0], agent="Random")
+    assert row["regret"][0] == pytest.approx(one["regret"].mean())
 
 
 @pytest.mark.parametrize("words", [["--agents", "Random"], ["-e", ENVS[1], "-a", *AGENTS[:2]]])
@@ -309,8 +289,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     out = printed(["report", str(folder), *words])
     assert "Nothing is written of a selection" in out
     assert "Oracle" not in out
-    for more in (["--html"], ["--pdf"], ["--out", str(folder)]):
-        assert "would overwrite" in refused(["report", str(folder), *words, *more])
+    assert "would overwrite" in refused(["report", str(folder), *words, "--out", str(folder)])
     assert printed(["report", str(folder), *words, "--html", "--out", str(tmp_path / "new")])
     assert files(folder) == before
     page = (tmp_path / "new" / "report.html").read_text()
@@ -319,17 +298,6 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     assert set(selected["agent"]) == set(
         words[words.index("Random" if "Random" in words else "-a") :]
     ) & set(AGENTS)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_each_instance_by_itself(returned, folder, tmp_path, printed):
-    out = printed(["report", str(folder), "--per-instance", "--html", "--out", str(tmp_path)])
-    page = (tmp_path / "report.html").read_text()
-    assert "mean over 2" not in out + page
-    for row in returned.table(per_instance=True).iter_rows(named=True):
-        cell = regret_text(row["regret"], row["regret_ci95"])
-        assert re.search(rf"{row['env']}\n(.+\n)*{row['instance']} +{row['agent']} +{cell} ", out)
-        assert cell in page
 
 
 @pytest.mark.usefixtures("only_pdf")
@@ -366,7 +334,7 @@ def test_where_nothing_can_be_written_nothing_is_printed(returned, folder, tmp_p
 def test_heading_of_environments_with_instances_of_their_own():
     envs = ["PBMRank-v0", "ContextualPBMRank-v0"]
     results = clickgym.sweep(envs, ["Random"], 10, 1)
-    assert heading(results) == "Regret after 10 sessions (one run)"
+    assert in_words(results).title == "Regret after 10 sessions (one run)"
 
 
 # --------------------------------------------------------------------------------------- the page
@@ -403,8 +371,8 @@ class Texts(html.parser.HTMLParser):
 def page(returned, folder):
     """A page with a name that is code in every language it could be read in."""
     results = clickgym.Results(folder)
-    frame = results.to_frame().with_columns(polars.col("agent").replace("Random", HOSTILE))
-    config = results.config | {"agents": [*AGENTS[:2], HOSTILE, "Oracle"]}
+    frame = results.rows.with_columns(polars.col("agent").replace("Random", HOSTILE))
+    config = results.config | {"agents": dict.fromkeys([*AGENTS[:2], HOSTILE, "Oracle"])}
     results = clickgym.Results(frame, config)
     return results, to_html(results)
 

@@ -5,6 +5,7 @@ notice damage.
 import json
 import shutil
 import warnings
+from pathlib import Path
 
 import polars
 import pytest
@@ -21,7 +22,8 @@ ENVS, AGENTS, INSTANCES = (
     ["TopRank", "Random"],
     ["yandex-9", "yandex-990"],
 )
-ALL = {"envs": ENVS, "agents": AGENTS, "runs": 3, "instances": INSTANCES}
+LISTED = {"envs": ENVS, "agents": AGENTS, "instances": INSTANCES}
+ALL = LISTED | {"runs": 3}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
 ONE = Trial(ENVS[0], INSTANCES[0], AGENTS[0], 1)
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -90,7 +92,8 @@ def test_files_of_a_python_sweep(whole):
 
 def test_configuration(whole):
     config = read_results(whole)[1]
-    assert {key: config[key] for key in ALL} == ALL
+    assert {key: list(config[key]) for key in LISTED} == LISTED
+    assert config["runs"] == 3
     assert config["clickgym"] == clickgym.__version__
     assert {"numba", "numpy", "processor"} <= set(config["versions"])
     assert config["command"] == (
@@ -136,7 +139,9 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, key):
     assert_frame_equal(numbers(tmp_path / "out"), numbers(whole))
     assert not set(played.trials) & {Trial(*row) for row in before.select(Trial._fields).rows()}
     assert len(played.trials) == 24 - before.filter(step=300).height
-    assert {key: read_results(tmp_path / "out")[1][key] for key in ALL} == ALL
+    config = read_results(tmp_path / "out")[1]
+    assert {key: list(config[key]) for key in LISTED} == LISTED
+    assert config["runs"] == 3
 
 
 def test_part_of_a_finished_folder(whole):
@@ -186,17 +191,6 @@ def test_files_are_written_again_after_a_stop(whole, tmp_path):
     assert (folder / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
 
 
-def test_folder_passed_on_without_its_runs(whole, tmp_path):
-    folder = shutil.copytree(whole, tmp_path / "out")
-    shutil.rmtree(folder / RUNS)
-    assert_frame_equal(read_results(folder)[0], read_results(whole)[0])
-    played = Played()
-    sweep(folder, agents=["Oracle"], runs=1, callback=played)
-    assert len(played.trials) == 4
-    grown = numbers(folder)
-    assert_frame_equal(grown.filter(polars.col("agent") != "Oracle"), numbers(whole))
-
-
 def test_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -212,9 +206,9 @@ CONFIG = {
     "clickgym": "4.0.0",
     "commit": "a",
     "versions": {"numpy": "2"},
-    "envs": ["CMRank-v0"],
-    "instances": ["i"],
-    "agents": ["mine"],
+    "envs": {"CMRank-v0": "CMRank-v0"},
+    "instances": {"i": None},
+    "agents": {"mine": "mine.py:Mine"},
     "horizon": 1,
     "runs": 1,
     "seed": 0,
@@ -222,9 +216,7 @@ CONFIG = {
     "engine": "auto",
     "metrics": [],
     "delay": None,
-    "labels": {"envs": {}, "agents": {"mine": "mine.py:Mine"}},
     "sources": {"mine": "c"},
-    "files": {},
 }
 
 
@@ -238,20 +230,20 @@ CONFIG = {
         ("engine", "python", "engine"),
         ("metrics", ["ndcg"], "metrics"),
         ("delay", "batch:2", "delay"),
-        ("labels", {"envs": {}, "agents": {"mine": "TopRank"}}, "mine"),
+        ("agents", {"mine": "TopRank"}, "mine"),
         ("sources", {"mine": "other"}, "source of mine"),
     ],
 )
 def test_each_contradiction_is_named(key, value, named):
-    assert extended("here", CONFIG, CONFIG) == CONFIG
+    assert extended(Path("here"), CONFIG, CONFIG) == CONFIG
     with pytest.raises(ValueError, match=rf"^here .* configuration \({named}: [^;]*\); .*--out"):
-        extended("here", CONFIG, CONFIG | {key: value})
+        extended(Path("here"), CONFIG, CONFIG | {key: value})
 
 
 def test_other_agents_may_stand_beside():
-    other = {"agents": ["theirs"], "sources": {"theirs": "e"}, "runs": 2}
-    both = extended("here", CONFIG, CONFIG | other)
-    assert (both["agents"], both["runs"]) == (["mine", "theirs"], 2)
+    other = {"agents": {"theirs": None}, "sources": {"theirs": "e"}, "runs": 2}
+    both = extended(Path("here"), CONFIG, CONFIG | other)
+    assert (list(both["agents"]), both["runs"]) == (["mine", "theirs"], 2)
     assert both["sources"] == {"mine": "c", "theirs": "e"}
 
 
@@ -300,7 +292,7 @@ def test_other_versions_warn_once(tmp_path):
         warnings.simplefilter("always")
         sweep(out, **FIRST | {"runs": 3})
     (warning,) = caught
-    assert f'numpy: "1.0" there, "{now["numpy"]}" now' in str(warning.message)
+    assert f"numpy: '1.0' there, {now['numpy']!r} now" in str(warning.message)
     assert read_results(out)[1]["versions"]["numpy"] == "1.0"
 
 
@@ -312,9 +304,9 @@ def test_other_versions_warn_once(tmp_path):
     [
         ({"format": FORMAT - 1}, "is of another version of clickgym"),
         ({"envs": [3]}, "is not the configuration of a sweep"),
-        ({"agents": []}, "is not the configuration of a sweep"),
-        ({"labels": {"agents": ["Random"]}}, "is not the configuration of a sweep"),
-        ({"agents": ["Random"]}, "holds results of 'TopRank', not named in config.json"),
+        ({"sources": None}, "is not the configuration of a sweep"),
+        ({"agents": {"Random": "Random"}}, "holds results of 'TopRank', not named in config.json"),
+        ({"agents": {}}, "holds results of 'TopRank', not named in config.json"),
         ({"checkpoints": [10, 200, 300]}, "its steps are not the checkpoints of config.json"),
         ({"metrics": ["ndcg"]}, "ndcg"),
     ],
@@ -355,7 +347,7 @@ def test_run_in_two_files(tmp_path):
     sweep(tmp_path / "out", **FIRST)
     path = tmp_path / "out" / RUNS / ONE.file
     shutil.copy(path, path.with_name("copy.parquet"))
-    with pytest.raises(ValueError, match=r"two files of .* hold the same run"):
+    with pytest.raises(ValueError, match=r"copy.parquet is damaged \(it belongs to another run\)"):
         clickgym.Results(tmp_path / "out")
 
 

@@ -40,20 +40,6 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"
 
 
-def wait(seconds: float) -> str:
-    """A time to be waited for, which nobody knows to the second.
-
-    Example:
-        >>> wait(0.3), wait(45.2), wait(75), wait(40_000)
-        ('less than 1 s', 'about 45 s', 'about 1.2 min', 'about 11.1 h')
-    """
-    if seconds < 1:
-        return "less than 1 s"
-    if seconds < 60:
-        return f"about {seconds:.0f} s"
-    return f"about {seconds / 60:.1f} min" if seconds < 3600 else f"about {seconds / 3600:.1f} h"
-
-
 def visible(text: str, keep: str = "") -> str:
     """The text as a terminal may be sent it: control characters, and those that turn the direction
     of text, are escaped.

@@ -252,34 +252,6 @@ def _labelled(thing: Any) -> tuple[str | None, Any]:
     return (own_label(spec) if label is None else label), spec
 
 
-def typed(label: str, spec: str) -> str:
-    """The text to type for an agent or environment: its spec, or label and spec.
-
-    Example:
-        >>> typed("TopRank", "TopRank"), typed("mine", "TopRank:delta=0.1")
-        ('TopRank', 'mine=TopRank:delta=0.1')
-    """
-    return spec if label == spec else f"{label}={spec}"
-
-
-def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
-    """The specs of what has another label, where both can be typed.
-
-    Args:
-        labelled: as `by_label` returns it.
-
-    Example:
-        >>> typed_specs({"mine": "TopRank:delta=0.1", "δ=.5": "TopRank", "Random": "Random"})
-        {'mine': 'TopRank:delta=0.1'}
-    """
-    specs = {label: own_label(thing) for label, thing in labelled.items()}
-    return {
-        label: spec
-        for label, spec in specs.items()
-        if spec not in (None, label) and split_label(typed(label, spec)) == (label, spec)
-    }
-
-
 def source_hash(maker: Any) -> str:
     """A hash of the file in which the class or function of a user stands; of the lines, in a
     notebook; empty without any.

@@ -6,7 +6,6 @@ That kernels are compiled, which takes seconds the first time, is known from the
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections import defaultdict
@@ -20,9 +19,9 @@ from rich.text import Text
 
 from ..core.checks import check_flag, check_kind
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import duration, folded, regret_text, visible, wait
+from ..core.formats import duration, folded, regret_text, visible
 from ..core.progress import columns, progress_bar
-from .results import Results, Trial
+from .results import Trial
 from .summaries import final_table
 
 
@@ -41,11 +40,6 @@ class Callback:
     ) -> None:
         """Called before any run: with all trials, and the tables of those that an earlier sweep
         finished.
-        """
-
-    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        """Called after `start`, for each learner: the expected time of a run, the number of runs,
-        and the number of workers.
         """
 
     def sessions(self, count: int) -> None:
@@ -118,11 +112,6 @@ class Progress(Callback):
         if len(done) < len(trials):
             self._begin(len(trials) * horizon, len(done) * horizon)
 
-    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        total = wait(seconds * math.ceil(runs / workers))
-        text = f"{visible(agent)}: {wait(seconds)} per run, {runs} runs, {total} in all"
-        self._console.print(Text(text), soft_wrap=True)
-
     def sessions(self, count: int) -> None:
         if self._task is not None:
             self._bar.advance(self._task, count)
@@ -173,13 +162,12 @@ class Progress(Callback):
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         """What the line of a finished pair says."""
         by = ["env", "instance"] if self._several_instances else ["env"]
-        results = Results(frame)
-        row = final_table(results.frame, results.timings, by).row(0, named=True)
+        row = final_table(frame, by).row(0, named=True)
         regret = f"regret {regret_text(row['regret'] or 0.0, row['regret_ci95'])}"
         return [
             *(row[name] for name in (*by, "agent")),
             f"reward {row['reward']:.4f} / session" if row["regret"] is None else regret,
-            f"{results.timings['seconds'].sum():.1f} s",
+            f"{frame.filter(step=self._horizon)['seconds'].sum():.1f} s",
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
         ]

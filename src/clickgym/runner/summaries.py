@@ -28,7 +28,7 @@ NOT_SUMMED = ("window_regret",)
 
 def metrics_of(frame: polars.DataFrame) -> list[str]:
     """The further metrics in the rows of a sweep."""
-    return [name for name in frame.columns if name not in MEASURED]
+    return [name for name in frame.columns if name not in (*MEASURED, *TIMED)]
 
 
 def without_regret(frame: polars.DataFrame) -> list[str]:
@@ -96,91 +96,62 @@ def _complete_runs(
     return runs.filter(col("instances") == col("instances").max().over(by))
 
 
-def final_table(
-    frame: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env",)
-) -> polars.DataFrame:
+def final_table(rows: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
     """The final results of every agent, lowest regret first.
 
     Args:
-        frame, timings: of `Results`.
+        rows: of `Results`.
         by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
 
     Returns:
-        The columns of `Results.table` without ``tied_with``; then the number of ``instances``, ``ns_per_session``, the
-        median over runs of the wall time, and ``engine``, null if unknown.
+        The columns of `Results.table`, after those of ``by``.
 
     Example:
         >>> columns = ["env", "instance", "agent", "run", "step", "regret", "reward"]
         >>> rows = [("E", "i", "A", 0, 10, 3.0, 10.0), ("E", "i", "A", 1, 10, 5.0, 30.0)]
         >>> frame = polars.DataFrame(rows, columns, orient="row")
-        >>> timings = frame.select(*columns[:4], engine=polars.lit("python"), seconds=1e-6)
-        >>> table = final_table(frame, timings)
+        >>> table = final_table(frame.with_columns(engine=polars.lit("python"), seconds=1e-6))
         >>> table.select("agent", "regret", "reward", "runs").row(0)
         ('A', 4.0, 2.0, 2)
     """
-    last = frame.filter(col("step") == frame["step"].max())
-    metrics, group = metrics_of(frame), [*by, "agent"]
-    measures = ["loss", "regret", "reward", *metrics]
-    rows = average(with_loss(per_session(last)), group, measures)
-    horizon = polars.lit(frame["step"].max())
-    rows = rows.with_columns(col("reward", "reward_ci95") / horizon)
-    nanoseconds = (col("seconds").median() / horizon * 1e9).alias("ns_per_session")
-    speeds = timings.group_by(group).agg(nanoseconds, col("engine").first())
-    rows = rows.join(speeds, on=group, how="left", maintain_order="left")
-    environments = polars.Enum(frame["env"].unique(maintain_order=True))
-    rows = rows.sort(col("env").cast(environments), *by[1:], "loss", maintain_order=True)
-    unknown = ["reward_ci95"] if without_regret(frame) else []
-    return rows.select(
+    last = rows.filter(col("step") == rows["step"].max())
+    metrics, group = metrics_of(rows), [*by, "agent"]
+    table = average(with_loss(per_session(last)), group, ["loss", "regret", "reward", *metrics])
+    nanoseconds = (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session")
+    speeds = last.group_by(group).agg(nanoseconds, col("engine", "step").first())
+    table = table.join(speeds, on=group, how="left", maintain_order="left")
+    environments = polars.Enum(rows["env"].unique(maintain_order=True))
+    table = table.sort(col("env").cast(environments), *by[1:], "loss", maintain_order=True)
+    return table.select(
         *group,
-        *("regret", "regret_ci95", "reward", *unknown, "runs"),
+        *("regret", "regret_ci95"),
+        col("reward", "reward_ci95") / col("step"),
+        "runs",
         *(column for name in metrics for column in (name, f"{name}_ci95")),
         *("instances", "ns_per_session", "engine"),
     )
 
 
-def with_ties(table: polars.DataFrame, pairs: polars.DataFrame) -> polars.DataFrame:
-    """The final table with ``tied_with``, the agents from which a test cannot distinguish an agent;
-    null for a single run.
-
-    Args:
-        table: of `final_table`.
-        pairs: of `pairwise`, by the same columns.
-    """
-    by = [name for name in ("env", "instance") if name in pairs.columns]
-    close = pairs.filter(~col("differ").fill_null(False))
-    ties = polars.concat(
-        close.select(*by, agent=first, other=second)
-        for first, second in (("better", "worse"), ("worse", "better"))
-    )
-    order = table.select(*by, other="agent")
-    ties = order.join(ties, on=[*by, "other"], maintain_order="left")
-    ties = ties.group_by(*by, "agent", maintain_order=True).agg(tied_with="other")
-    table = table.join(ties, on=[*by, "agent"], how="left", maintain_order="left")
-    tied = polars.when(col("runs") > 1).then(col("tied_with").fill_null([]))
-    return table.with_columns(tied_with=tied)
-
-
-def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
+def pairwise(frame: polars.DataFrame) -> polars.DataFrame:
     """Test for each pair of agents whether their final regrets differ; where regret is unknown,
     their rewards.
 
     For each pair of agents the null hypothesis is that their regrets at the last step have the same
     mean. The test is Welch's two-sided t-test over runs, which are independent because each has its
-    own seeds. If a group covers several instances, each run is first averaged over them. Agents of
-    different instances, or with a single run, are not compared. Holm's correction is over the pairs
-    of a group. If regrets are normally distributed, the probability of any false difference within
-    a group is at most `LEVEL`.
+    own seeds; each run is first averaged over its instances. Agents of different instances, or with
+    a single run, are not compared. Holm's correction is over the pairs of an environment. If
+    regrets are normally distributed, the probability of any false difference within an environment
+    is at most `LEVEL`.
 
     Args:
         frame: rows of a sweep.
-        by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
 
     Returns:
-        One row per pair, in each group from the lowest regrets up: the columns of ``by``;
-        ``better`` and ``worse``, the agents; ``difference``, of their mean regrets; ``p``,
-        corrected; ``differ``, whether it is below `LEVEL`. Where they are not compared, both are
-        null. Where neither regret varies between runs there is nothing to test: ``p`` is null, and
-        they differ or not as they stand.
+        One row per pair, in each environment from the lowest regrets up: ``env``; ``better`` and
+        ``worse``, the agents; ``difference``, of their mean regrets; ``p``, corrected; ``differ``,
+        whether it is below `LEVEL`. Where they are not compared, both are null. Where neither
+        regret varies between runs there is nothing to test: ``p`` is null, and they differ or not
+        as they stand.
 
     Example:
         >>> regrets = {"TopRank": [3, 5, 4], "BatchRank": [90, 80, 85], "Random": [84, 99, 95]}
@@ -198,9 +169,9 @@ def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 
     last = with_loss(frame.filter(col("step") == frame["step"].max()))
     instances = col("instance").sort().str.join("\n").alias("places")
-    losses = _complete_runs(last, [*by, "agent"], col("loss").mean().round(DECIMALS), instances)
+    losses = _complete_runs(last, ["env", "agent"], col("loss").mean().round(DECIMALS), instances)
     agents = (
-        losses.group_by([*by, "agent"], maintain_order=True)
+        losses.group_by("env", "agent", maintain_order=True)
         .agg(
             col("loss").mean().alias("mean"),
             col("loss").std().alias("spread"),
@@ -208,9 +179,9 @@ def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
             col("places").first(),
         )
         .sort("mean", maintain_order=True)
-        .with_columns(rank=polars.int_range(polars.len()).over(by))
+        .with_columns(rank=polars.int_range(polars.len()).over("env"))
     )
-    pairs = agents.join(agents, on=list(by), suffix="_worse", maintain_order="left_right")
+    pairs = agents.join(agents, on="env", suffix="_worse", maintain_order="left_right")
     pairs = pairs.filter(col("rank") < col("rank_worse"))
     samples = [
         pairs[f"{name}{which}"].to_numpy()
@@ -223,12 +194,12 @@ def pairwise(frame: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
     varies = alike & (col("spread") + col("spread_worse") > 0)
     differs = col("mean") < col("mean_worse")
     holm = (col("p").count() - col("p").rank("ordinal") + 1) * col("p")
-    corrected = holm.cum_max().clip(upper_bound=1).over(by, order_by="p")
+    corrected = holm.cum_max().clip(upper_bound=1).over("env", order_by="p")
     return (
         pairs.with_columns(p=polars.when(varies).then(polars.Series(test.pvalue)))
         .with_columns(p=corrected)
         .select(
-            *by,
+            "env",
             col("agent").alias("better"),
             col("agent_worse").alias("worse"),
             (col("mean_worse") - col("mean")).alias("difference"),

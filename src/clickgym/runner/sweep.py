@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
@@ -28,36 +27,22 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector.utils import CloudpickleWrapper
 from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..core.checks import (
-    MOST_SESSIONS,
-    check_count,
-    check_horizon,
-    check_path,
-    check_seed,
-    is_sequence,
-    short,
-)
+from ..core.checks import check_count, check_horizon, check_path, check_seed, is_sequence, short
 from ..core.faults import WorkerError
+from ..core.files import FORMAT
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from ..envs import Users
 from ..envs.users import make_known, users_class
 from .delay import check_delay, check_learns_late
-from .labels import (
-    PUBLISHED,
-    AgentLike,
-    EnvLike,
-    by_label,
-    source_hash,
-    typed_specs,
-)
+from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
-from .pairs import ENGINES, Engine, Pair, pair_of
+from .pairs import Engine, Pair, pair_of
 from .progress import Callback, listener_of
-from .results import RUNS, Config, Results, Trial, command_of, open_folder, read_run, write_run
+from .results import RUNS, Config, Results, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
 
 MOST_TRIALS = 1_000_000
@@ -108,8 +93,7 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics, delay: as in `run`.
-        callback: a `Callback`, which receives the progress and the expected cost of learners. To
-            estimate the cost, each learner plays for about a second.
+        callback: a `Callback`, which receives the progress.
         progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each
             finished pair. None shows it only in a terminal or a notebook, and only without a
             ``callback``.
@@ -129,8 +113,7 @@ def sweep(
             likewise.
 
     Warns:
-        UserWarning: the folder was begun with other versions of packages, at another commit or on
-            another processor.
+        UserWarning: the folder is of other versions of packages, or of another processor.
 
     Example:
         >>> import clickgym
@@ -144,45 +127,49 @@ def sweep(
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    shared = {
+        "clickgym": version("clickgym"),
+        "horizon": horizon,
+        "seed": check_seed(seed),
+        "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
+        "engine": engine,
+        "metrics": list(Metrics(metrics).names),
+        "delay": check_delay(delay),
+    }
     job = Job(
         places={label: place_of(env) for label, env in by_label("environment", envs).items()},
         players={label: player_of(agent) for label, agent in by_label("agent", agents).items()},
-        horizon=horizon,
-        seed=check_seed(seed),
-        checkpoints=checkpoint_steps(horizon, checkpoints),
-        engine=engine,
-        metrics=Metrics(metrics).names,
-        delay=check_delay(delay),
+        shared=shared,
     )
     trials = _plan(job, listed(instances), runs)
-    config = _configuration(job, trials, runs)
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-    with listener_of(progress, callback) as listener, folder as place:
-        whole = open_folder(Path(place), config)
-        config |= {key: whole[key] for key in ("made", "commit", "versions")}
-        files = {trial: Path(place, RUNS, trial.file) for trial in trials}
+    with listener_of(progress, callback) as listener, folder as name:
+        place = Path(name)
+        config = open_folder(place, _configuration(job, runs))
         frames = {
-            trial: read_run(file, config, trial) for trial, file in files.items() if file.exists()
+            trial: read_run(place, trial.file, config)
+            for trial in trials
+            if (place / RUNS / trial.file).exists()
         }
         listener.start(list(trials), frames, horizon)
-        _report_costs(job, trials, frames, n_jobs, listener)
-        for compiled, prefer in ((True, "threads"), (False, "processes")):
-            due = [trial for trial in trials if trial not in frames]
-            alike = [trial for trial in due if (trials[trial] == "compiled") == compiled]
-            if alike:
-                frames |= _play_all(alike, job, Path(place), n_jobs, prefer, listener)
+        for prefer in ("threads", "processes"):
+            due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
+            if due:
+                frames |= _play_all(due, job, place, n_jobs, prefer, listener)
     if out is not None:
-        from .reports.report import write_files  # matplotlib is slow to load
+        from .reports.report import update_files  # matplotlib is slow to load
 
-        write_files(out)
+        update_files(out)
     return Results(polars.concat([frames[trial] for trial in trials]), config)
 
 
 def listed(instances: Sequence[Any] | None) -> list[Any]:
     """The instances of a sweep; None, the default of each environment, is one."""
-    if instances is not None and not is_sequence(instances):
+    if instances is None:
+        return [None]
+    if not is_sequence(instances) or not len(instances):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    return [None] if instances is None else list(instances)
+    return list(instances)
 
 
 # --------------------------------------------------------------------------------- what is played
@@ -197,19 +184,14 @@ class Job:
 
     Attributes:
         places, players: the environments and the agents, by label.
-        horizon, seed, checkpoints, engine, metrics, delay: as in `sweep`.
+        shared: the part `SHARED` of the configuration.
         instances: what is taken as an instance, by its name in results.
         folder: where users' modules and files are looked for, wherever a worker started.
     """
 
     places: Mapping[str, Place]
     players: Mapping[str, Player]
-    horizon: int
-    seed: int
-    checkpoints: NDArray[np.int64]
-    engine: Engine
-    metrics: tuple[str, ...]
-    delay: str | None
+    shared: Config
     instances: dict[str, Any] = field(default_factory=dict)
     folder: Path = field(default_factory=Path.cwd)
 
@@ -217,50 +199,41 @@ class Job:
         """Make the agent and the environment of a trial."""
         with looking_in(self.folder):
             place = self.places[trial.env].at(self.instances[trial.instance])
-            seed = trial.seeds(self.seed)[1]
-            agent = self.players[trial.agent].make(place, self.horizon, seed)
-            return pair_of(agent, place, self.engine)
+            seed = trial.seeds(self.shared["seed"])[1]
+            agent = self.players[trial.agent].make(place, self.shared["horizon"], seed)
+            return pair_of(agent, place, self.shared["engine"])
 
     def __reduce__(self) -> Any:
         return _unpacked, (self._packed, str(self.folder), tuple(sys.path))
 
     @cached_property
     def _packed(self) -> bytes:
-        own_users = dict(_own_users(place) for place in self.places.values())
-        content: Any = [getattr(self, part.name) for part in fields(self)], own_users
-        return pickle.dumps(CloudpickleWrapper(content))
-
-
-def _own_users(place: Place) -> tuple[str, type[Users] | None]:
-    """The class that the id of an environment names, if it is not one of the package."""
-    maker: Any = place.maker
-    name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
-    if not isinstance(name, str) or not str(maker.entry_point).startswith("clickgym."):
-        return "", None
-    users = users_class(name)
-    return name, None if users.__module__.startswith("clickgym.") else users
-
-
-def _own_class(place: Place) -> Any:
-    """The class or function of a user that makes an environment, or its users; None if there is
-    none.
-    """
-    maker: Any = place.maker
-    if isinstance(maker, EnvSpec):
-        return _own_users(place)[1] or (maker.entry_point if callable(maker.entry_point) else None)
-    maker = type(maker) if isinstance(maker, Users) else maker
-    return None if str(getattr(maker, "__module__", "")).startswith("clickgym.") else maker
+        content: Any = [getattr(self, part.name) for part in fields(self)]
+        ids = [place.maker for place in self.places.values() if isinstance(place.maker, EnvSpec)]
+        own = {str(spec.kwargs.get("model")): _own(spec) for spec in ids}
+        return pickle.dumps(CloudpickleWrapper((content, own)))
 
 
 @lru_cache(maxsize=4)  # each trial brings the bytes, and kernels are compiled once for each class
 def _unpacked(packed: bytes, folder: str, path: tuple[str, ...]) -> Job:
     sys.path += [place for place in path if place not in sys.path]
     with looking_in(folder):
-        content, own_users = pickle.loads(packed).fn
-    for name, users in own_users.items():
+        content, own = pickle.loads(packed).fn
+    for name, users in own.items():
         if users is not None:
             make_known(name, users)
     return Job(*content)
+
+
+def _own(maker: Any) -> Any:
+    """The class or function of a user that makes an agent or an environment, or its users; None if
+    it is one of the package.
+    """
+    if isinstance(maker, EnvSpec):
+        is_ours = str(maker.entry_point).startswith("clickgym.")
+        maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point
+    maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
+    return None if getattr(maker, "__module__", "clickgym.").startswith("clickgym.") else maker
 
 
 def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
@@ -271,78 +244,55 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
         instances, runs: as in `sweep`.
 
     Returns:
-        All trials in the order of the table, each with the engine of its pair.
+        All trials in the order of the table, each with what plays it: ``"threads"`` for compiled
+        pairs, ``"processes"`` for others.
     """
     number = len(job.places) * len(instances) * len(job.players) * runs
-    if number > MOST_TRIALS or number * job.horizon > MOST_SESSIONS:
-        expected = f"at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions"
-        sessions = number * job.horizon
-        raise ValueError(f"{number:,} trials are {sessions:,} sessions; expected {expected}")
+    if number > MOST_TRIALS:
+        raise ValueError(f"these are {number:,} trials; expected at most {MOST_TRIALS:,}")
     trials: dict[Trial, str] = {}
-    metrics = Metrics(job.metrics)
+    metrics = Metrics(job.shared["metrics"])
     for env, place_by_default in job.places.items():
-        names = set()
         for instance in instances:
             place = place_by_default.at(instance)
             metrics.contexts(place.core)
-            if place.instance in names:
-                raise ValueError("two instances have the same name; give each its own name")
-            names.add(place.instance)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             kept = str(Path(instance).resolve()) if is_file else instance
             job.instances[place.instance] = kept
             for agent, player in job.players.items():
-                made = player.make(place, job.horizon, 0)
-                pair = pair_of(made, place, job.engine, agent, f"{agent} in {env}")
-                if job.delay is not None:
+                made = player.make(place, job.shared["horizon"], 0)
+                pair = pair_of(made, place, job.shared["engine"], agent, f"{agent} in {env}")
+                if job.shared["delay"] is not None:
                     check_learns_late(pair)
-                for run in range(runs):
-                    trials[Trial(env, place.instance, agent, run)] = pair.engine
-    if not trials:
-        raise ValueError("no instance was named")
+                if Trial(env, place.instance, agent, 0) in trials:
+                    raise ValueError("two instances have the same name; give each its own name")
+                prefer = "threads" if pair.engine == "compiled" else "processes"
+                trials |= {Trial(env, place.instance, agent, run): prefer for run in range(runs)}
     return trials
 
 
-def _configuration(job: Job, trials: Mapping[Trial, str], runs: int) -> Config:
+def _configuration(job: Job, runs: int) -> Config:
     """What results depend on, and what they were made with."""
-    packages = ["numba", "numpy"]
-    if not set(ENGINES).issuperset(trials.values()):  # stable-baselines3 plays
-        packages += ["stable-baselines3", "sb3-contrib", "torch"]
-    labels = {
-        kind: typed_specs({label: thing.given for label, thing in things.items()})
-        for kind, things in (("envs", job.places), ("agents", job.players))
-    }
-    makers = {
-        **{label: _own_class(place) for label, place in job.places.items()},
-        **{label: getattr(it.maker, "adopted", it.maker) for label, it in job.players.items()},
-    }
-    versions = {package: version(package) for package in packages}
-    config = {
-        "clickgym": version("clickgym"),
+    made_by = {label: _own(thing.maker) for label, thing in {**job.places, **job.players}.items()}
+    return {
+        "format": FORMAT,
+        **job.shared,
+        "runs": runs,
+        "envs": {label: own_label(place.given) for label, place in job.places.items()},
+        "instances": {
+            name: instance if isinstance(instance, str) else None
+            for name, instance in job.instances.items()
+        },
+        "agents": {label: own_label(player.given) for label, player in job.players.items()},
+        "sources": {label: source_hash(maker) for label, maker in made_by.items() if maker},
         "commit": _commit(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {**versions, "processor": str(get_host_cpu_name())},
-        "horizon": job.horizon,
-        "runs": runs,
-        "seed": job.seed,
-        "checkpoints": job.checkpoints.tolist(),
-        "engine": job.engine,
-        "metrics": list(job.metrics),
-        "delay": job.delay,
-        "envs": list(job.places),
-        "instances": list(job.instances),
-        "agents": list(job.players),
-        "labels": labels,
-        "files": {
-            name: instance for name, instance in job.instances.items() if isinstance(instance, str)
-        },
-        "sources": {
-            label: source_hash(maker)
-            for label, maker in makers.items()
-            if maker not in (None, *PUBLISHED.values())
+        "versions": {
+            "numba": version("numba"),
+            "numpy": version("numpy"),
+            "processor": str(get_host_cpu_name()),
         },
     }
-    return {**config, "command": command_of(config)}
 
 
 def _commit() -> str:
@@ -355,20 +305,6 @@ def _commit() -> str:
 
 
 # ----------------------------------------------------------------------------------------- playing
-
-
-def _report_costs(
-    job: Job, trials: Mapping[Trial, str], done: Container[Trial], n_jobs: int, callback: Callback
-) -> None:
-    """Tell a callback that wants to know it how long each learner will play."""
-    due = [trial for trial in trials if trials[trial] not in ENGINES and trial not in done]
-    if not due or type(callback).cost is Callback.cost:
-        return
-    from .learners.play import expected_seconds  # imports torch
-
-    workers, first = joblib.effective_n_jobs(n_jobs), {trial.agent: trial for trial in due[::-1]}
-    for agent, runs in Counter(trial.agent for trial in due).items():
-        callback.cost(agent, expected_seconds(job.pair(first[agent]), job.horizon), runs, workers)
 
 
 def _play_all(
@@ -384,8 +320,6 @@ def _play_all(
             raise InterruptedError
         callback.sessions(sessions)
 
-    if n_jobs > 1:  # no more than trials; a single one would be this process itself
-        n_jobs = max(min(n_jobs, len(trials)), 2)
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
     )
@@ -410,14 +344,15 @@ def _play_all(
 def _play(
     trial: Trial, job: Job, on_chunk: Callable[[int], None] | None
 ) -> tuple[Trial, polars.DataFrame]:
-    seed = trial.seeds(job.seed)[0]
-    metrics = Metrics(job.metrics)
-    result = play(job.pair(trial), job.checkpoints, metrics, seed, on_chunk, job.delay)
-    frame = result.to_frame(trial.run).with_columns(
-        env=polars.lit(trial.env),
-        instance=polars.lit(trial.instance),
-        agent=polars.lit(trial.agent),
-        engine=polars.lit(result.engine),
-        seconds=polars.lit(result.seconds),
+    result = play(
+        job.pair(trial),
+        np.array(job.shared["checkpoints"]),
+        Metrics(job.shared["metrics"]),
+        trial.seeds(job.shared["seed"])[0],
+        on_chunk,
+        job.shared["delay"],
     )
-    return trial, frame
+    names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
+    measured = {"engine": result.engine, "seconds": result.seconds}
+    columns = {name: polars.lit(value) for name, value in {**names, **measured}.items()}
+    return trial, result.to_frame(trial.run).with_columns(**columns)

@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 from ...core.console import Pdf, output
-from ..reports.report import write_report
+from ...core.files import make_folder
+from ...core.terminal import say
+from ..reports.report import write_files
+from ..reports.table import print_results
+from ..results import Results
 
 
 def report(
@@ -26,35 +30,18 @@ def report(
     pdf: Pdf = False,
     agents: Annotated[
         list[str] | None,
-        typer.Option(
-            "--agents",
-            "-a",
-            metavar="AGENT...",
-            help="Only these agents, in this order; files are written only with --out.",
-        ),
+        typer.Option("--agents", "-a", metavar="AGENT...", help="Only these, in this order."),
     ] = None,
     environments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--environments",
-            "-e",
-            metavar="ENV...",
-            help="Only these environments, in this order; files are written only with --out.",
-        ),
+        typer.Option("--environments", "-e", metavar="ENV...", help="Only these, in this order."),
     ] = None,
-    per_instance: Annotated[
-        bool,
-        typer.Option(
-            "--per-instance",
-            help="A table and a panel for each instance, instead of means over instances.",
-        ),
-    ] = False,
-    log: Annotated[bool, typer.Option("--log/--linear", help="Logarithmic or linear axes.")] = True,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of the files, created if missing; by default that of the results.",
+            help="Folder of the files, created if missing; by default that of the results. Files "
+            "of a selection are written only with --out.",
         ),
     ] = None,
 ) -> None:
@@ -64,14 +51,16 @@ def report(
     clickgym report results/first --html --pdf
     clickgym report results/first --agents BatchRank TopRank --out figures
     """
-    write_report(
-        folder,
-        output(),
-        html=html,
-        pdf=pdf,
-        agents=agents,
-        environments=environments,
-        per_instance=per_instance,
-        log=log,
-        out=out,
-    )
+    selected, target = bool(agents or environments), out or folder
+    if selected and out is not None and out.resolve() == folder.resolve():
+        raise ValueError(
+            "the files of a selection would overwrite those of all; name another --out"
+        )
+    results, console = Results(folder).select(agents, environments), output()
+    make_folder(target)
+    print_results(console, results)
+    if selected and out is None:
+        say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
+    else:
+        names = write_files(target, results, html=html, pdf=pdf)
+        say(console, f"Results in {target}: {', '.join(names)}")

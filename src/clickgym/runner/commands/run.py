@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import Cluster, Pdf, errors, output
+from ...core.console import Cluster, errors, output
 from ...core.terminal import say
 from ...core.workers import on_cluster
 from ..metrics import DERIVED, METRICS
@@ -104,7 +104,6 @@ def run(
             "average. By default at once.",
         ),
     ] = None,
-    pdf: Pdf = False,
 ) -> None:
     """Run every agent in every environment, and write a table and a figure of the regret.
 
@@ -137,11 +136,7 @@ def run(
         )
     results, console = Results(out), output()
     print_results(console, results)
-    files = ["regret.png", "regret.svg", SUMMARY, TABLE]
-    if pdf:
-        results.plot(out / "regret.pdf")
-        files.insert(2, "regret.pdf")
-    say(console, f"Results in {out}: {', '.join(files)}")
+    say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")
 
 
 def number(text: str) -> Any:

@@ -6,9 +6,6 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 
 from __future__ import annotations
 
-import contextlib
-import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -127,55 +124,3 @@ def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
     return StableBaselinesVecEnv(
         WRAPPERS[agent.actions](ObservedState(envs), agent.items, **options)
     )
-
-
-LONGEST = 10.0
-"""Seconds of a trial that waits for the first gradient step."""
-
-
-def expected_seconds(pair: Pair, horizon: int, seconds: float = 1.5) -> float:
-    """Estimate the time of a run of a learner on this machine, by a short trial; do not use the
-    learner afterwards.
-
-    Args:
-        pair: as for `play_learner`; the environment is reset.
-        horizon: T, the sessions of a run.
-        seconds: how long to play, apart from the first step. The rate is of the second half: an
-            algorithm may gather sessions before it learns from them. One that first gathers a whole
-            rollout plays on until it has learned from it.
-    """
-    agent: Learner = pair.agent
-    pair.place.env.reset(seed=0)
-    meter = Meter([horizon])
-    per_step, steps = _seconds_per_step(
-        agent, lambda on_chunk: play_learner(pair, meter, Metrics(), on_chunk), seconds
-    )
-    return per_step * steps / max(meter.step, 1) * horizon
-
-
-def _seconds_per_step(
-    agent: Learner, play: Callable[[OnChunk], None], seconds: float
-) -> tuple[float, int]:
-    """Seconds of a step, in whole rollouts of the second half of a trial, and how many steps there
-    were.
-    """
-    times: list[float] = []
-
-    def on_chunk(_: int) -> None:
-        times.append(time.perf_counter())
-        spent = times[-1] - times[0]
-        if spent > LONGEST or (spent > seconds and len(times) > _rollout(agent)):
-            raise TimeoutError
-
-    with contextlib.suppress(TimeoutError):
-        play(on_chunk)
-    steps = len(times) - 1
-    half = steps - steps // 2
-    whole = math.ceil(half / _rollout(agent)) * _rollout(agent)
-    span = whole if 0 < whole <= steps else half
-    return (times[-1] - times[-1 - span]) / max(span, 1), len(times)
-
-
-def _rollout(agent: Learner) -> int:
-    """How many steps of the streams an algorithm gathers before it learns from them."""
-    return math.ceil(getattr(agent.model, "n_steps", 1) / agent.choices)

@@ -101,27 +101,27 @@ def regret_figure(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    per_instance: bool = False,
     log: bool = True,
 ) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
-    thousand times apart share a panel. Several instances are averaged, or have a panel each. A
-    panel shows reward where regret is unknown.
+    thousand times apart share a panel. Several instances are averaged. A panel shows reward where
+    regret is unknown.
 
     Args:
-        frame, config: of `Results`.
-        title, ax, per_instance, log: as in `Results.plot`.
+        frame: the rows of `Results`, or of a `Result`.
+        config: of the results.
+        title, ax, log: as in `Results.plot`.
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
-    by, agents = ("env", "instance") if per_instance else ("env",), frame["agent"].unique()
+    agents = frame["agent"].unique()
     rows = per_session(frame)
     if log:
         rows = rows.filter(col("step") * ZOOM >= frame["step"].max())
     measures = ["regret", *metrics_of(frame)]
-    curves = average(rows, (*by, "agent", "step"), ["reward", *measures])
-    parts = curves.partition_by(by, maintain_order=True)
+    curves = average(rows, ("env", "agent", "step"), ["reward", *measures])
+    parts = curves.partition_by("env", maintain_order=True)
     looks = looks_of([*config.get("agents", []), *agents.sort()])
     if ax is not None:
         if len(parts) > 1:
@@ -142,7 +142,7 @@ def regret_figure(
     for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
         for panel, part in zip(panels, parts, strict=False):
             _draw(panel, part, measure, looks, log, config)
-            panel.set_title(_title_of(part, frame), fontsize=10)
+            panel.set_title(_title_of(part["env"][0], frame), fontsize=10)
         for panel in panels[len(parts) :]:
             panel.remove()
     if title is None:
@@ -189,18 +189,15 @@ def unit_of(config: Config, env: str) -> str:
         >>> unit_of({}, "a label of your own")
         'reward'
     """
-    labels = config.get("labels", {}).get("envs", {})
-    name, arguments = parse_spec(labels.get(env, env))
+    name, arguments = parse_spec(config.get("envs", {}).get(env) or env)
     known = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
     reward = arguments.get("reward", known.default_reward if known else "")
     return UNITS.get(reward, "reward")
 
 
-def _title_of(part: polars.DataFrame, frame: polars.DataFrame) -> str:
+def _title_of(env: str, frame: polars.DataFrame) -> str:
     """The environment of a panel, and its instance or the number of instances."""
-    env = part["env"][0]
-    rows = part if "instance" in part.columns else frame.filter(env=env)
-    instances = rows["instance"].unique().to_list()
+    instances = frame.filter(env=env)["instance"].unique().to_list()
     where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
     return "\n".join(_literal(textwrap.fill(line, 38)) for line in (env, where))
 

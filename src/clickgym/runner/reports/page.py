@@ -12,7 +12,7 @@ from ...core.formats import regret_text, visible
 from ..results import Results
 from ..summaries import LEVEL
 from .figures import picture
-from .table import final_cells, heading, note_of
+from .table import in_words
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
@@ -27,25 +27,16 @@ summary { cursor: pointer; color: #0a58a6; }
 """
 
 
-def to_html(results: Results, *, per_instance: bool = False, log: bool = True) -> str:
-    """The page of some results.
-
-    Args:
-        results: of a folder.
-        per_instance: a table and a panel for each instance, in place of means over them.
-        log: the axes of the figure are logarithmic, or linear.
-    """
-    config = results.config
-    title = heading(results, per_instance)
-    pairs = results.pairwise(per_instance)
+def to_html(results: Results) -> str:
+    """The page of the results in a folder."""
+    config, words, pairs = results.config, in_words(results), results.pairwise()
     differ = {True: "yes", False: "no", None: "not compared"}
     tests = [
-        [*row[:-3], regret_text(row[-3], None), p_value(row[-2]), differ[row[-1]]]
-        for row in pairs.iter_rows()
+        [*names, regret_text(difference, None), p_value(p), differ[verdict]]
+        for *names, difference, p, verdict in pairs.iter_rows()
     ]
-    headings = [*pairs.columns[:-5], "better", "worse", "difference"]
-    headings += ["p (Welch, Holm)", f"differ at {LEVEL:.0%}"]
-    figure = picture(results.plot(per_instance=per_instance, log=log))
+    headings = ["env", "better", "worse", "difference", "p (Welch, Holm)"]
+    headings.append(f"differ at {LEVEL:.0%}")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,14 +44,14 @@ def to_html(results: Results, *, per_instance: bool = False, log: bool = True) -
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
   content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{_text(title)}</title>
+<title>{_text(words.title)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>{_text(title)}</h1>
-<img src="{figure}" alt="Cumulative regret; where the curves end stands in the tables below">
-{_table(*final_cells(results, per_instance))}
-<p>{_text(note_of(results))}</p>
+<h1>{_text(words.title)}</h1>
+<img src="{picture(results.plot())}" alt="Cumulative regret; where the curves end stands in the tables below">
+{_table(words.headings, words.rows)}
+<p>{_text(words.note)}</p>
 <details><summary>Which agents differ: {len(tests)} pairs</summary>
 {_table(headings, tests)}</details>
 <h2>To repeat it</h2>
