@@ -65,6 +65,16 @@ def test_lists_are_those_of_the_largest_indices(name, alpha):
     follow(agent, reference_of(agent), users, 300, n_features=D)
 
 
+def test_the_ridge_is_at_least_one():
+    assert (
+        UBMLinUCB(3, 2, n_features=2, examination=[[0.5, 0], [0.1, 0.2]], seed=0).state.ridge == 1.0
+    )
+    assert PBMLinUCB(3, 2, n_features=2, examination=[0.5, 0.2], seed=0).state.ridge == 1.0
+    assert make("UBMLinUCB").state.ridge == pytest.approx(0.9**2 + 0.8**2 + 0.75**2 + 0.7**2)
+    assert make("UBMLinUCB", ridge=0.1).state.ridge == 0.1
+    assert make("C2UCB").state.ridge == K
+
+
 def drift(n, n_features, ridge=None):
     """The relative error of the inverse against a fresh solve, in the spectral norm, after n
     sessions.

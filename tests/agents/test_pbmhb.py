@@ -19,6 +19,16 @@ from clickgym.envs import PositionBasedModel
 FALSE_ALARM = 1e-5
 
 
+class Fixed:
+    """A generator whose every number is the same."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self):
+        return self.number
+
+
 # ---------------------------------------------------------------------------------------- the steps
 
 
@@ -33,6 +43,41 @@ def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
     assert ks_1samp(steps, law.cdf).pvalue > FALSE_ALARM
     other = truncnorm(-x / (1.2 * sigma), (1 - x) / (1.2 * sigma), x, 1.2 * sigma)
     assert sigma > 0.4 or ks_1samp(steps, other.cdf).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 1000.0])
+def test_acceptance_ratio(sigma):
+    """The number below which a step is accepted, against the reference's ratio; for θ and κ, with
+    cells of no clicks.
+    """
+    rng, reference = np.random.default_rng(2), PBMHBReference(3, 2, fix_first=False)
+    reference.shown = np.array([[4, 2], [0, 2], [6, 0]])
+    reference.clicks = np.array([[3, 1], [0, 0], [6, 0]])
+    misses, tried = reference.shown - reference.clicks, 0
+    for _ in range(200):
+        point = rng.random(5)
+        coordinate, new = int(rng.integers(5)), rng.random()
+        theta, kappa = point[:3], point[3:]
+        if coordinate < 3:
+            clicks, missed, others = reference.clicks[coordinate].sum(), misses[coordinate], kappa
+        else:
+            clicks, missed, others = (
+                reference.clicks[:, coordinate - 3].sum(),
+                misses[:, coordinate - 3],
+                theta,
+            )
+        x, proposed = point[coordinate], np.empty(len(others))
+        change = pbmhb.log_likelihood_change(
+            clicks, missed, x, new, others, np.log1p(-x * others), proposed
+        )
+        np.testing.assert_allclose(proposed, np.log1p(-new * others))
+        ratio = math.exp(reference.log_ratio(point, coordinate, new, sigma))
+        below, above = ratio * (1 - 1e-6), ratio * (1 + 1e-6)
+        assert pbmhb.is_accepted(Fixed(min(below, 1.0)), change, x, new, sigma)
+        if above < 1:
+            tried += 1
+            assert not pbmhb.is_accepted(Fixed(above), change, x, new, sigma)
+    assert tried > 50
 
 
 def test_a_step_to_a_click_that_is_impossible_or_certain():

@@ -67,13 +67,7 @@ def test_a_flipped_bit_is_refused_or_harmless(flips, name, number):
     assert any(result == "refused" for result, _ in outcomes)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("instance (.json)", "features (.json)", "log (.csv)", "log (.parquet)"),
-        *("ratings (.csv)", "config.json, report"),
-    ],
-)
+@pytest.mark.parametrize("name", ["instance (.json)", "features (.json)", "config.json, report"])
 def test_what_people_edit_is_refused_in_one_line_or_read(flips, name):
     found = list(flipped(flips[name], 15, seed=1))
     assert not [each for each in found if each[0] == "broken"]
