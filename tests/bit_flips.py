@@ -59,7 +59,7 @@ def _sweep(out: Path) -> Any:
 
 def _results(out: Path) -> Any:
     results = clickgym.Results(out)
-    frame = results.to_frame()
+    frame = results.rows
     return frame.rows(), dict(frame.schema), results.config
 
 

@@ -4,6 +4,7 @@ the reference.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -16,6 +17,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import GRAB, grab
 from clickgym.agents.assignment import assign
+from clickgym.agents.kernels import kl_upper
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 # --------------------------------------------------------------------------- the assignment problem
@@ -159,6 +161,18 @@ def test_lists_of_equal_indices():
 
 
 # -------------------------------------------------------------------------------------- the indices
+
+
+def test_indices_from_a_value_near_them():
+    """They are those of bisection."""
+    rng = np.random.default_rng(13)
+    edges = [(2 / 3, math.log(1e7) / 6), (0.5, 1e-6), (0.999, 5.0), (1e-9, 1e-3)]
+    drawn = zip(rng.random(3000), rng.exponential(0.1, 3000), strict=True)
+    for p, bound in [*edges, *drawn]:
+        near = kl_upper(p, bound * rng.choice([0.999999, 1.0, 1.01]))
+        minus_entropy = p * math.log(p) + (1 - p) * math.log1p(-p)
+        found = grab.kl_upper_near(p, minus_entropy, bound, near)
+        assert found == pytest.approx(kl_upper(p, bound), rel=0, abs=1e-11)
 
 
 # ------------------------------------------------------------------------------------ the reference
