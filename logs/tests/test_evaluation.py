@@ -103,7 +103,7 @@ TARGETS = {
     "uniform": UniformPolicy(L, K),
     "plackett-luce": PlackettLucePolicy([0.0, 2.0, -1.0, 1.0, 0.5], K),
     "lists": ListPolicy([[0, 1, 2], [4, 2, 0], [1, 0, 2]], [0.5, 0.3, 0.2]),
-    "four items": PlackettLucePolicy([0.0, 2.0, -np.inf, 1.0, 0.5], K),
+    "four items": PlackettLucePolicy([0.0, 2.0, -1e3, 1.0, 0.5], K),
 }
 
 
@@ -565,7 +565,7 @@ POLICIES_REFUSED = {
         lambda: FixedPolicy([0.5, 1.0]),
         r"ranking\[0\] is 0.5; expected an integer",
     ),
-    "no candidates": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
+    "no scores": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
     "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
 }
 

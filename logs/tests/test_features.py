@@ -4,6 +4,7 @@ import json
 
 import gymnasium as gym
 import numpy as np
+import polars as pl
 import pytest
 from scipy import sparse
 
@@ -11,19 +12,14 @@ import clickgym
 from clickgym.command_line import main
 from clickgym.envs import with_products
 from clickgym_logs import contextual_instance, read_ratings
-from clickgym_logs.contextual import Ratings, label_attraction
+from clickgym_logs.contextual import label_attraction
+from clickgym_logs.readers import coded
 
 
 def some_ratings(n_users=12, n_items=30, share=0.7):
     users, items = np.nonzero(np.random.default_rng(1).random((n_users, n_items)) < share)
     labels = np.random.default_rng(2).integers(1, 11, len(users)) / 2
-    return Ratings(
-        users,
-        items,
-        labels,
-        tuple(f"u{i}" for i in range(n_users)),
-        tuple(f"i{j}" for j in range(n_items)),
-    )
+    return pl.DataFrame({"user": users, "item": items, "rating": labels})
 
 
 # ------------------------------------------------------------------------------------------------
@@ -42,12 +38,14 @@ def test_an_instance_from_ratings_holds_what_was_rated():
     assert list(instance.models) == ["LabelledModel of UBM", "LabelledModel of DCM"]
     model = instance.model("LabelledModel of UBM")
     assert (model.n_items, model.n_positions, model.n_features) == (8, 3, 9)
-    attraction = label_attraction(ratings.stars)
+    users, _ = coded(ratings["user"])
+    items, _ = coded(ratings["item"])
+    attraction = label_attraction(ratings["rating"].to_numpy())
     for user in range(12):
-        own = ratings.users == user
-        assert model.candidates[user].tolist() == ratings.items[own].tolist()
+        own = users == user
+        assert model.candidates[user].tolist() == items[own].tolist()
         np.testing.assert_array_equal(model.attractions[user], attraction[own])
-    matrix = sparse.csr_array((attraction, (ratings.users, ratings.items))).toarray()
+    matrix = sparse.csr_array((attraction, (users, items))).toarray()
     left, _, right = np.linalg.svd(matrix)
     signs = np.sign(right[np.arange(4), np.abs(right[:4]).argmax(axis=1)])
     for directions, mine in ((left, model.users[:, 1:]), (right.T, model.items)):
@@ -101,13 +99,13 @@ def test_who_rated_too_little_is_left_out():
     users, items = np.nonzero(np.ones((6, 9)))
     kept = np.ones(len(users), bool)
     kept[[0, 1, 12]] = False
-    names = tuple(map(str, range(9)))
     stars = np.random.default_rng(0).integers(1, 6, len(users))
-    fewer = Ratings(users[kept], items[kept], stars[kept], names[:6], names)
+    ratings = pl.DataFrame({"user": users, "item": items, "rating": stars})
+    fewer = ratings.filter(pl.Series(kept))
     instance = contextual_instance(fewer, n_items=8, n_positions=3, dimension=2)
     assert instance.estimation["left_out"] == 1
     assert instance.description.startswith("5 users, 9 items, 5 features")
-    attraction = label_attraction(fewer.stars)[fewer.users > 0]
+    attraction = label_attraction(stars[kept].astype(float))[users[kept] > 0]
     np.testing.assert_array_equal(
         np.concatenate(instance.model("LabelledModel of UBM").attractions), attraction
     )
@@ -173,8 +171,7 @@ def test_linear_attraction_may_be_linear_in_products():
 def test_equal_attractions_are_wholly_explained():
     """Their variance is rounding error, and nothing is to be divided by it."""
     users, items = (part.ravel() for part in np.indices((12, 12)))
-    names = tuple(map(str, range(12)))
-    ratings = Ratings(users, items, np.full(144, 3.0), names, names)
+    ratings = pl.DataFrame({"user": users, "item": items, "rating": np.full(144, 3.0)})
     assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
     with pytest.raises(ValueError, match="the ratings have a rank below dimension = 2"):
         contextual_instance(ratings, dimension=2)
@@ -239,9 +236,6 @@ def test_real_ratings(data_folder):
     if not (path := data_folder / "movielens" / "ratings.csv").is_file():
         pytest.skip(f"{path} is absent")
     ratings = read_ratings(path)
-    assert (len(ratings), len(ratings.user_labels), len(ratings.item_labels)) == (
-        100_836,
-        610,
-        9_724,
-    )
-    assert (ratings.stars.min(), ratings.stars.max()) == (0.5, 5.0)
+    sizes = len(ratings), ratings["user"].n_unique(), ratings["item"].n_unique()
+    assert sizes == (100_836, 610, 9_724)
+    assert (ratings["rating"].min(), ratings["rating"].max()) == (0.5, 5.0)

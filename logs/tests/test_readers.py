@@ -13,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickgym
-from clickgym_logs import ClickLog, read_log, read_ratings, read_yandex, write_tidy
-from clickgym_logs.contextual import Ratings
+from clickgym_logs import (
+    ClickLog,
+    contextual_instance,
+    read_log,
+    read_ratings,
+    read_yandex,
+    write_tidy,
+)
 from clickgym_logs.record import record
 
 
@@ -395,12 +401,7 @@ def test_ratings(tmp_path, name):
         text = frame.write_csv().encode()
         path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     ratings = read_ratings(path)
-    assert (ratings.user_labels, ratings.item_labels) == (("7", "3"), ("x", "y"))
-    assert (ratings.users.tolist(), ratings.items.tolist(), ratings.stars.tolist()) == (
-        [0, 0, 1],
-        [0, 1, 0],
-        [4.5, 1.0, 3.0],
-    )
+    assert ratings.rows() == [("7", "x", 4.5), ("7", "y", 1.0), ("3", "x", 3.0)]
 
 
 @pytest.mark.parametrize(
@@ -408,9 +409,9 @@ def test_ratings(tmp_path, name):
     [
         ("userId,movieId\n1,2\n", "rating"),
         ("userId,movieId,rating\n1,2,x\n", "conversion"),
-        ("userId,movieId,rating\n1,,3\n", "row 1 has no value in the column 'movieId'"),
+        ("userId,movieId,rating\n1,,3\n", "row 1 has no item"),
         ("userId,movieId,rating\n1,2,3\n1,2,4\n", "a user rates an item twice"),
-        ("userId,movieId,rating\n1,2,-3\n", r"stars\[0\] is -3"),
+        ("userId,movieId,rating\n1,2,-3\n", r"rating\[0\] is -3"),
     ],
 )
 def test_wrong_ratings_are_refused(log_file, text, message):
@@ -419,5 +420,5 @@ def test_wrong_ratings_are_refused(log_file, text, message):
 
 
 def test_ratings_in_memory_are_checked():
-    with pytest.raises(ValueError, match="stars has shape"):
-        Ratings([0], [0], [1.0, 2.0], ("a",), ("b",))
+    with pytest.raises(ValueError, match="the ratings have no column 'rating'"):
+        contextual_instance(pl.DataFrame({"user": ["a"], "item": ["b"]}))

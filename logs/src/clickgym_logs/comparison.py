@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from clickgym.core.checks import (
     check_between,
     check_choice,
-    check_count,
     check_kind,
     check_labels,
     check_seed,
@@ -91,7 +90,6 @@ def compare(
     logging: str | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
-    bootstrap: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
@@ -103,7 +101,7 @@ def compare(
         estimators: names of `ESTIMATORS`.
         logging: the policy that made the log, as a spec; None takes the probabilities that the log
             recorded.
-        reward, cutoff, bootstrap, level, seed: as for `evaluate`.
+        reward, cutoff, level, seed: as for `evaluate`.
 
     Raises:
         ValueError, OSError: on wrong input; where an estimate is refused, and no other can be made.
@@ -124,7 +122,6 @@ def compare(
     settings: dict[str, Any] = {
         "reward": reward,
         "cutoff": cutoff,
-        "bootstrap": check_count("bootstrap", bootstrap),
         "level": check_between("level", level, 0.0, 1.0),
         "seed": check_seed(seed),
     }

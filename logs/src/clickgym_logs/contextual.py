@@ -25,8 +25,6 @@ by each V_b(j). Products are not written to the file: environments compute them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -37,7 +35,6 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from clickgym.core.checks import (
-    as_call,
     check_choice,
     check_count,
     check_flag,
@@ -45,7 +42,6 @@ from clickgym.core.checks import (
     check_labels,
     check_path,
     check_positions,
-    integers,
     numbers,
 )
 from clickgym.core.formats import one_line
@@ -61,7 +57,6 @@ from clickgym.envs import (
 )
 
 from .distinct import grouped
-from .log import set_checked
 from .readers import coded
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -71,61 +66,15 @@ FLOOR = 0.05
 """The attraction of the rating 0."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ratings:
-    """How users rate items.
-
-    Args:
-        users: ``(E,)`` the user of each rating, as an index into ``user_labels``.
-        items: ``(E,)`` the item, as an index into ``item_labels``; a user rates an item at most
-            once.
-        stars: ``(E,)`` numbers from 0, the more the better.
-        user_labels, item_labels: what the indices stand for.
-
-    Raises:
-        ValueError: naming the array and what was expected.
-
-    Example:
-        >>> ratings = Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
-        >>> len(ratings), ratings.stars.tolist()
-        (3, [5.0, 3.0, 4.0])
-    """
-
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    stars: NDArray[np.float64]
-    user_labels: tuple[str, ...]
-    item_labels: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        checked = partial(set_checked, self)
-        n_users, n_items = (
-            len(checked(name, check_labels)) for name in ("user_labels", "item_labels")
-        )
-        shape = checked(
-            "users", integers, ("ratings",), 0, n_users, dtype=np.int32, whole=True
-        ).shape
-        checked("items", integers, shape, 0, n_items, dtype=np.int32, whole=True)
-        checked("stars", numbers, shape, 0.0, expected="a finite number from 0", copy=False)
-        pairs = self.users.astype(np.int64) * n_items + self.items
-        if len(np.unique(pairs)) < len(pairs):
-            raise ValueError("a user rates an item twice")
-
-    def __repr__(self) -> str:
-        return as_call(
-            self, n_ratings=len(self), n_users=len(self.user_labels), n_items=len(self.item_labels)
-        )
-
-    def __len__(self) -> int:
-        return len(self.users)
-
-
-def read_ratings(path: str | PathLike[str]) -> Ratings:
+def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     """Read a table of ratings in the format of MovieLens.
 
     Args:
         path: CSV file, gzipped if its name ends with ``.gz``, or Parquet, with the columns
             ``userId``, ``movieId`` and ``rating`` (a number from 0); others are not read.
+
+    Returns:
+        These columns as ``user`` and ``item`` (texts) and ``rating``, a row for each rating.
 
     Raises:
         ValueError: naming the file and what is wrong.
@@ -140,22 +89,27 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
             else pl.scan_csv(path, infer_schema=False)
         )
         rows = table.select(
-            pl.col("userId", "movieId").cast(pl.String), pl.col("rating").cast(pl.Float64)
+            user=pl.col("userId").cast(pl.String),
+            item=pl.col("movieId").cast(pl.String),
+            rating=pl.col("rating").cast(pl.Float64),
         ).collect()
-    except pl.exceptions.PolarsError as error:
+        _check_ratings(rows)
+    except (pl.exceptions.PolarsError, ValueError) as error:
         raise ValueError(f"{path}: {one_line(str(error))}") from None
-    for name in rows.columns:
-        if rows[name].null_count():
-            raise ValueError(
-                f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column "
-                f"{name!r}"
-            )
-    users, user_labels = coded(rows["userId"])
-    items, item_labels = coded(rows["movieId"])
-    try:
-        return Ratings(users, items, rows["rating"].to_numpy(), user_labels, item_labels)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return rows
+
+
+def _check_ratings(ratings: pl.DataFrame) -> None:
+    missing = {"user", "item", "rating"} - set(ratings.columns)
+    if missing:
+        raise ValueError(f"the ratings have no column {missing.pop()!r}")
+    for name in ("user", "item", "rating"):
+        gaps = ratings[name].is_null().arg_true()
+        if len(gaps):
+            raise ValueError(f"row {gaps[0] + 1} has no {name}")
+    numbers("rating", ratings["rating"].to_numpy(), (None,), 0.0, expected="a number from 0")
+    if ratings.select("user", "item").is_duplicated().any():
+        raise ValueError("a user rates an item twice")
 
 
 def label_attraction(labels: Floats) -> Floats:
@@ -170,7 +124,7 @@ def label_attraction(labels: Floats) -> Floats:
 
 
 def contextual_instance(
-    ratings: Ratings,
+    ratings: pl.DataFrame,
     models: Sequence[str] = ("UBM",),
     *,
     n_items: int = 10,
@@ -184,7 +138,7 @@ def contextual_instance(
     """Make a contextual instance from ratings.
 
     Args:
-        ratings: as `read_ratings` returns them.
+        ratings: as `read_ratings` returns them; a user rates an item at most once.
         models: click models of the real query in which only attraction belongs to items: UBM, PBM,
             CM, DCM. Its examination is taken.
         n_items: L, the number of candidates in each session.
@@ -208,10 +162,9 @@ def contextual_instance(
         online mobile recommendation*, RecSys 2020, section 6.3.
 
     Example:
-        >>> rng = np.random.default_rng(0)
         >>> users, items = (part.ravel() for part in np.indices((8, 12)))
-        >>> names = tuple(map(str, range(12)))
-        >>> ratings = Ratings(users, items, rng.integers(1, 6, 96), names[:8], names)
+        >>> stars = np.random.default_rng(0).integers(1, 6, 96)
+        >>> ratings = pl.DataFrame({"user": users, "item": items, "rating": stars})
         >>> instance = contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
         >>> instance.model("LabelledModel of UBM").n_features
         5
@@ -221,7 +174,8 @@ def contextual_instance(
     check_flag("linear", linear)
     check_choice("interactions", interactions, ("none", "products", "outer"))
     check_kind("origin", origin, str, "text")
-    check_kind("ratings", ratings, Ratings, "ratings, as read_ratings returns them")
+    check_kind("ratings", ratings, pl.DataFrame, "ratings, as read_ratings returns them")
+    _check_ratings(ratings)
     source = load_instance(DEFAULT_INSTANCE)
     models = check_labels("models", models)
     for model in models or ("",):
@@ -230,9 +184,10 @@ def contextual_instance(
         source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
         for model in models
     ]
-    places = np.unique(ratings.items, return_inverse=True)[1]  # among the items that are rated
-    attraction = label_attraction(ratings.stars)
-    raters, groups = grouped(ratings.users)
+    rows, _ = coded(ratings["user"])
+    places, _ = coded(ratings["item"])
+    attraction = label_attraction(ratings["rating"].to_numpy().astype(np.float64))
+    _, groups = grouped(rows)
     enough = np.array([len(group) >= n_items for group in groups])
     if not enough.any():
         raise ValueError(
@@ -241,8 +196,8 @@ def contextual_instance(
         )
     groups = [group for group, kept in zip(groups, enough, strict=True) if kept]
     length = np.sqrt(3.0) if interactions == "none" else 2.0
-    users, items = _features(ratings.users, places, attraction, dimension, length)
-    users, candidates = users[raters[enough]], [places[group] for group in groups]
+    users, items = _features(rows, places, attraction, dimension, length)
+    users, candidates = users[enough], [places[group].astype(np.int64) for group in groups]
     pairs = interaction_pairs(
         interactions, range(1, 1 + dimension), range(1 + dimension, 1 + 2 * dimension)
     )
@@ -287,7 +242,11 @@ def _offered(source: Instance) -> list[str]:
 
 
 def _features(
-    users: NDArray[np.int32], items: Pairs, attraction: Floats, dimension: int, length: float
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    attraction: Floats,
+    dimension: int,
+    length: float,
 ) -> tuple[Floats, Floats]:
     """The features of users and of items, from ratings by user and item, divided by a length."""
     matrix = sparse.csr_array((attraction, (users, items)))

@@ -239,13 +239,8 @@ def decide(
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    check_choice("reward", reward, UNITS)
-    check_cutoff(cutoff, log)
-    check_between("level", level, 0, 0.5)
+    _check(log, reward, cutoff, level)
     check_seed(seed)
-    if not len(log):
-        raise ValueError("the log has no sessions")
     if query is None:
         query = log.query_labels[int(np.bincount(log.queries).argmax())]
     check_choice("query", query, log.query_labels)
@@ -254,6 +249,15 @@ def decide(
     today = shown.in_production() if labels is None else shown.ranking(labels)
     decision = _measured_decision(shown, query, today, reward, cutoff, level)
     return replace(decision, proposal=_proposal(shown, query, today, reward, cutoff, level, seed))
+
+
+def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None:
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_choice("reward", reward, UNITS)
+    check_cutoff(cutoff, log)
+    check_between("level", level, 0, 0.5)
+    if not len(log):
+        raise ValueError("the log has no sessions")
 
 
 def _measured_decision(
@@ -300,12 +304,7 @@ def decide_all(
         reward, cutoff: as for `decide`.
         level: see above.
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    check_choice("reward", reward, UNITS)
-    check_cutoff(cutoff, log)
-    check_between("level", level, 0, 0.5)
-    if not len(log):
-        raise ValueError("the log has no sessions")
+    _check(log, reward, cutoff, level)
     decisions = []
     for query, sessions in sessions_by_query(log):
         shown = QueryLists(log[sessions], query, reward, cutoff)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.core.checks import (
-    as_array,
     as_call,
     check_count,
     check_kind,
@@ -161,11 +160,6 @@ class ListPolicy(Policy):
             self._lists[rows], self._probabilities[rows] / self._probabilities[rows].sum()
         )
 
-    def __repr__(self) -> str:
-        return as_call(
-            self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists)
-        )
-
 
 class FixedPolicy(ListPolicy):
     """A policy that always shows one list.
@@ -186,17 +180,13 @@ class FixedPolicy(ListPolicy):
         self.ranking = integers("ranking", ranking, (None,))
         super().__init__(self.ranking[None], [1.0])
 
-    def __repr__(self) -> str:
-        return as_call(self, ranking=self._lists[0].tolist())
-
 
 class PlackettLucePolicy(Policy):
     """A policy that fills positions from the top: it draws a remaining item with probability
     proportional to ``exp(score)``.
 
     Args:
-        scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest)
-            is never shown.
+        scores: ``(L,)`` numbers; what is more than about 700 below the largest is never shown.
         n_positions: K.
         items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
 
@@ -210,14 +200,7 @@ class PlackettLucePolicy(Policy):
     """
 
     def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
-        values = as_array("scores", scores)
-        never = values == -np.inf if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
-        if never.all():
-            raise ValueError(
-                "scores must be a vector of numbers or minus infinity, at least one of them finite"
-            )
-        scores = numbers("scores", np.where(never, 0.0, values) if never.any() else scores, (None,))
-        scores[never] = -np.inf
+        scores = numbers("scores", scores, (None,))
         items = np.arange(len(scores)) if items is None else _items(items, len(scores))
         weights = np.exp(scores - scores.max())
         order = np.argsort(items)

@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from clickgym import AgentError
 from clickgym.agents import Agent
-from clickgym.core.checks import as_call, check_flag, check_kind, check_seed
+from clickgym.core.checks import check_flag, check_kind, check_seed
 from clickgym.envs import check_ranking
 
 from .log import ClickLog
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Replay:
     """The estimates of a replay.
 
@@ -54,12 +54,6 @@ class Replay:
     weighted_value: float
     weighted_standard_error: float
     on_policy: float
-
-    def __repr__(self) -> str:
-        values = {
-            name: round(getattr(self, name), 4) for name in ("value", "weighted_value", "on_policy")
-        }
-        return as_call(self, n_sessions=self.n_sessions, n_accepted=len(self.rewards), **values)
 
 
 def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) -> Replay:

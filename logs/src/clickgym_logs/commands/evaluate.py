@@ -63,9 +63,6 @@ def evaluate(
     ] = None,
     reward: Reward = "clicks",
     cutoff: Cutoff = None,
-    bootstrap: Annotated[
-        int, typer.Option(metavar="N", help="Bootstrap resamples for the intervals.")
-    ] = 1000,
     level: Annotated[
         float, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = 0.95,
@@ -100,7 +97,6 @@ def evaluate(
             logging=logging,
             reward=reward,
             cutoff=cutoff,
-            bootstrap=bootstrap,
             level=level,
             seed=seed,
         )

@@ -105,7 +105,7 @@ def features(
     )
     instance.save(out)
     console, left_out = output(), instance.estimation["left_out"]
-    say(console, f"read {len(ratings):,} ratings of {len(ratings.user_labels):,} users")
+    say(console, f"read {len(ratings):,} ratings of {ratings['user'].n_unique():,} users")
     if left_out:
         say(console, f"left out {left_out:,} users with fewer than {candidates} candidates")
     say(console, f"{out}: {instance.description}")
