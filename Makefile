@@ -66,7 +66,7 @@ types: $(TESTED)  ## mypy
 
 check: lint types test  ## ruff, mypy and the tests
 
-pages: $(TESTED)  ## what is made from docstrings and shipped results: overview tables, findings, how to cite
+pages: $(TESTED)  ## what is made from results that ship: the pages of studies, and tables
 	$(BIN)/python docs/make_pages.py
 
 replay: $(TESTED)  ## play a run of each agent over the first tenth of each shipped result again, and compare

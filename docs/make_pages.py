@@ -1,4 +1,4 @@
-"""Write what is made from docstrings and from results that ship: overview tables and findings.
+"""Write what is made from results that ship: the pages of studies, and tables.
 
 make pages
 """
@@ -13,10 +13,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym_lab.bench.board import DATA, board, published
 from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
 from clickgym_lab.studies import STUDIES
@@ -30,17 +28,10 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 def pages() -> dict[Path, str]:
     """The text of every file, by its path."""
     texts = {RESULTS / f"{name}.md": text for name, text in study_pages()}
-    tables = {
-        "environments": _environments(),
-        "agents": _agents(),
-        "studies": _studies(),
-        "scorecard": _abilities(),
-    }
-    for name, table in tables.items():
-        file = DOCS / f"{name}.md"
-        texts[file] = _between(file.read_text(encoding="utf-8"), name, table)
-    scorecard = DOCS / "scorecard.md"
-    texts[scorecard] = _between(texts[scorecard], "boards", _boards())
+    studies, scorecard = DOCS / "studies.md", DOCS / "scorecard.md"
+    texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
+    text = _between(scorecard.read_text(encoding="utf-8"), "scorecard", _abilities())
+    texts[scorecard] = _between(text, "boards", _boards())
     return texts
 
 
@@ -52,29 +43,6 @@ def _between(text: str, name: str, content: str) -> str:
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(markdown_table([header, *rows]))
-
-
-def _environments() -> str:
-    every = ENVIRONMENTS | CONTEXTUAL | MEMORY
-    return _table(
-        ("id", "users"), [(f"`{name}`", environment.about) for name, environment in every.items()]
-    )
-
-
-def _agents() -> str:
-    kinds = {
-        "by clicks alone": AGENTS,
-        "by features": CONTEXTUAL_AGENTS,
-        "by the user's state": STATE_AGENTS,
-        "generic reinforcement learning": LEARNERS,
-    }
-    rows: list[Sequence[str]] = []
-    for kind, agents in kinds.items():
-        rows.append((f"**{kind}**", "", "", ""))
-        for name, agent in agents.items():
-            requires = ", ".join(getattr(agent, "requires", {})) or "–"
-            rows.append((f"`{name}`", agent.paper, agent.click_models, requires))
-    return _table(("name", "source", "made for", "requires"), rows)
 
 
 def _abilities() -> str:
@@ -117,7 +85,8 @@ def _studies() -> str:
             verdicts = Counter(row.verdict for row in result.judged)
             counts = (str(verdicts[verdict]) for verdict in ("yes", "no", "cannot tell"))
             words.append(f"{result.label or 'shipped'}: {', '.join(counts)}")
-        rows.append((f"`{name}`", STUDIES[name].paper, STUDIES[name].title, "; ".join(words)))
+        link = f"[`{name}`](../lab/results/{name}.md)"
+        rows.append((link, STUDIES[name].paper, STUDIES[name].title, "; ".join(words)))
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), rows)
 
 

@@ -40,7 +40,7 @@ from clickgym.envs import (
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
-CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+CODE = re.findall(r"```python\n(.*?)```", PAGE.partition("\n## Programs\n")[0], flags=re.DOTALL)
 
 by_mode = pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 
@@ -208,10 +208,10 @@ def test_infos_as_a_list_of_streams(mode):
 # ------------------------------------------------------------ algorithms of others
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, *slow(0, *range(4, len(CODE)))])
+@pytest.mark.parametrize("block", [1, 4, 5, *slow(0, 2, 3, 6)])
 def test_code_of_the_page(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = CODE[block].replace("20_000, 5_000", "512, 256").replace("range(5)", "range(1)")
+    code = CODE[block]
     if "stable_baselines3" in code or "sb3_contrib" in code:
         pytest.importorskip("sb3_contrib")
     if "RecordVideo" in code:

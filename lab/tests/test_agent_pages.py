@@ -4,8 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages.agents import page
-from pages.references import entries, papers, plain
+from pages import agent_page, bibliography, papers, plain
 
 from clickgym.core.docstrings import sections
 from clickgym.envs import CLICK_MODELS, MixtureModel
@@ -31,17 +30,17 @@ def test_a_docstring_has_the_idea_in_five_sentences_and_the_algorithm_in_pseudo_
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_page_of_an_agent(name):
     """Its papers are in the BibTeX file, and its studies ship."""
-    text = page(name)
-    parts = [f"# {name}", "Made for: ", f"--agents {name} ", f"agents.{name}\n", "## BibTeX"]
+    text = agent_page(name)
+    parts = [f"# {name}", "Made for: ", f"{name}(n_items", "## Idea", "## BibTeX"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 
 
 def test_papers_of_an_agent():
-    text = page("BCMPTS")
+    text = agent_page("BCMPTS")
     assert "@inproceedings{mpts,\n" in text
     assert "@inproceedings{pbmbandits,\n" in text
-    assert "[pbm-synthetic](../studies/pbm-synthetic.md)" in text
+    assert "[pbm-synthetic](../../lab/results/pbm-synthetic.md)" in text
 
 
 @pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
@@ -60,6 +59,6 @@ def test_every_paper_is_named():
     texts = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files)
     cited = set(re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8")))
     text = plain(texts)
-    for title, entry in entries().items():
+    for title, entry in bibliography().items():
         key = entry.partition("{")[2].partition(",")[0]
         assert title in text or key in cited, key

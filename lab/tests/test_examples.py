@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.runner import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-REPORT = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+RUNNER = (ROOT / "docs" / "runner.md").read_text(encoding="utf-8")
 
 needs_rl = pytest.mark.skipif(
     find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"'
@@ -41,7 +41,7 @@ def example(name, *arguments, cwd):
 
 def test_quickstart_prints_what_the_page_shows(tmp_path):
     out = example("quickstart.py", cwd=tmp_path)
-    shown = re.search(r"```text\n(PBMRank-v0 ·.*?)```", REPORT, flags=re.DOTALL)
+    shown = re.search(r"```text\n(PBMRank-v0 ·.*?)```", RUNNER, flags=re.DOTALL)
     assert shown
     assert out.splitlines() == shown[1].splitlines()
 
@@ -129,22 +129,6 @@ def test_the_page_on_models_and_agents_of_ones_own_runs(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_shows(
-    tmp_path, monkeypatch, capsys
-):
-    page = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    exec(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], {})  # which writes the log
-    assert (tmp_path / "log.csv").exists()
-    tasks = re.findall(
-        r"In clickgym:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL
-    )
-    assert len(tasks) == page.count("**Task.**") == 6
-    for code, shown in tasks:
-        exec(code, {})
-        assert capsys.readouterr().out == shown
-
-
 @needs_rl
 def test_ppo(tmp_path):
     out = example("ppo.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
@@ -171,15 +155,28 @@ def test_documentation_pages_are_up_to_date():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 
 
-def test_the_tables_name_everything_there_is():
-    agents, environments = (
-        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        for page in ("agents", "environments")
-    )
-    assert all(
-        f"`{name}`" in agents for name in [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS]
-    )
-    assert all(f"`{name}`" in environments for name in [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY])
+def test_table_of_agents():
+    """It has every agent, with the paper, the models and what the class requires."""
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(PUBLISHED)
+    for name, link, cells in rows:
+        agent = PUBLISHED[name]
+        requires = ", ".join(getattr(agent, "requires", {})) or "–"
+        any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
+        assert cells.split(" | ") == [agent.paper, agent.click_models, requires, any_list]
+        assert Path(link).stem == agent.__module__.rpartition(".")[2]
+
+
+def test_headings_of_environments():
+    """GitHub makes an anchor of each heading; the README links to them."""
+    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    assert all(f"`{env_id}`" in page for env_id in [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY])
+    headings = {heading.lower() for heading in re.findall(r"^#+ (\S+)$", page, flags=re.MULTILINE)}
+    ids = {env_id.lower() for env_id in [*ENVIRONMENTS, *MEMORY] if "NonStationary" not in env_id}
+    linked = set(re.findall(r"docs/environments\.md#(\S+-v0)\)", README))
+    assert linked == ids
+    assert linked <= headings
 
 
 def test_links_of_the_readme_are_absolute():
@@ -189,14 +186,6 @@ def test_links_of_the_readme_are_absolute():
     for link in links:
         own, _, path = link.partition("#")[0].partition("/main/")
         assert "clickgym/clickgym" not in own or (ROOT / path).exists(), link
-
-
-def test_make_run_is_the_command_of_the_page_on_results():
-    commands = [
-        re.search(r"clickgym (run(?:.*\\\n)*.*)", text)[1].replace("\\", "").split()
-        for text in ((ROOT / "Makefile").read_text(encoding="utf-8"), REPORT)
-    ]
-    assert commands[0] == commands[1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,184 @@
+"""Pages of agents, click models and packages in Markdown, made from docstrings."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import textwrap
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from clickgym import agents
+from clickgym.core.docstrings import entries
+from clickgym.core.formats import markdown_table
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Users
+from clickgym.runner import PUBLISHED
+from clickgym_lab.results import read_results
+from clickgym_lab.studies import STUDIES
+
+ROOT = Path(__file__).resolve().parents[1]
+IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY
+
+
+def agent_page(name: str) -> str:
+    """Who can use an agent, its docstring, its studies and its papers."""
+    agent: Any = PUBLISHED[name]
+    requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
+    studies = [study for study in STUDIES if name in agents_of(study)]
+    links = ", ".join(f"[{study}](../../lab/results/{study}.md)" for study in studies)
+    bibtex = "\n\n".join(papers(agent)) or "% a baseline"
+    parts = [
+        f"# {name}",
+        f"Made for: {agent.click_models}. Requires, besides clicks: {requires}.",
+        described(agent, "## {}"),
+        f"## Results beside the paper\n\nPlayed in {links or 'no study'}.",
+        f"## BibTeX\n\n```bibtex\n{bibtex}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+@cache
+def agents_of(study: str) -> set[str]:
+    """The agents of a study whose results ship."""
+    table, _ = read_results(ROOT / "lab" / "results" / f"{study}.parquet")
+    return {label.partition(":")[0] for label in table["agent"].unique()}
+
+
+def models() -> dict[str, type[Users]]:
+    """The click models of all ids, by the names of their pages."""
+    return {environment.model: environment.click_model for environment in IDS.values()}
+
+
+def ids_of(name: str) -> list[str]:
+    """The ids of a click model, the plain one first."""
+    return [env_id for env_id, environment in IDS.items() if environment.model == name]
+
+
+def environment_page(name: str) -> str:
+    """The picture, spaces and docstring of a click model."""
+    model, ids = models()[name], ids_of(name)
+    env = gym.make(ids[0])
+    rows = [
+        ["ids", ", ".join(f"`{env_id}`" for env_id in ids)],
+        ["action space", f"`{env.action_space}`"],
+        ["observation space", f"`{env.observation_space}`"],
+        ["rewards", ", ".join(f"`{reward}`" for reward in model.rewards)],
+        ["best expected return", f"{env.spec.reward_threshold:.1f} in an episode"],
+        ["make", f'`gym.make("{ids[0]}")`'],
+    ]
+    parts = [
+        f"# {model.title[0].upper()}{model.title[1:]}",
+        f"![A list, the positions that the user examined, and the clicks]({name}.png)",
+        "\n".join(markdown_table([["", "with the default instance"], *rows])),
+        "[What all environments share](../environments.md#what-all-ids-share).",
+        described(model, "## {}"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def package_page(module: str) -> str:
+    """The public names of a package; agents and click models have pages of their own."""
+    package = importlib.import_module(module)
+    pages = {model.__name__: f"environments/{name}.md" for name, model in models().items()}
+    pages |= {name: f"agents/{name}.md" for name in PUBLISHED}
+    parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n\n")[0]]
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if name in pages and module != "clickgym_logs":
+            parts.append(f"- [`{name}`](../{pages[name]})")
+        elif callable(thing):
+            parts.append(f"## {name}\n\n{described(thing)}")
+        elif not inspect.ismodule(thing):
+            parts.append(f"- `{name}`, a {type(thing).__name__}")
+    return "\n\n".join(parts) + "\n"
+
+
+def described(thing: Any, heading: str = "**{}**") -> str:
+    """The signature of a class or function, its docstring, and the methods of a class."""
+
+    def section(match: re.Match[str]) -> str:
+        title, body = match[1], textwrap.dedent(match[2]).strip()
+        if title == "Args" and hasattr(thing, "shapes"):
+            body = _parameters(body, thing.shapes)
+        elif title in ("Args", "Attributes", "Raises"):
+            body = re.sub(r"^(\S.*?): ", r"- `\1`: ", body, flags=re.MULTILINE)
+        elif title == "User":
+            body = re.sub(r"^(?=\S)", "- ", body, flags=re.MULTILINE)
+        elif body.startswith("::"):
+            body = f"```text\n{textwrap.dedent(body.removeprefix('::')).strip()}\n```"
+        elif title.startswith("Example"):
+            body = f"```pycon\n{body}\n```"
+        return f"{heading.format(title)}\n\n{body}\n\n"
+
+    signature = f"```python\n{thing.__name__}{_signature(thing)}\n```"
+    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+    sections = r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)"
+    parts = [signature, re.sub(sections, section, text, flags=re.MULTILINE).strip()]
+    methods = vars(thing).items() if inspect.isclass(thing) else ()
+    lines = [
+        f"- `{name}{_signature(method)}`: {_summary(method)}"
+        for name, method in methods
+        if inspect.isfunction(method) and method.__doc__ and not name.startswith("_")
+    ]
+    if lines:
+        parts += [heading.format("Methods"), "\n".join(lines)]
+    return "\n\n".join(parts)
+
+
+def _parameters(args: str, shapes: dict[str, str]) -> str:
+    """The parameters of a click model: name, type and meaning."""
+    rows = [["parameter", "type", "meaning"]]
+    for name, meaning in entries(args).items():
+        shape = shapes.get(name)
+        kind = f"array ({', '.join(shape)})" if shape else "number"
+        rows.append([f"`{name}`", kind, re.sub(r"^``\(.*?\)`` |\|", "", meaning)])
+    return "\n".join(markdown_table(rows))
+
+
+def _signature(thing: Any) -> str:
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return ""
+    parameters = inspect.signature(thing).parameters.values()
+    plain = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(plain))
+
+
+def _summary(thing: Any) -> str:
+    return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+
+
+# ------------------------------------------------------------ BibTeX
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """The entries of ``references.bib`` by their titles, as `plain` has them."""
+    text = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
+    return {plain(entry.split("title={")[1]): entry.strip() for entry in re.split(r"\n(?=@)", text)}
+
+
+def plain(title: str) -> str:
+    """A title up to its end in BibTeX, without accents."""
+    letters = unicodedata.normalize("NFD", re.sub(r"},\n[\s\S]*|\\[`'\"~]|[{}\\]", "", title))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def papers(thing: Any) -> list[str]:
+    """The entries of the papers under *Source* of a class, also of an agent that it refers to (as
+    for `...`); none for a baseline.
+
+    Raises:
+        KeyError: the bibliography does not have a title.
+        TypeError: the docstring has no source.
+    """
+    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+    source = " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())
+    keys = [bibliography()[plain(title)] for title in re.findall(r"\*(.+?)\*", source)]
+    for name in re.findall(r"as for `(\w+)`", source):
+        keys += papers(getattr(agents, name))
+    return list(dict.fromkeys(keys))

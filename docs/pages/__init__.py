@@ -1,1 +1,0 @@
-"""Makers of documentation pages; the pages themselves lie in ``docs/``."""
