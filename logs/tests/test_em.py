@@ -106,11 +106,6 @@ def test_extrapolation_against_plain_em(name, seed):
     assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name in EM if name in TRUTH])
-def test_extrapolation_on_simulated_logs(name):
-    check_shorter(ALL[name], simulated(TRUTH[name], 2000, seed=4))
-
-
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "DCM EM"] + slow("DCM EM"))
 def test_extrapolation_on_the_real_log(yandex, name):
     fitted, steps = check_shorter(MAKERS[name], yandex[0])

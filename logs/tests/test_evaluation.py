@@ -186,16 +186,6 @@ def test_positions_below_the_cutoff_need_not_be_logged():
         )
 
 
-@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
-def test_bias_where_the_position_based_model_does_not_hold(name, estimator):
-    model = (
-        PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5]) if estimator == "pbm" else None
-    )
-    mean, _, _ = moments(name, estimator, TARGETS["fixed"], model)
-    assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
-
-
 def table():
     """The bias and deviation of each estimator for each kind of user, as in the documentation."""
     names = ["ips", "cascade", "item-position", *MODELS]
