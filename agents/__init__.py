@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .vec_env import as_vec_env as as_vec_env
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
-"""The agents that see the state of users with a memory, by name."""
+"""The agents that see the state of stateful users, by name."""
 
 __all__ = [
     "AGENTS",

@@ -47,7 +47,7 @@ class Agent(ABC):
     `clickgym.make_agent` fills it in unless it is passed: ``"examination"`` (the probability that
     each position is examined), ``"browsing"`` (the same by position and last click),
     ``"initial_ranking"``, ``"optimal_ranking"``, ``"mean_sessions"`` and ``"click_rewards"`` (of
-    users with a memory), or ``"users"``, the click model itself, for experiments.
+    stateful users), or ``"users"``, the click model itself, for experiments.
     """
 
     search_space: ClassVar[SearchSpace] = {}

@@ -1,4 +1,4 @@
-"""CascadeVI: an optimistic planning agent for users with a memory, after CascadingVI (Du, Srikant
+"""CascadeVI: an optimistic planning agent for stateful users, after CascadingVI (Du, Srikant
 and Chen, ICLR 2024).
 """
 
@@ -232,7 +232,7 @@ class CascadeVI(StateAgent):
     """
 
     paper = "after Du et al. 2024, CascadingVI"
-    click_models = "users with a memory"
+    click_models = "stateful users"
     state_type, rank_kernel, update_kernel = State, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}

@@ -291,7 +291,7 @@ class ContextualAgent(CompiledAgent):
 
 
 class StateAgent(CompiledAgent):
-    """A `CompiledAgent` that observes the state of users with a memory.
+    """A `CompiledAgent` that observes the state of stateful users.
 
     Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
     clicks, user)``; ``user`` is a ``(3,)`` int64 array: the user's state; 1 in the first session of

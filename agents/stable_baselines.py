@@ -144,11 +144,11 @@ class Learner:
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
        own session and of no other, so rewards of later sessions would only add noise to its value.
        Where a list is chosen item by item, the discount is 1: an episode is one list, whose reward
-       comes at its end. For users with a memory an episode is the life of a user, whose state is
+       comes at its end. For stateful users an episode is one user, whose state is
        observed, and the discount γ is the probability that a session is followed by another. An
        episode also continues with that probability, so the future counts by γ²: learning is faster
        than with a discount of 1 (``PPO:gamma=1.0``), and what is learned looks half as far ahead
-       (docs/environments.md has what that costs users with a memory).
+       (docs/stateful_users.md).
     2. Regret is counted online, over all training sessions: the first of each stream, then the
        second of each, and so on. There is no evaluation phase, and exploration is paid for.
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer
@@ -425,7 +425,7 @@ class RecurrentPPO(Learner):
         LSTM), whose state remembers clicks of earlier sessions. Lists are coded as K numbers
         (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
         back through the sessions since the last change. Here there is little to remember: sessions
-        of different users are independent, and the state of users with a memory is observed.
+        of different users are independent, and the state of stateful users is observed.
         RecurrentPPO therefore shows what a memory costs where none is needed: more time per
         session, and more weights to learn.
 

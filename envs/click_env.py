@@ -101,7 +101,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         without a seed the same stream goes on.
 
         Without a seed candidates, changes and regret continue as they are, and nothing is drawn.
-        Only users with a memory are replaced: another user comes.
+        Only stateful users are replaced: another user comes.
 
         Args:
             seed: begins a new stream; None goes on with the present one.

@@ -20,7 +20,7 @@ class Sizes(NamedTuple):
     n_features: int
     """Of each candidate, where they are observed; else 0."""
     n_states: int
-    """Of users with a memory; else 0."""
+    """Of stateful users; else 0."""
 
 
 def sizes_of(env: gym.Env) -> Sizes:

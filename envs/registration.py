@@ -32,7 +32,7 @@ class Environment(NamedTuple):
 
     @property
     def click_model(self) -> Any:
-        """The class of the click model; of users with a memory their own."""
+        """The class of the click model; of stateful users their own."""
         return users_class(self.model)
 
     @property
@@ -63,7 +63,7 @@ class Environment(NamedTuple):
     def about(self) -> str:
         """The users in one line."""
         if self.kind == "Memory":
-            return f"users with a memory ({CascadeMDP.title}): their clicks change their next state"
+            return f"stateful users ({CascadeMDP.title}): their clicks change their next state"
         model = self.click_model
         title = f"{model.title} ({model.name()})"
         if self.form == "NonStationary":
@@ -79,7 +79,7 @@ ENVIRONMENTS: dict[str, Environment] = {}
 CONTEXTUAL: dict[str, Environment] = {}
 """The registered ids with other candidates in every session."""
 MEMORY: dict[str, Environment] = {}
-"""The registered ids of users with a memory."""
+"""The registered ids of stateful users."""
 
 
 def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
@@ -128,7 +128,7 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
 
 
 def register_others() -> None:
-    """Register the ids of mixtures and of users with a memory, which have no other forms."""
+    """Register the ids of mixtures and of stateful users, which have no other forms."""
     _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), ENVIRONMENTS, MixtureModel.optimum)
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
 

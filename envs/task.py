@@ -49,7 +49,7 @@ class Task:
     and loads one after the other into the task.
 
     Attributes:
-        model: the click model whose kernels play the sessions, or the users with a memory.
+        model: the click model whose kernels play the sessions, or the stateful users.
         parameters: the first argument of these kernels.
         code, cutoff: the kernels' reward and number of counted positions.
         pool: what rounds are drawn from; None where nothing is drawn.

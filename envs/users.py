@@ -23,7 +23,7 @@ class Users(ABC):
     """Base class of simulated users, from which environments are built.
 
     Subclasses are click models, sequences of click models, models with other candidates in every
-    session, and users with a memory.
+    session, and stateful users.
 
     Attributes:
         n_positions: K, the length of a list.

@@ -1,4 +1,4 @@
-"""Families of instances of users with a memory."""
+"""Families of instances of stateful users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .instance import Instance, family, instance_of, load_instance
 Floats: TypeAlias = NDArray[np.float64]
 
 BORED = 0.25
-"""What is left of the attraction in the last state of the families of users with a memory."""
+"""What is left of the attraction in the last state of the families of stateful users."""
 
 Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
 """Attraction ``(S, L)`` and transition ``(S, L + 1, S)`` by attraction in the best state, and how
@@ -24,7 +24,7 @@ much of it is left in each.
 
 
 def _stateful(name: str) -> Callable[[Chances], Chances]:
-    """Register a family of users with a memory, who begin in the first state."""
+    """Register a family of stateful users, who begin in the first state."""
 
     def register(chances: Chances) -> Chances:
         def make(

@@ -1,1 +1,1 @@
-"""Users with a memory: the lists that they see today change how they click tomorrow."""
+"""Stateful users: the lists that they see today change how they click tomorrow."""

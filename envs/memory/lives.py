@@ -1,4 +1,4 @@
-"""The lives of users with a memory, session by session, in compiled code. Letters as in
+"""The lives of stateful users, session by session, in compiled code. Letters as in
 `clickgym.envs.memory.model`.
 """
 
@@ -145,7 +145,7 @@ def store_life(streams, b, life):
 
 
 class LifeTask(Task):
-    """What is asked of the lists that users with a memory meet, and the user who is there; also the
+    """What is asked of the lists that stateful users meet, and the user who is there; also the
     `Course` of these users, for it never changes: only its user does.
 
     Args:

@@ -42,7 +42,7 @@ MAX_LISTS = 1_000_000
 
 
 class CascadeMDP(Users):
-    r"""Users with a memory: they read a list from the top, click at most once, and return in a
+    r"""Stateful users: they read a list from the top, click at most once, and return in a
     state that depends on the click.
 
     By default each session is the user's last one with probability 1/H. After it the user leaves

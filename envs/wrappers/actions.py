@@ -280,7 +280,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at
             random if item ids carry information.
         across_lists: an episode is then an episode of ``env`` instead of one list. Use it if a list
-            changes the future of its user, as for users with a memory. The next list begins with
+            changes the future of its user, as for stateful users. The next list begins with
             the last item of this one, and `reset` resets ``env``.
 
     Observation:

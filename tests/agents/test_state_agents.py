@@ -1,4 +1,4 @@
-"""Agents that see the state of users with a memory, against slow references; saving, and what they
+"""Agents that see the state of stateful users, against slow references; saving, and what they
 refuse.
 """
 

@@ -160,7 +160,7 @@ def test_users_of_native_and_sync_vectors(n_sessions, mode):
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
 def test_native_reset_without_a_seed(env_id):
-    """It draws nothing but users with a memory."""
+    """It draws nothing but stateful users."""
     envs = gym.make_vec(env_id, num_envs=3)
     envs.reset(seed=0)
     lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (3, 1))

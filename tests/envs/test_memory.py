@@ -1,4 +1,4 @@
-"""Users with a memory: the exact optimum against brute force, and the environment against the
+"""Stateful users: the exact optimum against brute force, and the environment against the
 model.
 """
 

@@ -1,4 +1,4 @@
-"""Generic RL before users with a memory: what it sees, what its episodes are, and its discount."""
+"""Generic RL before stateful users: what it sees, what its episodes are, and its discount."""
 
 import gymnasium as gym
 import numpy as np

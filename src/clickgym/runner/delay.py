@@ -103,7 +103,7 @@ def _parsed(text: str) -> tuple[str, int]:
 def check_learns_late(pair: Pair) -> None:
     """Refuse a pair for which late clicks are not defined.
 
-    ⚠ Users with a memory are refused: what they do next follows from the clicks, which would
+    ⚠ Stateful users are refused: what they do next follows from the clicks, which would
     have arrived.
 
     Raises:
@@ -113,7 +113,7 @@ def check_learns_late(pair: Pair) -> None:
     if pair.kind is Learner:
         reason = "it has a loop of its own"
     elif pair.kind is StateAgent or isinstance(getattr(pair.place.core, "model", None), CascadeMDP):
-        reason = "the state of users with a memory shows them at once"
+        reason = "the state of stateful users shows them at once"
     elif not pair.agent.learns_from_any_list:
         reason = "it learns from its last list"
     if reason:

@@ -32,7 +32,7 @@ def fact(agent: str, key: str, source: str, env: Any) -> Any:
             "mean_sessions": model.n_sessions or model.mean_sessions,
             "click_rewards": model.click_rewards,
         }
-        value, reason = facts.get(source), ", which users with a memory do not have: "
+        value, reason = facts.get(source), ", which stateful users do not have: "
     elif isinstance(model, ContextualModel):
         value, reason = _of_candidates(source, model), ", which the environment does not know: "
     else:

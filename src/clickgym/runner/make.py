@@ -30,7 +30,7 @@ from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, spl
 
 OBSERVED = {
     "n_features": ("features", "contextual environments"),
-    "n_states": ("the user's state", "users with a memory"),
+    "n_states": ("the user's state", "stateful users"),
 }
 """The sizes of what some agents rank by, in words, and where it is observed."""
 SET_BY = {

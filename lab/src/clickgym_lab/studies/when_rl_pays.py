@@ -140,13 +140,13 @@ def plot(evidence: Evidence) -> Figure:
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    title = "Bandits, a planner and generic RL before users with a memory"
+    title = "Bandits, a planner and generic RL before stateful users"
     return finish(figure, panels[:1], evidence, title)
 
 
 STUDY = Study(
     "when-rl-pays",
-    "When reinforcement learning pays: users with a memory",
+    "When reinforcement learning pays: stateful users",
     "users of Du et al. 2024",
     "Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the "
     "exact loss of each list by Q*. The planner is told how long users stay in the mean, and so "

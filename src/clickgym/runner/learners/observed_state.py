@@ -1,4 +1,4 @@
-"""The observation of a learner for users with a memory: clicks and state as one array."""
+"""The observation of a learner for stateful users: clicks and state as one array."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ObservedState(VectorWrapper):
     number is fixed.
 
     Args:
-        env: a vector environment of users with a memory.
+        env: a vector environment of stateful users.
     """
 
     def __init__(self, env: VectorEnv) -> None:
