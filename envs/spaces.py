@@ -6,7 +6,6 @@ positions count from 0, in error messages too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NoReturn
 
@@ -15,12 +14,9 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_count, check_positions, check_seed, is_sequence, short
+from ..core.checks import as_array, check_count, check_positions, check_seed, short
 
 _INT64 = np.dtype(np.int64)
-
-# The table of `_draw_weighted` has 2**m columns for m positions with weights of their own.
-_MOST_WEIGHTED_POSITIONS = 12
 
 
 def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
@@ -163,36 +159,19 @@ class RankedList(MultiDiscrete):
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw a list.
-
-        Without arguments every list is equally likely. With a ``mask`` every list that it allows is
-        equally likely. With a ``probability`` the positions are drawn independently from it, given
-        that their items are distinct: a list has probability proportional to the product of its
-        entries. All three laws are exact.
+        """Draw a list. Every list is equally likely.
 
         Args:
-            mask: K arrays (L,) of 0 and 1, which items each position allows, or one array (L,) for
-                all positions.
-            probability: K arrays (L,), the probability of each item at each position, or one array
-                (L,) for all; each sums to 1. At most one of ``mask`` and ``probability`` may be
-                given.
+            mask, probability: None; Gymnasium's spaces have them.
 
         Returns:
             (K,) int64 distinct items.
 
         Raises:
-            ValueError: a malformed mask or probability; no list satisfies it (unlike
-                `MultiDiscrete`, which then shows the first item); or more than 12 positions have a
-                mask of their own (positions that allow every item that any position allows do not
-                count).
+            ValueError: a mask or a probability is given.
         """
-        if mask is None and probability is None:
-            return decode_lehmer(
-                self.np_random.integers(self.n_items - np.arange(self.n_positions))
-            )
-        return _draw_weighted(
-            _weights(mask, probability, self.n_items, self.n_positions), self.np_random
-        )
+        _check_uniform(mask, probability)
+        return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
 
     def contains(self, x: Any) -> bool:
         """Whether `check_ranking` accepts ``x``."""
@@ -243,39 +222,14 @@ class BatchedRankedList(MultiDiscrete):
         )
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw n independent lists.
-
-        Args:
-            mask: n masks as in `RankedList.sample`.
-            probability: n probabilities as in `RankedList.sample`.
+        """Draw n independent lists, as `RankedList.sample` does.
 
         Returns:
             (n, K) int64, distinct items in each row.
-
-        Raises:
-            ValueError: as in `RankedList.sample`, or not n of them.
         """
-        if mask is None and probability is None:
-            bounds = self.n_items - np.arange(self.n_positions)
-            return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
-        laws = zip(self._for_each(mask), self._for_each(probability), strict=True)
-        return np.stack(
-            [
-                _draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random)
-                for law in laws
-            ]
-        )
-
-    def _for_each(self, laws: Any) -> Sequence[Any]:
-        """A mask, or a probability, for each list."""
-        if laws is None:
-            return [None] * self.n
-        if not is_sequence(laws) or len(laws) != self.n:
-            count = len(laws) if is_sequence(laws) else short(laws)
-            raise ValueError(
-                f"expected one mask or probability for each of {self.n} lists, got {count}"
-            )
-        return laws
+        _check_uniform(mask, probability)
+        bounds = self.n_items - np.arange(self.n_positions)
+        return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is an (n, K) array-like of integers in 0..L-1, distinct in each row."""
@@ -320,123 +274,6 @@ def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Gen
     return seed if seed is None or isinstance(seed, np.random.Generator) else check_seed(seed)
 
 
-_LAWS: dict[str, tuple[Callable[[NDArray[np.float64]], bool], str]] = {
-    "mask": (lambda row: bool(np.isin(row, (0, 1)).all()), "hold only 0 and 1"),
-    "probability": (
-        lambda row: bool((row >= 0).all() and np.isclose(row.sum(), 1)),
-        "be at least 0 and sum to 1",
-    ),
-}
-"""What a row of weights must be, by the argument that gives it."""
-
-
-def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDArray[np.float64]:
-    """The (K, L) weights that a mask or a probability gives to each item at each position,
-    checked.
-    """
-    if mask is not None and probability is not None:
-        raise ValueError("only one of mask and probability can be given")
-    name, entries = ("mask", mask) if probability is None else ("probability", probability)
-    try:
-        weights = np.array(entries, dtype=np.float64)
-        weights = np.broadcast_to(
-            weights, (n_positions, n_items) if weights.ndim == 1 else weights.shape
-        )
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if weights.shape != (n_positions, n_items):
-        raise ValueError(
-            f"{name} must be {n_positions} arrays of length {n_items}, one for each position, "
-            "or one such array for all"
-        )
-    is_law, expected = _LAWS[name]
-    for position, row in enumerate(weights):
-        if not is_law(row):
-            raise ValueError(f"{name} of position {position} must {expected}, got {row}")
-    return weights
-
-
-def _totals(
-    weights: NDArray[np.float64], usable: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """The table of `_draw_weighted`, ``(len(usable) + 1, 2 ** len(places))``.
-
-    Raises:
-        ValueError: no list has a positive product.
-    """
-    sets = np.arange(1 << len(places))
-    total = np.zeros((len(usable) + 1, len(sets)))
-    total[0, 0] = 1.0
-    for i, item in enumerate(usable):
-        total[i + 1] = total[i]
-        for bit, position in enumerate(places):
-            with_position = sets[sets >> bit & 1 == 1]
-            total[i + 1, with_position] += (
-                weights[position, item] * total[i, with_position ^ (1 << bit)]
-            )
-    if total[-1, -1] == 0:
-        unfillable = min(
-            np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count()
-        )
-        crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
-        allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
-        raise ValueError(
-            f"no ranking satisfies this: positions {crowded} allow only items {allowed} "
-            "between them"
-        )
-    return total
-
-
-def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a list with probability proportional to the product of ``weights[k, ranking[k]]`` over
-    the positions k.
-
-    Dynamic programming over the items: ``total[i, s]`` is the sum of those products over all ways
-    to fill the set of positions s (a bit mask) with distinct ones of the first i items. Walking
-    back from all items and all positions
-    draws exactly. Positions that weigh all usable items alike stay out of the table: whatever the
-    others took, each completion is equally likely.
-
-    Args:
-        weights: (K, L), at least 0.
-        rng: the generator to draw from.
-
-    Returns:
-        (K,) int64 distinct items.
-
-    Raises:
-        ValueError: no list has a positive product, or more than 12 positions need the table.
-    """
-    n_positions = len(weights)
-    usable = np.flatnonzero(weights.any(axis=0))
-    if len(usable) < n_positions:
-        raise ValueError(
-            f"no ranking satisfies this: {n_positions} positions, "
-            f"but only items {usable.tolist()} allowed"
-        )
-    first = weights[:, usable[:1]]
-    places = np.flatnonzero((weights[:, usable] != first).any(axis=1) | (first[:, 0] == 0))
-    if len(places) > _MOST_WEIGHTED_POSITIONS:
-        raise ValueError(
-            f"{len(places)} positions have a mask or probability of their own; exact sampling "
-            f"takes at most {_MOST_WEIGHTED_POSITIONS} (those that allow all usable items "
-            "do not count)"
-        )
-    total = _totals(weights, usable, places)
-    ranking = np.full(n_positions, -1)
-    missing = (1 << len(places)) - 1  # the set of positions still to fill
-    for i in range(len(usable) - 1, -1, -1):
-        if not missing:
-            break
-        bits = [bit for bit in range(len(places)) if missing >> bit & 1]
-        # Item usable[i] goes to one of the missing positions, or (last) to none of them.
-        ways = [
-            weights[places[bit], usable[i]] * total[i, missing ^ (1 << bit)] for bit in bits
-        ] + [total[i, missing]]
-        choice = rng.choice(len(ways), p=np.divide(ways, total[i + 1, missing]))
-        if choice < len(bits):
-            ranking[places[bits[choice]]] = usable[i]
-            missing ^= 1 << bits[choice]
-    free = ranking < 0
-    ranking[free] = rng.choice(np.setdiff1d(usable, ranking), size=int(free.sum()), replace=False)
-    return ranking
+def _check_uniform(mask: Any, probability: Any) -> None:
+    if mask is not None or probability is not None:
+        raise ValueError("sample takes no mask and no probability: every list is equally likely")

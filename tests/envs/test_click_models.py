@@ -15,6 +15,7 @@ from click_stories import (
     assert_sampled_from,
     exact_law,
     make_model,
+    marginal,
     realised_reward,
 )
 from hypothesis import given, settings
@@ -108,6 +109,14 @@ def test_joint_law_of_sessions(model_class, seed):
         left = model.sample_kernel(model.parameters, ranking, uniforms, clicks, examined)
         samples.append((tuple(clicks.tolist()), tuple(examined.tolist()), left))
     assert_sampled_from(exact_law(model, ranking), samples)
+
+
+@by_model
+def test_law_of_drawn_clicks(model_class):
+    model, rng = random_model(model_class, 4, 3, 0), np.random.default_rng(1)
+    law = marginal(exact_law(model, [2, 0, 3]), lambda clicks, examined, left: clicks)
+    drawn = [tuple(model.sample([2, 0, 3], rng).tolist()) for _ in range(5000)]
+    assert_sampled_from(law, drawn)
 
 
 @by_model
