@@ -184,19 +184,23 @@ def test_what_cannot_be_replayed_is_named():
         (
             agent,
             given(list_propensities=None),
-            "the list propensities are not known; expected the same for all sessions",
+            "the list propensities are unknown; expected the same for all sessions",
         ),
         (
             agent,
             given(list_propensities=np.linspace(0.1, 0.2, 30)),
-            "the list propensities range from 0.1 to 0.2",
+            "the list propensities are 0.1 to 0.2",
         ),
         (
             agent,
             given(list_propensities=np.ones(30)),
-            "the list propensities are 1; expected at most 1/4! = 0.0416667",
+            "the list propensities are 1 to 1; expected the same for all sessions, at most 1/4!",
         ),
-        (ByTheta(5, 2, model.theta), log, "the agent ranks 5 items; expected n_items = 4"),
+        (
+            ByTheta(5, 2, model.theta),
+            log,
+            "the agent ranks 5 items; expected logged lists of so many",
+        ),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             clickgym_logs.replay(ranker, records)

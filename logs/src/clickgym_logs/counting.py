@@ -242,10 +242,5 @@ def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
     if n_blocks == 1:
         work(0)
         return
-    with ThreadPoolExecutor(n_processors()) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(work, range(n_blocks)))
-
-
-def n_processors() -> int:
-    """How many processors there are for this process."""
-    return (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1

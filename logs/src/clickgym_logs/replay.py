@@ -19,9 +19,8 @@ below a result does not influence its click, as in every click model of this pac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,16 +90,22 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     check_kind("log", log, ClickLog, "a ClickLog")
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
-    displays = _displays(log, n_items, n_positions, rng)
+    _check_replayable(log, n_items)
     accepted, weighted = [], np.zeros(len(log))
-    for session, (features, logged, clicks, agreement) in enumerate(displays):
-        observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
+    # The probability that lists agree by chance, down to each position.
+    agreement = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
+    sessions = zip(log.context, log.clicks[:, :n_positions], strict=True)
+    for session, (features, clicks) in enumerate(sessions):
+        # In another order, or the agent might learn from the place where the log showed an item.
+        order = rng.permutation(n_items)
+        observation = {"clicks": np.zeros(n_positions, np.int8), "features": features[order]}
         ranking = agent.rank(observation)
         try:
             check_ranking(ranking, n_items, n_positions)
         except (TypeError, ValueError) as error:
             name = type(agent).__name__
             raise AgentError(f"{name}, session {session + 1}: {error}") from None
+        logged = np.argsort(order)[:n_positions]
         agrees = np.logical_and.accumulate(np.asarray(ranking) == logged)
         weighted[session] = (agrees * clicks / agreement).sum()
         if agrees.all():
@@ -112,53 +117,21 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=on_policy)
 
 
-Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], NDArray[np.float64]]
-"""Features of the items, the logged list, its clicks, and the probability that as much of a list
-agrees.
-"""
-
-
-def _displays(
-    log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator
-) -> Iterator[Display]:
+def _check_replayable(log: ClickLog, n_items: int) -> None:
+    """Refuse a log without a context, with other lists than those of n items in random order."""
     if log.context is None:
         raise ValueError("the log has no context: an agent could not observe the items")
-    if (log.items < 0).any():
+    if n_items != log.n_positions or (log.items < 0).any():
         raise ValueError(
-            "the lists of the log have different lengths; expected lists of n_items each"
+            f"the agent ranks {n_items} items; expected logged lists of so many, not up to "
+            f"{log.n_positions}"
         )
-    if n_items != log.n_positions:
+    values, most = log.list_propensities, 1 / math.factorial(n_items)
+    if values is None or np.ptp(values) > 1e-9 * most or values.max(initial=0) > most * (1 + 1e-9):
+        known = "unknown" if values is None else f"{values.min():g} to {values.max():g}"
         raise ValueError(
-            f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of "
-            "a logged list"
-        )
-    _check_random(log.list_propensities, n_items)
-    # By chance, down to each position.
-    agreement: NDArray[Any] = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
-    for features, clicks in zip(log.context, log.clicks, strict=True):
-        # or the agent might learn from the place where the log showed an item
-        order = rng.permutation(n_items)
-        yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement
-
-
-def _check_random(values: NDArray[np.float64] | None, n_items: int) -> None:
-    """Refuse list propensities that are not those of lists in random order."""
-    if values is None or not np.allclose(values, values[:1], rtol=1e-9):
-        what = (
-            "are not known"
-            if values is None
-            else f"range from {values.min():g} to {values.max():g}"
-        )
-        raise ValueError(
-            f"the list propensities {what}; expected the same for all sessions, for lists must be "
-            "in random order"
-        )
-    most = 1 / math.factorial(n_items)
-    if values.max(initial=0.0) > most * (1 + 1e-9):
-        raise ValueError(
-            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = "
-            f"{most:g}, for lists must be in "
-            f"random order"
+            f"the list propensities are {known}; expected the same for all sessions, at most "
+            f"1/{n_items}! = {most:g}, for lists must be in random order"
         )
 
 

@@ -331,6 +331,10 @@ class DCMEstimator(_ScanningEstimator):
         self.method = check_choice("method", method, ("last_click", "em"))
         super().__init__(iterations, tol)
 
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None) -> DCMEstimator:
+        return cls("em", iterations, tol)
+
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
             self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)

@@ -8,17 +8,15 @@ likelihood times that prior). A pair that the fitted log never showed keeps 0.5.
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import as_call, check_at_least, check_count, check_kind
+from clickgym.core.checks import check_at_least, check_count, check_kind
 from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel
 
@@ -72,19 +70,7 @@ class Estimator(ABC):
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None) -> Estimator:
         """Make the estimator as commands do: exact EM with these settings, where it is offered."""
-        options: dict[str, Any] = {"method": "em", "iterations": iterations, "tol": tol}
-        return cls(
-            **{name: options[name] for name in inspect.signature(cls).parameters if name in options}
-        )
-
-    def __repr__(self) -> str:
-        settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        fitted = (
-            f", fitted to {len(self._codes):,} pairs of query and item"
-            if hasattr(self, "_codes")
-            else ", not fitted"
-        )
-        return as_call(self, **settings) + fitted
+        return cls()
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         """Estimate the model's parameters.
@@ -110,24 +96,16 @@ class Estimator(ABC):
         order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
         self._codes, self.n_positions_ = codes, log.n_positions
         self._labels = log[[]]  # no view: the log itself need not be kept
-        for name in ("pairs_", "_query_index", "_item_index"):  # what an earlier fit has left
-            self.__dict__.pop(name, None)
+        self._query_index = {label: index for index, label in enumerate(log.query_labels)}
+        self._item_index = {label: index for index, label in enumerate(log.item_labels)}
         self._fit(pairs, log.clicks[order])
         return self
 
-    @cached_property
+    @property
     def pairs_(self) -> list[tuple[str, str]]:
         query_labels, item_labels = self._labels.query_labels, self._labels.item_labels
         pairs = (divmod(code, len(item_labels)) for code in self._codes.tolist())
         return [(query_labels[query], item_labels[item]) for query, item in pairs]
-
-    @cached_property
-    def _query_index(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self._labels.query_labels)}
-
-    @cached_property
-    def _item_index(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self._labels.item_labels)}
 
     def log_likelihood(self, log: ClickLog) -> Floats:
         """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model
@@ -339,6 +317,10 @@ class EMEstimator(Estimator):
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None) -> Estimator:
+        return cls(iterations=iterations, tol=tol)
+
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         check_kind("log", log, ClickLog, "a ClickLog")
         if start is not None:
@@ -361,8 +343,8 @@ class EMEstimator(Estimator):
         is_alike = type(start) is type(self) and getattr(start, "_estimates", None) is not None
         if not is_alike or not start._labels_are(log) or start.n_positions_ != log.n_positions:
             raise ValueError(
-                f"start is {start!r}; expected a {type(self).__name__} that EM fitted to a part of "
-                "the log"
+                f"start is a {type(start).__name__}; expected a {type(self).__name__} that EM "
+                "fitted to a part of the log"
             )
 
     def _last_gain(self) -> float:
