@@ -221,6 +221,17 @@ def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> A
     return lambda x: np.interp(x, grid, integral / integral[-1])
 
 
+def test_an_update_outdates_the_hats_of_the_items_shown():
+    """An outdated hat lies above the new density, so that draws would hardly ever be accepted: the
+    tests below would hang.
+    """
+    agent = PBMTS(5, 2, examination=[1.0, 0.5], seed=2)
+    ranking = agent.rank(None)
+    assert not agent.state.stale.any()
+    agent.update(None, ranking, [1, 0])
+    assert set(np.flatnonzero(agent.state.stale)) == set(ranking.tolist())
+
+
 @pytest.mark.parametrize("agent_class", [PBMTS, BCMPTS])
 def test_ts_counts_and_places(agent_class):
     """Clicks by item, misses by item and position; the largest draw stands where κ is largest."""

@@ -53,7 +53,7 @@ def models(draw, model_class, most_items=5, most_positions=3):
         model_class,
         n_items,
         n_positions,
-        lambda shape: draw(arrays(float, shape, elements=probability)),
+        lambda shape: draw(arrays(float, shape, elements=probability, fill=st.nothing())),
     )
 
 
