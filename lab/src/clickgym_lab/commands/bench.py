@@ -68,15 +68,16 @@ def bench(
     Runs only AGENT: the results of the published agents ship with the package. Writes
     AGENT.parquet, by which an agent can enter the board.
 
-    Examples
-
-      clickgym bench my_module:MyAgent --quick --out results/mine
+    \b
+    clickgym bench my_module:MyAgent --quick --out results/mine
 
     The board of the published agents, and that of an ability:
 
-      clickgym bench
+    \b
+    clickgym bench
 
-      clickgym bench --ability "long lists"
+    \b
+    clickgym bench --ability "long lists"
 
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command.

@@ -74,20 +74,21 @@ def study(
 ) -> None:
     """Repeat the experiment of a paper, draw its figure, and check the statements of the paper.
 
-    Examples
-
     A hundredth of the paper's horizon:
 
-      clickgym study zoghi-fig1 --scale 0.01 --out results/zoghi
+    \b
+    clickgym study zoghi-fig1 --scale 0.01 --out results/zoghi
 
     Three figures of the same runs, on your own queries:
 
-      clickgym study bubble-fig1 bubble-fig2 bubble-fig4 --instances queries/*.json --out
-      results/bubble
+    \b
+    clickgym study bubble-fig1 bubble-fig2 bubble-fig4 \\
+        --instances queries/*.json --out results/bubble
 
     The figure and the findings of existing results, without running anything:
 
-      clickgym study zoghi-fig2 --from lab/results --out figures
+    \b
+    clickgym study zoghi-fig2 --from lab/results --out figures
 
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command.

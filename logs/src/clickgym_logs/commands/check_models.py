@@ -41,11 +41,11 @@ def check(
     click rates of positions predict, below 0 is worse. Intervals (0.95) are from resampled
     queries.
 
-    Examples
+    \b
+    clickgym check-models log.csv
 
-      clickgym check-models log.csv
-
-      clickgym check-models log.csv --model PBM UBM
+    \b
+    clickgym check-models log.csv --model PBM UBM
     """
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))

@@ -56,19 +56,21 @@ def decide(
         int, typer.Option(metavar="N", help="Of the sessions held out to choose a click model.")
     ] = 0,
 ) -> None:
-    """Tell which list to show for a query of a click log, if one was measured to be better.
+    """Decide which list to show for a query of a click log, if one was measured to be better.
 
     A list is better if it earned significantly more than today's production list in the same blocks
     of time. A click model only proposes a list, with the length of the A/B test that would settle
     it.
 
-    Examples
+    \b
+    clickgym decide log.csv --query shoes --out results/shoes
 
-      clickgym decide log.csv --query shoes --out results/shoes
+    \b
+    clickgym decide log.csv --query shoes --production a,c,b --cutoff 5 \\
+        --reward any_click
 
-      clickgym decide log.csv --query shoes --production a,c,b --cutoff 5 --reward any_click
-
-      clickgym decide log.csv --all --out results/queries
+    \b
+    clickgym decide log.csv --all --out results/queries
     """
     if every and (query is not None or production is not None):
         raise ValueError("--all decides every query; expected no --query and no --production")

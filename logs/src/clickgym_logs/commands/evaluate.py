@@ -73,16 +73,17 @@ def evaluate(
 ) -> None:
     """Estimate from a click log the reward of another ranking policy, by named estimators.
 
-    Examples
-
     One list for one query, by a click model and by an estimator that assumes less:
 
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm item-position
-      --logging empirical
+    \b
+    clickgym evaluate log.csv --query shoes --policy fixed:a,c,b \\
+        --estimator pbm item-position --logging empirical
 
     The first five positions of the best list of a fitted click model:
 
-      clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
+    \b
+    clickgym evaluate log.csv --query shoes --policy shoes.json:UBM \\
+        --cutoff 5 --estimator pbm ubm
 
     Where two estimators contradict each other beyond their intervals, or the lists changed with
     time, this is said first, and ips compares nothing. Click-model estimators fit their model to

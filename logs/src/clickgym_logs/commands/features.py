@@ -70,20 +70,21 @@ def features(
 ) -> None:
     """Make a contextual instance (items with features) from ratings.
 
-    Examples
-
     Films as candidates, with features from a singular value decomposition (He et al. 2020):
 
-      clickgym features ml-latest-small/ratings.csv --out movielens.json
+    \b
+    clickgym features ml-latest-small/ratings.csv --out movielens.json
 
-      clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon
-      1e5 --out films
+    \b
+    clickgym run ContextualUBMRank-v0 --instance movielens.json \\
+        --agents UBMLinUCB C2UCB --horizon 1e5 --out films
 
     The same with products of user's and film's features, so that linear agents can learn what each
     user prefers:
 
-      clickgym features ml-latest-small/ratings.csv --interactions products --out
-      movielens-products.json
+    \b
+    clickgym features ml-latest-small/ratings.csv --interactions products \\
+        --out movielens-products.json
 
     An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
     """

@@ -92,16 +92,17 @@ def fit(
     """Fit click models to a click log, report how well they predict clicks, and write an instance
     file.
 
-    Examples
+    \b
+    clickgym fit log.csv --model PBM UBM --out query.json
 
-      clickgym fit log.csv --model PBM UBM --out query.json
-
-      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out
-      mine
+    \b
+    clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB \\
+        --horizon 1e5 --out mine
 
     Several queries of a Yandex log, one file each:
 
-      clickgym fit log.tsv.gz --model PBM --query 98435-1 9982-1 --out queries
+    \b
+    clickgym fit log.tsv.gz --model PBM --query 98435-1 9982-1 --out queries
     """
     queries = query or []
     is_file = out.suffix == ".json"

@@ -66,9 +66,8 @@ def record(
     """Write the click log of an agent in an environment: its lists, and the clicks of the simulated
     users.
 
-    Examples
-
-      clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
+    \b
+    clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
 
     The commands fit, evaluate, decide and check-models read it.
     """

@@ -100,8 +100,8 @@ def run(
         str | None,
         typer.Option(
             metavar="batch:B|fixed:D|geometric:M",
-            help="Agents learn of clicks late: after each B sessions, after D, or after M on "
-            "average. By default at once.",
+            help="Delayed feedback: clicks reach the agent at the end of every B sessions, D "
+            "sessions later, or M later on average. By default at once.",
         ),
     ] = None,
 ) -> None:
