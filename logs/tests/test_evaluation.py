@@ -659,14 +659,6 @@ def test_lists_that_follow_time():
     ).lists_changed
 
 
-def test_evaluate_reads_a_policy_from_words(tidy, printed):
-    path, log = tidy
-    words = ["--query", "shoes", "--policy", "fixed:b,a,e", "--estimator", "item-position"]
-    wanted = evaluate(log[log.queries == 1], FixedPolicy([1, 0, 4]), "item-position")
-    out = printed(["evaluate", str(path), *words])
-    assert figures(out, "item-position")[0] == pytest.approx(wanted.value, rel=1e-6)
-
-
 def fitted_files(printed, log_file, *words):
     """What clickgym fit makes of a log."""
     out = log_file.parent / "fitted"
@@ -733,25 +725,6 @@ def test_what_was_fitted_must_fit_the_log(tidy, printed, refused, policy, messag
     assert message in refused(["evaluate", str(path), *words])
 
 
-def test_caution_on_the_mean_weight(tmp_path, printed):
-    lists = [[0, 1], [1, 0]]
-    write_tidy(
-        click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)),
-        tmp_path / "log.csv",
-    )
-    out = printed(
-        [
-            "evaluate",
-            str(tmp_path / "log.csv"),
-            "--policy",
-            "uniform",
-            "--estimator",
-            "item-position",
-        ]
-    )
-    assert "the mean weight of item-position is 0.556, where 1 is expected" in out
-
-
 WRONG_WORDS = {
     "policy": (["LOG", "--policy", "unifrom", "--query", "hats"], "unknown policy 'unifrom'"),
     "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
@@ -776,11 +749,3 @@ def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert message in captured.err
-
-
-def test_folder_called_fixed(tidy, printed, monkeypatch):
-    monkeypatch.chdir(tidy[0].parent)
-    (tidy[0].parent / "fixed").mkdir()
-    assert "pbm" in printed(
-        ["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"]
-    )

@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -78,7 +77,11 @@ class ClickLog:
     times: NDArray[np.float64] | NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        checked = partial(set_checked, self)
+        def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+            value = check(name, getattr(self, name), *arguments, **keywords)
+            object.__setattr__(self, name, value)
+            return value
+
         n_labels = {
             name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")
         }
@@ -98,9 +101,9 @@ class ClickLog:
             row, clicks = (short(part[session].tolist()) for part in (self.items, self.clicks))
             raise ValueError(f"items[{session}] is {row} with the clicks {clicks}; {expected}")
         if self.propensities is not None:
-            checked("propensities", check_propensities, shape)
+            checked("propensities", _check_propensities, shape)
         if self.list_propensities is not None:
-            checked("list_propensities", check_propensities, shape[:1])
+            checked("list_propensities", _check_propensities, shape[:1])
         if self.context is not None:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
@@ -221,16 +224,7 @@ class ClickLog:
         return frame if filled.all() else frame.filter(filled)
 
 
-def set_checked(
-    record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any
-) -> Any:
-    """Set a field of a frozen record to what a check makes of it, and return that."""
-    value = check(name, getattr(record, name), *arguments, **keywords)
-    object.__setattr__(record, name, value)
-    return value
-
-
-def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """``values`` as an array of probabilities above 0; the message of the ValueError names the
     array.
     """

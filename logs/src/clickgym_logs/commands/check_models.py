@@ -11,7 +11,7 @@ from clickgym.core.terminal import Column, print_table, say
 
 from ..readers import log_name, read_log
 from ..simulability import MODELS, check_models
-from .logs import Columns, Log, names
+from .logs import Columns, Log, Seed, names
 
 
 def check(
@@ -27,9 +27,7 @@ def check(
         ),
     ] = None,
     columns: Columns = "",
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed gives the same intervals.")
-    ] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Check whether simulations of a click log can be trusted to order lists.

@@ -14,7 +14,7 @@ from ..decide import LEVEL, Decision, decide_all
 from ..decide import decide as decide_
 from ..page import MOST_ROWS, figures, proposal_sentence, write_decisions
 from ..readers import read_log
-from .logs import Columns, Cutoff, Log, Reward, names
+from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
 
 def decide(
@@ -52,9 +52,7 @@ def decide(
             show_default="none is written",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the sessions held out to choose a click model.")
-    ] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Decide which list to show for a query of a click log, if one was measured to be better.
 

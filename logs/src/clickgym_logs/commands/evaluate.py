@@ -14,7 +14,7 @@ from clickgym.core.terminal import Column, print_table, say
 from ..comparison import Comparison, compare, of_query
 from ..evaluation import ESTIMATORS, Evaluation
 from ..readers import log_name, read_log
-from .logs import Columns, Cutoff, Log, Reward, names
+from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
 MOST_LISTS = 5
 """Queries of which the list of a policy is printed."""
@@ -66,9 +66,7 @@ def evaluate(
     level: Annotated[
         float, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = 0.95,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed gives the same intervals.")
-    ] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Estimate from a click log the reward of another ranking policy, by named estimators.

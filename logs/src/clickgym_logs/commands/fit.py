@@ -22,7 +22,7 @@ from clickgym.envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..fitting import Fitted, fit_models
 from ..readers import log_name, read_log
-from .logs import Columns, Log, names
+from .logs import Columns, Log, Seed, names
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
@@ -84,9 +84,7 @@ def fit(
         typer.Option(metavar="N", help="Refits to resampled sessions, for intervals; 0 for none."),
     ] = 10,
     columns: Columns = "",
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the held-out sessions and of refits.")
-    ] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Fit click models to a click log, report how well they predict clicks, and write an instance

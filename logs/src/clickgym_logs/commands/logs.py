@@ -32,6 +32,7 @@ Reward = Annotated[
         help="Reward of a session: its number of clicks, or 1 for at least one click.",
     ),
 ]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
 Cutoff = Annotated[
     int | None,
     typer.Option(

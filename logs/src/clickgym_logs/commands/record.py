@@ -14,6 +14,7 @@ from clickgym.runner import make_agent, make_env
 
 from ..log import write_tidy
 from ..record import record as record_
+from .logs import Seed
 
 
 def record(
@@ -61,7 +62,7 @@ def record(
             help="The instance: a name, or your own JSON file.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same log.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Write the click log of an agent in an environment: its lists, and the clicks of the simulated
     users.
