@@ -2,9 +2,6 @@
 rank from clicks.
 """
 
-from . import _interrupts  # noqa: F401  (before what takes a second to load)
-
-# isort: split
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 

@@ -7,7 +7,6 @@ commands as entry points of the group `PLUGS`, ``name = "module:function"``.
 
 from __future__ import annotations
 
-import errno
 import sys
 import warnings
 from collections.abc import Container, Iterator, Sequence
@@ -156,7 +155,7 @@ class _Command(TyperCommand):
     """Takes several values after one flag, and says in one line what went wrong.
 
     A command that plays sessions leaves in ``context.obj`` the `Progress`, which knows whether they
-    were begun, and what is kept.
+    were begun.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -168,41 +167,16 @@ class _Command(TyperCommand):
         try:
             with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
-        except (Exception, KeyboardInterrupt) as error:
-            playing = ctx.obj is not None and ctx.obj.started
-            code = _code_of(error, ctx.obj is not None, playing)
-            if code is None:
+        except KeyboardInterrupt:
+            raise typer.Exit(_fail("stopped", INTERRUPTED)) from None
+        except (SessionError, WorkerError, FileError) as error:
+            raise typer.Exit(_fail(str(error), FAULT)) from error
+        except (ValueError, KernelError, ImportError, OSError) as error:
+            raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
+        except TypeError as error:
+            if ctx.obj is None or ctx.obj.started:  # no argument of an agent: a fault of code
                 raise
-            text = "stopped" if isinstance(error, KeyboardInterrupt) else str(error)
-            if playing and not isinstance(error, ValueError | KernelError):
-                text += f"; {ctx.obj.kept(ctx.params.get('out'))}"
-                if not isinstance(error, SessionError):
-                    text += ", and the same command resumes it"
-        silent = code == INTERRUPTED and not playing
-        raise typer.Exit(code if silent else _fail(text, code))
-
-
-def _code_of(error: BaseException, plays: bool, playing: bool) -> int | None:
-    """The exit code of an error that is told in one line; None for a fault of code, which is
-    raised.
-
-    Args:
-        error: what the command raised.
-        plays: whether it is a command that plays sessions.
-        playing: whether it has begun; then wrong input is a fault of code.
-    """
-    match error:
-        case KeyboardInterrupt():
-            return INTERRUPTED
-        case SessionError() | WorkerError() | FileError():
-            return FAULT
-        case ValueError() | KernelError():
-            return BAD_INPUT
-        case TypeError() if plays and not playing:  # of the arguments of an agent
-            return BAD_INPUT
-        case OSError() | ImportError() if not playing and not _is_of_output(error):
-            return BAD_INPUT
-    return None
+            raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,25 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
-        sys.stdout.flush()
-        return code
-    except OSError as error:
-        if not _is_of_output(error):
-            raise
-        return _fail("the output cannot be written: the disk is full", FAULT)
+        return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
     except typer.Abort:  # Ctrl-C while the words were read
         return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
-
-
-def _is_of_output(error: BaseException) -> bool:
-    """Whether it is what standard output says on a full disk; files are written elsewhere, and
-    named.
-    """
-    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def _fail(message: str, code: int) -> int:

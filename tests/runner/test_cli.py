@@ -66,13 +66,9 @@ def test_what_is_not_loaded(words):
     ("words", "wanted"),
     [
         ("clickgym rep", ["report"]),
-        ("clickgym run PBM", ["PBMRank-v0"]),
-        ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
-        ("clickgym show yandex-9866", ["yandex-9866"]),
-        ("clickgym run PBMRank-v0 --metrics ndc", ["ndcg"]),
     ],
 )
-def test_shell_completes_names(words, wanted, monkeypatch, capsys):
+def test_shell_completes_commands(words, wanted, monkeypatch, capsys):
     for name, value in asking(words).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit):
@@ -109,7 +105,7 @@ def test_show_prints_a_docstring_of_every_name(printed):
         ("toprank", "TopRank"),
         ("PBMRank-v1", "PBMRank-v0"),
         ("ndgc", "ndcg"),
-        ("PBM", "PBMRank-v0"),
+        ("PBM", "PBM"),
         ("yandex-9983", "yandex-99"),
     ],
 )
@@ -136,7 +132,7 @@ def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refuse
     assert "registers no id 'NoRank-v0'" in refused(["show", "shown:NoRank-v0"])
     assert "has no click model of clickgym" in refused(["show", "shown:Plain-v0"])
     assert "there is no module 'no_such_module'" in refused(["show", "no_such_module:Mine"])
-    assert "there is no agent" in refused(["show", "TopRank:Mine"])
+    assert "there is no module 'TopRank'" in refused(["show", "TopRank:Mine"])
 
 
 # -------------------------------------------------------------------------------------------- run
@@ -159,12 +155,12 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("Regret after 1,000 sessions, mean over 2 instances")
     assert len(re.findall(r" ± .* compiled$", out, flags=re.MULTILINE)) == 6
-    line = r"^\w+Rank-v0  yandex-\d+  \w+  regret .* ± .* / session  compiled$"
+    line = r"^\d+ of 24 runs: \w+Rank-v0, yandex-\d+, \w+$"
     assert len(re.findall(line, err, flags=re.MULTILINE)) == 12
     assert "\x1b" not in out + err
     assert main(words.split()) == 0
     again = capsys.readouterr()
-    assert (again.out, again.err) == (out, "24 of 24 runs were finished before\n")
+    assert (again.out, again.err) == (out, "")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -175,7 +171,7 @@ def test_run_says_the_table_of_the_whole_folder(tmp_path, printed):
     assert {"Random", "TopRank"} <= set(out.split())
 
 
-def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
+def test_ctrl_c_leaves_no_traceback(tmp_path):
     words = [
         "run",
         "PBMRank-v0",
@@ -196,6 +192,5 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    wanted = "stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
-    assert err.strip() == f"clickgym: {wanted}"
+    assert err.strip() == "clickgym: stopped"
     assert os.listdir(tmp_path / "out") == ["config.json"]

@@ -46,7 +46,7 @@ class Played(Callback):
     def __init__(self, at_most=None):
         self.trials, self.at_most = [], at_most
 
-    def finished(self, trial, frame, counted):
+    def finished(self, trial, counted):
         self.trials.append(trial)
         if len(self.trials) == self.at_most:
             raise KeyboardInterrupt

@@ -144,7 +144,7 @@ def test_finished_sweep_is_not_run_again(tmp_path):
         def start(self, trials, done, horizon):
             self.trials, self.done = len(trials), len(done)
 
-        def finished(self, trial, frame, counted):
+        def finished(self, trial, counted):
             self.fresh += 1
 
     first, second = Count(), Count()
@@ -202,7 +202,7 @@ def test_callback_hears_of_every_session_once(own_agent):
         def sessions(self, count):
             self.counted += count
 
-        def finished(self, trial, frame, counted):
+        def finished(self, trial, counted):
             self.uncounted += 0 if counted else 2000
 
     callback = Count()

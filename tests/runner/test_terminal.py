@@ -7,21 +7,19 @@ import re
 import sys
 import time
 
-import polars
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import event
 from rich.cells import cell_len
 from rich.console import Console
-from slow import slow
 from terminal_output import WIDTHS, check
 
 import clickgym
 from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.runner.progress import Callback, Progress
+from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
 
 
@@ -132,26 +130,6 @@ def test_regret_and_interval_stand_first(width, printed, results):
     assert ("columns also: " in out) == (width < 80)
 
 
-@pytest.mark.parametrize("width", [60, 140, *slow(80, 100)])
-def test_lines_of_finished_pairs_break_between_fields(width, results):
-    text = io.StringIO()
-    files = sorted((results / "runs").rglob("*.parquet"))
-    frames = [polars.read_parquet(file) for file in files]
-    console = Console(file=text, force_terminal=True, width=width, no_color=True)
-    with Progress(console) as progress:
-        for frame in frames:
-            trial = Trial(*frame.select("env", "instance", "agent").row(0), 0)
-            progress.start([trial], {}, 10_000)
-            progress.finished(trial, frame, counted=False)
-    out = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue())
-    assert "…" not in out
-    for frame in frames:
-        env, agent, regret = frame.select("env", "agent", "regret").row(-1)
-        assert env in out
-        assert agent in out
-        assert f"regret {regret:,.1f}" in out
-
-
 # ----------------------------------------------------------------------------------------- progress
 
 
@@ -161,7 +139,7 @@ def test_the_bar_is_never_cut(width, horizon):
     text = io.StringIO()
     trials = [Trial("E", "i", "A", run) for run in range(10)]
     with Progress(Console(file=text, force_terminal=True, width=width, no_color=True)) as progress:
-        progress.start(trials, {}, horizon)
+        progress.start(trials, [], horizon)
         progress.sessions(horizon)
         progress._bar.refresh()
     frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
@@ -175,16 +153,16 @@ def test_that_kernels_are_compiled_is_shown_while_they_are():
     trials = [Trial("E", "i", "A", run) for run in range(2)]
     with Progress(Console(file=text, force_terminal=True, width=100, no_color=True)) as progress:
         with event.trigger_event("numba:compile"):
-            pass
-        assert text.getvalue().count("compiling …") == 1  # before there is a bar
-        progress.start(trials, {}, 100)
-        descriptions = [progress._bar.tasks[0].description]
+            descriptions = [progress._bar.tasks[0].description]  # before a sweep begins
+        progress.start(trials, [], 100)
+        descriptions.append(progress._bar.tasks[0].description)
         with event.trigger_event("numba:compile"):
             with event.trigger_event("numba:compile"):  # of what it calls
                 descriptions.append(progress._bar.tasks[0].description)
             descriptions.append(progress._bar.tasks[0].description)
         descriptions.append(progress._bar.tasks[0].description)
-    assert descriptions == ["run 1 of 2", "compiling …", "compiling …", "run 1 of 2"]
+    note, run = "compiling …", "run 1 of 2"
+    assert descriptions == [note, run, note, note, run]
     with event.trigger_event("numba:compile"):
         pass
     assert progress._bar.tasks[0].description == "run 1 of 2"
@@ -248,69 +226,49 @@ def test_where_there_is_no_terminal_nothing_is_said_of_compiling():
     assert text.getvalue() == ""
 
 
-def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
+def test_progress_on_a_terminal_shows_sessions_rate_and_time_left():
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=150)
     cells = [Trial("E", "i", "A", run) for run in range(2)]
-    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
     with Progress(console) as progress:
-        progress.start(cells, {}, 10_000)
+        progress.start(cells, [], 10_000)
         progress.sessions(9500)
         progress.sessions(500)
-        progress.finished(cells[0], frame, counted=True)
-        progress.finished(
-            cells[1], frame.with_columns(run=polars.lit(99, polars.Int64)), counted=False
-        )
+        progress.finished(cells[0], counted=True)
+        progress.finished(cells[1], counted=False)
         bar = progress._bar
         assert bar.tasks[0].completed == bar.tasks[0].total == 20_000
     shown = text.getvalue()
     assert "100 %" in shown
     assert "left" in shown
-    assert "regret" in shown
-    assert progress.kept("out") == "2 of 2 runs are finished and kept in out"
 
 
-def test_progress_of_several_sweeps_is_one_bar_at_a_time_and_no_lines(results):
+def test_progress_of_several_sweeps_is_one_bar():
     text = io.StringIO()
     trials = [Trial("E", "i", "A", run) for run in range(2)]
-    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
-    with Progress(Console(file=text, force_terminal=True, width=150), lines=False) as progress:
-        for _ in range(2):
-            progress.start(trials, {trials[0]: frame}, 10_000)
-            progress.finished(trials[1], frame, counted=False)
-            assert [task.completed for task in progress._bar.tasks] == [20_000]
-    assert "regret" not in text.getvalue()
-    assert progress.kept("out") == "what is finished is kept in out"
-
-
-def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
-    text, file = io.StringIO(), io.StringIO()
-    frame = polars.read_parquet(next((results / "runs").rglob("*.parquet")))
     with Progress(Console(file=text, force_terminal=True, width=150)) as progress:
-        progress.whole("two sweeps", 8000)
-        done, played = {}, 0
-        for env in ("E", "F"):
-            trials = [Trial(env, "i", "A", run) for run in range(2)]
-            # by an earlier process; those of the other sweep are counted already
-            done[trials[0]] = frame
-            progress.start(trials, done, 10_000)
-            progress.finished(trials[1], frame, counted=False)
-            done[trials[1]], played = frame, played + 20_000
-            assert [(task.description, task.completed) for task in progress._bar.tasks] == [
-                ("two sweeps", played)
-            ]
-    assert "100 %" in text.getvalue()
-    assert "regret" not in text.getvalue()
-    assert progress.kept("out") == "what is finished is kept in out"
-    with Progress(Console(file=file, width=1000), lines=False) as progress:
-        progress.whole("two sweeps", 8000)
-    assert file.getvalue() == "two sweeps: 8,000 sessions\n"
+        for _ in range(2):
+            progress.start(trials, trials[:1], 10_000)
+            progress.finished(trials[1], counted=False)
+            assert [task.completed for task in progress._bar.tasks] == [20_000]
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_progress_in_a_file_is_a_line_for_each_pair(lines):
+    text = io.StringIO()
+    trials = [Trial("E", "i", agent, run) for agent in "AB" for run in range(2)]
+    with Progress(Console(file=text, width=10), lines=lines) as progress:
+        progress.start(trials, trials[:1], 100)
+        for trial in trials[1:]:
+            progress.finished(trial, counted=False)
+    shown = ["2 of 4 runs: E, i, A", "4 of 4 runs: E, i, B"]
+    assert text.getvalue().splitlines() == shown * lines
 
 
 def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
     words = {"envs": ["PBMRank-v0"], "agents": ["TopRank"], "horizon": 300, "runs": 2}
     clickgym.sweep(**words, progress=True)
-    assert capsys.readouterr().err.startswith("PBMRank-v0  TopRank  regret ")
+    assert capsys.readouterr().err == "2 of 2 runs: PBMRank-v0, yandex-9982, TopRank\n"
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     for progress in (None, True, False):
@@ -320,5 +278,3 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
         terminal.seek(0)
         terminal.truncate()
     assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
-    with pytest.raises(ValueError, match="pass either progress or callback"):
-        clickgym.sweep(**words, progress=True, callback=Callback())

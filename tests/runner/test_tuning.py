@@ -79,18 +79,17 @@ def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
     assert (resumed.agent, resumed.score) == (whole.agent, whole.score)
     assert polars.read_csv(tmp_path / TRIALS).height == 20
     assert (
-        len(
-            optuna.load_study(study_name="clickgym", storage=f"sqlite:///{tmp_path / STUDY}").trials
-        )
-        > 20
+        len(optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path / STUDY}").trials) > 20
     )
     assert tuned(24, out=tmp_path).trials.head(20).equals(resumed.trials)
 
 
-def test_a_folder_holds_one_tuning(tmp_path):
-    tuned(8, out=tmp_path)
-    with pytest.raises(ValueError, match="holds another tuning, with another horizon"):
-        tuned(8, out=tmp_path, horizon=300)
+def test_other_arguments_are_another_study(tmp_path):
+    first = tuned(8, out=tmp_path)
+    other = tuned(8, out=tmp_path, horizon=300)
+    assert first.study.study_name != other.study.study_name
+    assert not first.trials.equals(other.trials)
+    assert tuned(8, out=tmp_path).trials.equals(first.trials)
 
 
 def test_bad_trials_are_given_up():

@@ -12,22 +12,19 @@ WIDE = 80
 
 
 def progress_bar(console: Console) -> rich.progress.Progress:
-    """A bar on a terminal or in a notebook; it draws nothing in a file or a pipe."""
-    kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
-    return kind(
-        console=console, disable=not (console.is_terminal or console.is_jupyter), transient=True
-    )
+    """A bar on a terminal or in a notebook; it draws nothing in a file or a pipe.
 
-
-def columns(width: int) -> tuple[rich.progress.ProgressColumn, ...]:
-    """What the bar shows in a width: in a narrow one only what always has room, for a column that
-    is cut would show a wrong number.
+    In a narrow terminal it shows only what always has room, for a column that is cut would show a
+    wrong number.
     """
     parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
-    if width >= WIDE:
+    if console.width >= WIDE:
         share = rich.progress.TextColumn("{task.percentage:.0f} %")
         parts += [rich.progress.BarColumn(20), share, _Rate()]
-    return (*parts, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
+    parts += [rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left")]
+    drawn = console.is_terminal or console.is_jupyter
+    kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
+    return kind(*parts, console=console, disable=not drawn, transient=True)
 
 
 class _NotebookBar(rich.progress.Progress):

@@ -333,7 +333,7 @@ def _play_all(
         for trial, frame in results:
             write_run(out, trial, frame)
             frames[trial] = frame
-            callback.finished(trial, frame, counted=shared)
+            callback.finished(trial, counted=shared)
     except BrokenExecutor:
         raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
     finally:

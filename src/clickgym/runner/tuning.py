@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from ..core.files import make_folder, write_whole
 from .labels import AgentLike, EnvLike, by_label
 from .make import Player, player_of
 from .progress import Callback, listener_of
-from .sweep import listed, sweep
+from .sweep import sweep
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -92,8 +93,8 @@ def tune(
             ``search_space`` of the agent's class.
         seed: of the proposals and of all runs.
         out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
-            call with the same arguments resumes; with more trials it continues the search. None
-            leaves no files.
+            call with the same arguments resumes; with more trials it continues the search; with
+            others it begins another study in the same file. None leaves no files.
         n_jobs, callback, progress: as in `sweep`.
 
     Raises:
@@ -120,49 +121,33 @@ def tune(
     horizon, player, envs = check_horizon(horizon), player_of(agent), by_label("environment", envs)
     folder = None if out is None else check_path("out", out)
     space = _space_of(player, search_space)
-    study = _study(
-        folder,
-        {
-            "agent": player.label or player.name,
-            "envs": list(envs),
-            "instances": str(instances),
-            "horizon": horizon,
-            "runs": runs,
-            "seed": seed,
-            "space": {key: repr(values) for key, values in space.items()},
-        },
-    )
-
-    def score(players: Mapping[str, Player], runs: int, seed: int) -> dict[str, float]:
-        """The score of each player, by its label."""
-        agents: dict[str, Any] = {"Random": "Random", **players}
-        results = sweep(
-            envs,
-            agents,
-            horizon,
-            runs,
-            seed=seed,
-            instances=instances,
-            n_jobs=n_jobs,
-            checkpoints=[horizon],
-            progress=False,
-        )
-        listener.sessions(len(results.frame) * horizon)
-        return _scores(results.frame)
+    identity = [player.label or player.name, list(envs), instances, horizon, runs, seed, space]
+    study = _study(folder, f"{player.name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
 
     with listener_of(progress, callback) as listener:
-        n_batches = -(-trials // BATCH)
-        n_plays = trials + n_batches + 3  # random lists in each batch, and the last comparison
-        sessions = horizon * len(envs) * len(listed(instances)) * runs
-        listener.whole(f"{trials} trials", sessions * n_plays)
+
+        def score(players: Mapping[str, Player], runs: int, seed: int) -> dict[str, float]:
+            agents: dict[str, Any] = {"Random": "Random", **players}
+            results = sweep(
+                envs,
+                agents,
+                horizon,
+                runs,
+                seed=seed,
+                instances=instances,
+                checkpoints=[horizon],
+                n_jobs=n_jobs,
+                callback=listener,
+            )
+            return _scores(results.frame)
+
+        distributions = {key: _distribution(choice) for key, choice in space.items()}
         while (done := len(_finished(study))) < trials:
             # A sampler for each batch: a resumed study proposes what an uninterrupted one does.
             study.sampler = optuna.samplers.TPESampler(seed=seed + done, constant_liar=True)
-            batch = {}
-            for number in range(done, min(done + BATCH, trials)):
-                trial = study.ask()
-                batch[f"trial {number}"] = trial, player.but(**_proposed(space, trial))
-            _play(study, batch, runs, lambda players, run: score(players, 1, seed + run))
+            numbers = range(done, min(done + BATCH, trials))
+            batch = {f"trial {number}": study.ask(distributions) for number in numbers}
+            _play(study, batch, player, lambda players, run: score(players, 1, seed + run), runs)
         best = study.best_params
         chosen = player.but(**best)
         final = score({"best": chosen, "default": player}, runs, seed + runs)
@@ -188,8 +173,18 @@ def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
     return free
 
 
-def _study(folder: Path | None, identity: Mapping[str, Any]) -> Study:
-    """The study in a folder, or a new one; trials that were interrupted are given up."""
+def _distribution(choice: Range | Sequence[Any]) -> Any:
+    """The values of a hyper-parameter, for Optuna."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if not isinstance(choice, Range):
+        return CategoricalDistribution(choice)
+    kind: Any = IntDistribution if choice.whole else FloatDistribution
+    return kind(choice.low, choice.high, log=choice.log)
+
+
+def _study(folder: Path | None, name: str) -> Study:
+    """The study of a name in a folder, or a new one; trials that were interrupted are given up."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -197,18 +192,12 @@ def _study(folder: Path | None, identity: Mapping[str, Any]) -> Study:
     if folder is not None:
         make_folder(folder)
         storage = f"sqlite:///{(folder / STUDY).resolve()}"
-    pruner = optuna.pruners.MedianPruner()
     study = optuna.create_study(
-        storage=storage, study_name="clickgym", pruner=pruner, load_if_exists=True
+        storage=storage,
+        study_name=name,
+        pruner=optuna.pruners.MedianPruner(),
+        load_if_exists=True,
     )
-    there = study.user_attrs or identity
-    if differ := [key for key, value in identity.items() if there.get(key) != value]:
-        raise ValueError(
-            f"{folder} holds another tuning, with another {', '.join(differ)}; choose another "
-            "folder (--out)"
-        )
-    for key, value in identity.items():
-        study.set_user_attr(key, value)
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     return study
@@ -219,54 +208,47 @@ def _finished(study: Study) -> list[Any]:
     return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED")]
 
 
-def _play(study: Study, players: Mapping[str, tuple[Trial, Player]], runs: int, score: Any) -> None:
+def _play(study: Study, trials: Mapping[str, Trial], player: Player, score: Any, runs: int) -> None:
     """Play a batch of trials run by run, without those that Optuna has pruned. The study receives
     the scores at the end.
+
+    Args:
+        study: of the trials.
+        trials: by label.
+        player: the agent.
+        score: a function of players by label and the number of a run.
+        runs: of each trial.
     """
     from optuna.trial import TrialState
 
-    scores: dict[str, list[float]] = {label: [] for label in players}
-    remaining = list(players)
+    players = {label: player.but(**trial.params) for label, trial in trials.items()}
+    scores: dict[str, list[float]] = {label: [] for label in trials}
     for run in range(runs):
-        values = score({label: players[label][1] for label in remaining}, run)
-        for label, value in values.items():
+        for label, value in score(players, run).items():
             scores[label].append(value)
-            players[label][0].report(float(np.mean(scores[label])), run)
+            trials[label].report(float(np.mean(scores[label])), run)
         if run < runs - 1:
-            remaining = [label for label in remaining if not players[label][0].should_prune()]
-        if not remaining:
+            players = {
+                label: player
+                for label, player in players.items()
+                if not trials[label].should_prune()
+            }
+        if not players:
             break
-    for label, (trial, _) in players.items():
-        if label in remaining:
+    for label, trial in trials.items():
+        if label in players:
             study.tell(trial, float(np.mean(scores[label])))
         else:
             study.tell(trial, state=TrialState.PRUNED)
-
-
-def _proposed(space: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
-    """A value of each hyper-parameter, by Optuna."""
-    values: dict[str, Any] = {}
-    for key, choice in space.items():
-        if not isinstance(choice, Range):
-            values[key] = trial.suggest_categorical(key, list(choice))
-        elif choice.whole:
-            values[key] = trial.suggest_int(key, int(choice.low), int(choice.high), log=choice.log)
-        else:
-            low, high = float(choice.low), float(choice.high)
-            values[key] = trial.suggest_float(key, low, high, log=choice.log)
-    return values
 
 
 def _scores(frame: polars.DataFrame) -> dict[str, float]:
     """The regret of each agent divided by that of random lists: the geometric mean over
     environments and instances.
     """
-    place = ["env", "instance"]
-    means = frame.group_by(*place, "agent", maintain_order=True).agg(polars.col("regret").mean())
-    random = means.filter(agent="Random").select(*place, random="regret")
-    ratios = means.filter(polars.col("agent") != "Random").join(
-        random, place, maintain_order="left"
-    )
-    share = (polars.col("regret") / polars.col("random")).clip(1e-9)
-    scores = ratios.group_by("agent", maintain_order=True).agg(share.log().mean().exp())
-    return dict(scores.iter_rows())
+    regret, agent, place = polars.col("regret"), polars.col("agent"), ("env", "instance")
+    means = frame.group_by(*place, "agent", maintain_order=True).agg(regret.mean())
+    random = regret.filter(agent == "Random").first().over(place)
+    shares = means.with_columns(share=(regret / random).clip(1e-9)).filter(agent != "Random")
+    score = polars.col("share").log().mean().exp()
+    return dict(shares.group_by("agent", maintain_order=True).agg(score).iter_rows())

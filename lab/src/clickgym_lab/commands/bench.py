@@ -17,7 +17,6 @@ from clickgym.core.files import make_folder
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
 from clickgym.runner import by_label
-from clickgym.runner.commands import names
 
 from ..bench.board import (
     Line,
@@ -44,7 +43,6 @@ def bench(
             help="Your own module:Class, or a built-in agent; without an agent, the board "
             "of the published agents is printed.",
             show_default=False,
-            autocompletion=names.agents,
         ),
     ] = None,
     out: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -11,13 +11,12 @@ from ...core.console import Cluster, errors, output
 from ...core.terminal import say
 from ...core.workers import on_cluster
 from ..metrics import DERIVED, METRICS
-from ..pairs import ENGINES
+from ..pairs import Engine
 from ..progress import Progress
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
 from ..results import TABLE, Results
 from ..sweep import sweep
-from . import names
 
 Instances = Annotated[
     list[str] | None,
@@ -25,7 +24,6 @@ Instances = Annotated[
         "--instance",
         "-i",
         metavar="NAME|FILE...",
-        autocompletion=names.instances,
         help="Instances (names, or your own JSON files); every environment is run with each. By "
         "default a real search query.",
     ),
@@ -44,7 +42,6 @@ def run(
         typer.Argument(
             metavar="ENVS",
             show_default=False,
-            autocompletion=names.environments,
             help="Environments, before the options: PBMRank-v0, PBMRank-v0:reward=any_click, or "
             "your own, which a module registers, module:MyRank-v0.",
         ),
@@ -56,13 +53,12 @@ def run(
             "-a",
             metavar="AGENT...",
             show_default=False,
-            autocompletion=names.agents,
             help="Agents: BatchRank, with arguments TopRank:delta=0.1, your own module:Class, or "
             "with a label for tables and figures mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
-        str,
+        float,
         typer.Option(metavar="T", show_default=False, help="Sessions per run, as 100000 or 1e5."),
     ],
     out: Annotated[
@@ -79,9 +75,8 @@ def run(
     jobs: Jobs = -1,
     cluster: Cluster = None,
     engine: Annotated[
-        str,
+        Engine,
         typer.Option(
-            metavar="|".join(ENGINES),
             help="The compiled loop, or a slower loop in Python with the same results; auto takes "
             "the compiled loop if the pair allows it.",
         ),
@@ -92,7 +87,6 @@ def run(
             "--metrics",
             "-m",
             metavar="METRIC...",
-            autocompletion=names.metrics,
             help=f"Metrics besides regret and reward: {', '.join(METRICS | DERIVED)}.",
         ),
     ] = None,
@@ -123,13 +117,13 @@ def run(
         sweep(
             envs,
             agents,
-            number(horizon),
+            horizon,
             runs,
             seed=seed,
             out=out,
             instances=instance,
             n_jobs=jobs,
-            engine=cast(Any, engine),
+            engine=engine,
             metrics=metrics or (),
             delay=delay,
             callback=progress,
@@ -137,13 +131,3 @@ def run(
     results, console = Results(out), output()
     print_results(console, results)
     say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")
-
-
-def number(text: str) -> Any:
-    """What was written as a horizon; words are left to the check that every horizon meets."""
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            pass
-    return text

@@ -4,13 +4,13 @@ instance.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from typing import Annotated, Any
 
 import typer
 
+from ...core.checks import unknown
 from ...core.console import output
 from ...core.formats import visible
 from ...core.terminal import say
@@ -18,7 +18,6 @@ from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances, load_insta
 from ..labels import PUBLISHED
 from ..make import agent_class, place_of
 from ..metrics import DERIVED, METRICS
-from .names import everything
 
 
 def show(
@@ -27,7 +26,6 @@ def show(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            autocompletion=everything,
             help="A name that clickgym list prints; or your own agent (module:Class), environment "
             "(module:Id) or JSON file.",
         ),
@@ -52,28 +50,18 @@ def text_of(name: str) -> str:
     Raises:
         ValueError: there is no such name.
     """
-    base = name.partition(":")[0]
-    if name in PUBLISHED:
-        return _documented(PUBLISHED[name])
-    if name in ENVIRONMENTS | CONTEXTUAL | MEMORY:
-        return _of_environment(name)
+    ids, instances = ENVIRONMENTS | CONTEXTUAL | MEMORY, list_instances()
     if name in METRICS:
         return METRICS[name].description
     if name in DERIVED:
         return _documented(DERIVED[name])
-    if name.endswith(".json") or base in list_instances():
+    if name.endswith(".json") or name.partition(":")[0] in instances:
         return _of_instance(name)
-    if base not in everything("") and re.fullmatch(r"[\w.]+:[\w.-]+", name):
-        is_environment = re.search(r"-v\d+$", name)
-        return _of_environment(name) if is_environment else _documented(agent_class(name))
-    by_lower = {known.lower(): known for known in everything("")}
-    model = f"{base.lower()}rank-v0"  # PBM is what PBMRank-v0 simulates
-    close = [model] if model in by_lower else difflib.get_close_matches(base.lower(), by_lower, n=1)
-    hint = f"; did you mean {by_lower[close[0]]!r}?" if close else ""
-    raise ValueError(
-        f"there is no agent, environment, instance or metric {base!r}{hint} (clickgym list names "
-        "them all)"
-    )
+    if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
+        return _of_environment(name)
+    if name in PUBLISHED or re.fullmatch(r"[\w.]+:[\w.]+", name):
+        return _documented(agent_class(name))
+    raise ValueError(unknown("name", name, [*PUBLISHED, *ids, *instances, *METRICS, *DERIVED]))
 
 
 def _documented(thing: Any) -> str:

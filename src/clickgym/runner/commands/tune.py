@@ -14,8 +14,7 @@ from ...core.workers import on_cluster
 from ..progress import Progress
 from ..tuning import TRIALS
 from ..tuning import tune as tune_
-from . import names
-from .run import Instances, Jobs, Seed, number
+from .run import Instances, Jobs, Seed
 
 
 def tune(
@@ -25,7 +24,6 @@ def tune(
         typer.Argument(
             metavar="AGENT",
             show_default=False,
-            autocompletion=names.agents,
             help="The agent, before the options: CascadeKLUCB, or your own module:Class.",
         ),
     ],
@@ -36,7 +34,6 @@ def tune(
             "-e",
             metavar="ENV...",
             show_default=False,
-            autocompletion=names.environments,
             help="Environments, as after clickgym run.",
         ),
     ],
@@ -50,7 +47,7 @@ def tune(
     ],
     trials: Annotated[int, typer.Option(metavar="N", help="Number of trials.")] = 40,
     instance: Instances = None,
-    horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run.")] = "10000",
+    horizon: Annotated[float, typer.Option(metavar="T", help="Sessions per run.")] = 10_000,
     runs: Annotated[
         int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")
     ] = 4,
@@ -68,13 +65,13 @@ def tune(
     The score is the regret divided by that of random lists. Test the result on other instances
     than these. The same command resumes, also with more trials.
     """
-    progress = context.obj = Progress(errors())
+    progress = context.obj = Progress(errors(), lines=False)
     with progress, on_cluster(cluster):
         tuning = tune_(
             agent,
             envs,
             trials,
-            horizon=number(horizon),
+            horizon=horizon,
             instances=instance,
             runs=runs,
             seed=seed,
