@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_seed, short, unknown
 from ..core.faults import SessionError, cause
-from .problem import Asked, problem_of
+from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
 from .spaces import RankedList, check_ranking
 from .task import Task
@@ -45,7 +47,7 @@ class BaseClickEnv:
 
     def _set_up(
         self,
-        asked: Asked,
+        users: Described,
         reward: str | None,
         cutoff: int | None,
         reference: ArrayLike | None,
@@ -55,13 +57,14 @@ class BaseClickEnv:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
         self.render_mode = render_mode
-        self.model, self.instance, self.initial_ranking = problem_of(asked)
+        self.model, self.instance, self.initial_ranking = users
         self.reward = self.model.default_reward if reward is None else reward
-        self._course = self.model.course(self.reward, cutoff, reference)
+        self._tasks = self.model.tasks(self.reward, cutoff, reference)
+        self._changes = [*self.model.starts[1:], sys.maxsize]
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self._scratch = np.empty(self.model.n_positions + 1)
         self._begun = False
-        return self._course.observation_space
+        return self._tasks[0].observation_space
 
     def _forget(self) -> None:
         """Begin a new stream of sessions; nothing is drawn."""
@@ -70,7 +73,8 @@ class BaseClickEnv:
 
     def _enter(self) -> None:
         """Take up the task of the present step."""
-        self.task, self._next_change = self._course.at(self._steps)
+        epoch = bisect.bisect_right(self._changes, self._steps)
+        self.task, self._next_change = self._tasks[epoch], self._changes[epoch]
         self._rounds = self.task.round
 
     def _restart(self, seed: int | None) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import KernelError, entry
+from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .problem import Asked
 from .rendering import RENDER_MODES, ResultPage, render
 from .session import play_list, session
 from .spaces import RankedList
@@ -84,8 +84,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        asked = Asked(model, form, instance, n_positions, parameters)
-        self.observation_space = self._set_up(asked, reward, cutoff, reference, render_mode)
+        users = described_users(model, form, instance, n_positions, parameters)
+        self.observation_space = self._set_up(users, reward, cutoff, reference, render_mode)
         self.action_space = self._lists
         self._needs_reset = True
         self._shape = (self._lists.n_positions,)
@@ -132,7 +132,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         Returns:
             The clicks ``(K,)``; the realised reward; whether the user has left for good; False; and
             an info. Beside the clicks there are the features of the next candidates, if these
-            change, or the state in which a user with a memory comes back. The info has
+            change, or the state in which a stateful user comes back. The info has
             ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown. For users with
             a memory these are Q* of the list, its exact loss, and V* of the state in which it was
             shown.

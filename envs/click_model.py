@@ -45,7 +45,7 @@ from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
-from .task import Schedule, Task
+from .task import Task
 from .users import REWARDS, Users, users_named
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
@@ -70,8 +70,8 @@ class ClickModel(Users, abstract=True):
 
     A new model is a subclass in one file. It describes itself in its docstring, and has the three
     kernels of the module's docstring. If a theorem says which list is best, it also defines
-    `_places` or `_optimal`. Ids (see `clickgym.register_click_model`), instance files, documentation pages and
-    tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
+    `_places` or `_optimal`. Ids (see `clickgym.register_click_model`), instance files,
+    documentation pages and tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
     `clickgym.check_click_model` checks whether the model is complete.
 
     Attributes:
@@ -146,15 +146,8 @@ class ClickModel(Users, abstract=True):
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The stationary models that follow one another; only the model itself unless it
-        changes.
-        """
+        """The model itself; of a `PiecewiseStationaryModel` those that follow one another."""
         return (self,)
-
-    @property
-    def starts(self) -> Sequence[int]:
-        """The first step of each epoch, counted from 0."""
-        return (0,)
 
     @property
     def attraction(self) -> NDArray[np.float64]:
@@ -163,25 +156,20 @@ class ClickModel(Users, abstract=True):
             raise AttributeError(f"a {type(self).__name__} has no attraction")
         return self.parameters.attraction
 
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Schedule:
-        """As `Users.course`: a task for each epoch."""
-        return Schedule(
-            [model._task(reward, cutoff, reference) for model in self.epochs], self.starts
-        )
-
-    def _task(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Task:
-        """What is asked of lists; arguments as for `course`."""
+    def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> list[Task]:
+        """As `Users.tasks`: a single one."""
         code, counted = self.check_reward(reward, cutoff)
         try:
             if reference is None:
                 best = self.optimal_ranking(reward, cutoff)
             else:
                 best = named_ranking("reference", reference, self.n_items, self.n_positions)
-            return Task(self, code, counted, best, self.expected_reward(best, reward, cutoff))
+            optimum = self.expected_reward(best, reward, cutoff)
         except (ArithmeticError, LookupError) as error:
             raise ValueError(
                 f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
             ) from error
+        return [Task(self, code, counted, best, optimum)]
 
     # ------------------------------------------------------------------------- what a model answers
 

@@ -20,37 +20,22 @@ of one from another.
 """
 
 
-def order_of_items(
-    items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()
-) -> NDArray[np.int64]:
+def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
     """Check the order in which numbers stand for items.
 
     Args:
-        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is
-            ``0..L-1``.
+        items: ``(L,)`` all items; None is ``0..L-1``.
         n_items: L.
-        streams: ``()``, or ``(B,)`` for a vector environment.
-
-    Returns:
-        ``(L,)``, or ``(B, L)`` with streams; read-only.
 
     Raises:
-        TypeError, ValueError: ``items`` is not a permutation, or not one for each stream.
+        TypeError, ValueError: ``items`` is not a permutation.
     """
-    orders: Any = np.arange(n_items) if items is None else items
-    several = bool(streams) and as_array("items", orders).ndim == 2
-    if several and len(orders) != streams[0]:
-        raise ValueError(
-            f"items has {len(orders)} rows; expected one order of the items for all streams or "
-            f"{streams[0]} rows"
-        )
+    if items is None:
+        return np.arange(n_items)
     try:
-        checked = np.stack(
-            [check_ranking(row, n_items, n_items) for row in (orders if several else [orders])]
-        )
+        return np.array(check_ranking(items, n_items, n_items))
     except (TypeError, ValueError) as error:
         raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
-    return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
 
 
 def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
@@ -69,7 +54,8 @@ class Codec(ABC):
 
     Args:
         lists: the space.
-        items, streams: as in `order_of_items`.
+        items: as in `order_of_items`.
+        streams: ``()``, or ``(B,)`` for a vector environment.
     """
 
     noun: ClassVar[str]
@@ -85,7 +71,7 @@ class Codec(ABC):
     ) -> None:
         lists = _ranked_lists(lists, self.noun)
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.items = order_of_items(items, self.n_items, streams)
+        self.items = order_of_items(items, self.n_items)
         self.sizes = self.n_items - np.arange(self.n_positions)
         self.space = self._space()
 
@@ -97,7 +83,7 @@ class Codec(ABC):
             raise ValueError(
                 f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}"
             )
-        return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
+        return self.items[self._numbers(actions)]
 
     def encode(self, rankings: ArrayLike) -> Any:
         """The inverse of `decode`."""
@@ -108,7 +94,7 @@ class Codec(ABC):
             )
         for ranking in rankings.reshape(-1, self.n_positions):
             check_ranking(ranking, self.n_items, self.n_positions)
-        return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
+        return self._actions(np.argsort(self.items)[rankings])
 
     @abstractmethod
     def _space(self) -> gym.Space:
@@ -215,8 +201,7 @@ CODECS: dict[str, type[Codec]] = {
 
 
 class Draft:
-    """Unfinished lists, one on each stream, all of the same length so far; ``streams`` as in
-    `order_of_items`.
+    """Unfinished lists, one on each stream, all of the same length so far; arguments as in `Codec`.
 
     Attributes:
         placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
@@ -228,7 +213,7 @@ class Draft:
     ) -> None:
         lists = _ranked_lists(lists, "Items chosen one by one")
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.items = order_of_items(items, self.n_items, streams)
+        self.items = order_of_items(items, self.n_items)
         self.clear()
 
     def clear(self) -> None:
@@ -258,7 +243,7 @@ class Draft:
             stream = tuple(bad[0])
             choice = choices[stream]
             holder = self.placed[stream][:, choice].argmax()
-            where, item = _at(bad[0], self.streams), self.items[stream][choice]
+            where, item = _at(bad[0], self.streams), self.items[choice]
             raise ValueError(
                 f"{where}choice {choice} (item {item}) is forbidden at position {self.position}: "
                 f"position {holder} holds that item; action_masks() says what is left"
@@ -279,7 +264,7 @@ class Draft:
     @property
     def rankings(self) -> NDArray[np.int64]:
         """``(*streams, K)`` the lists, once they are complete."""
-        return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
+        return self.items[self.placed.argmax(axis=-1)]
 
 
 def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArray[np.integer]:

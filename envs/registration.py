@@ -11,11 +11,11 @@ import gymnasium
 from gymnasium.wrappers import TimeLimit
 
 from ..core.checks import short
+from .arguments import FORMS, default_instance, forms_of
 from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
 from .mixture import MixtureModel
-from .problem import FORMS, default_instance, forms_of
 from .users import Users, users_class
 
 EPISODE = 1000

@@ -1,15 +1,13 @@
-"""Pictures of one session: the result page that the simulated user saw, what they looked at and
-what they clicked.
+"""Pages of one session, as text and as a picture: the list, what the user looked at and clicked.
 
-Shapes: K positions. On a rendered page positions count from 1, as readers of result pages count;
-item numbers are those of the rankings and count from 0.
+On a page positions count from 1, as readers of result pages count; item numbers are those of the
+rankings and count from 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,24 +15,17 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # Pillow is imported when the first picture is drawn: most runs never draw one
     from PIL.ImageDraw import ImageDraw
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 RENDER_MODES = ("ansi", "rgb_array")
 """The values of ``render_mode`` by which something is drawn and returned."""
 
-MOST_CARDS = 20
-"""A picture shows at most so many positions; a line below them counts the examined and clicked ones
-among the rest.
-"""
-
-
 # Sizes in pixels of the finished picture.
-WIDTH, HEADER, CARD, CUT, FOOTER, MARGIN = 480, 80, 48, 32, 48, 16
+WIDTH, HEADER, CARD, MARGIN = 480, 80, 48, 16
 
-# Blue and orange differ for colour-blind readers, too; the eye and the check mark say the same.
-PAPER, WHITE, INK, FAINT, LINE = "#f5f6f8", "#ffffff", "#1f2733", "#6b7685", "#dde1e7"
-LOOKED, LOOKED_LINE = "#fff8e6", "#e8a317"
-CLICKED, CLICKED_LINE = "#e6f0fd", "#2468c8"
+# Blue and orange differ for colour-blind readers, too; words say the same.
+PAPER, INK, FAINT = "#f5f6f8", "#1f2733", "#6b7685"
+PLAIN, EXAMINED, CLICKED = ("#ffffff", "#dde1e7"), ("#fff8e6", "#e8a317"), ("#e6f0fd", "#2468c8")
+"""The ground and the frame of a position that was not examined, examined, and clicked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,184 +68,84 @@ class ResultPage:
 
 
 def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
-    """Draw ``page``.
-
-    Args:
-        page: what to draw.
-        mode: one of `RENDER_MODES`.
-
-    Returns:
-        The text of `to_ansi` or the picture of `to_rgb`.
-
-    Raises:
-        ValueError: another mode.
+    """Draw ``page`` as one of `RENDER_MODES` says: the text of `to_ansi` or the picture of
+    `to_rgb`.
     """
-    if mode == "ansi":
-        return to_ansi(page)
-    if mode == "rgb_array":
-        return to_rgb(page)
-    raise ValueError(f"unknown render mode {mode!r}: choose one of {', '.join(RENDER_MODES)}")
+    return to_ansi(page) if mode == "ansi" else to_rgb(page)
 
 
 def to_ansi(page: ResultPage) -> str:
     """The page as plain text, one line per position; no colour codes, so that it reads well in logs
     and diffs.
-
-    Args:
-        page: what to draw.
-
-    Returns:
-        The text, without a final line break.
     """
-    lines = [f"{page.title} | {_summary(page, separator=' | ')}"]
-    if page.ranking is not None:
-        for position, (item, looked, clicked) in enumerate(_results(page), start=1):
-            marks = ", ".join(
-                mark for mark, is_set in (("examined", looked), ("clicked", clicked)) if is_set
-            )
-            lines.append(f"{position:4d}. item {item:<5d} {marks}".rstrip())
+    lines = [" | ".join([page.title, *_summary(page)])]
+    for k, item in enumerate(page.ranking or ()):
+        lines.append(f"{k + 1:4d}. item {item:<5d} {_marks(page, k)}".rstrip())
     return "\n".join(lines)
 
 
 def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
-    """The page as a picture: one card per position, examined ones with an eye, clicked ones with a
-    check mark.
+    """The page as a picture, one card per position.
 
     The size depends on K only, so the frames of an episode make a video; both sides are multiples
     of 16, for codecs.
-
-    Args:
-        page: what to draw.
 
     Returns:
         (height, 480, 3) uint8.
     """
     from PIL import Image, ImageDraw
 
-    n_cards = min(page.n_positions, MOST_CARDS)
-    cut = page.n_positions > MOST_CARDS
-    height = HEADER + n_cards * CARD + cut * CUT + FOOTER
+    height = HEADER + page.n_positions * CARD + MARGIN
     # Pillow draws shapes with hard edges: draw at twice the size, then average 2 x 2 pixels.
     picture = Image.new("RGB", (2 * WIDTH, 2 * height), PAPER)
     pen = ImageDraw.Draw(picture)
-    _draw_header(pen, page)
-    if page.ranking is None:
-        for position in range(n_cards):
-            _draw_frame(pen, HEADER + position * CARD, position + 1, WHITE, LINE)
-    else:
-        for position, result in enumerate(_results(page)[:n_cards]):
-            _draw_card(pen, HEADER + position * CARD, position + 1, *result)
-    if cut:
-        _draw_cut(pen, page, HEADER + n_cards * CARD + CUT / 2)
-    _draw_legend(pen, height - FOOTER / 2)
+    _write(pen, MARGIN, 28, page.title, 20, INK)
+    _write(pen, MARGIN, 56, "   ".join(_summary(page)), 14, FAINT)
+    for k in range(page.n_positions):
+        _draw_card(pen, page, k)
     return np.array(picture.reduce(2))
 
 
-def _results(page: ResultPage) -> list[tuple[int, bool, bool]]:
-    """Item, examined and clicked of each position."""
-    assert page.ranking is not None
-    return [
-        (int(item), bool(looked), bool(clicked))
-        for item, looked, clicked in zip(page.ranking, page.examined, page.clicks, strict=True)
-    ]
-
-
-def _summary(page: ResultPage, separator: str) -> str:
+def _summary(page: ResultPage) -> list[str]:
     if page.ranking is None:
-        return f"no session yet{separator}{page.n_items} items for {page.n_positions} positions"
-    n_clicks = sum(clicked for _, _, clicked in _results(page))
+        return ["no session yet", f"{page.n_items} items for {page.n_positions} positions"]
     parts = [
         f"session {page.step:,}",
-        f"clicks {n_clicks}",
+        f"clicks {sum(page.clicks)}",
         f"reward {page.reward:g}",
         f"regret {page.regret:z,.2f}",
     ]
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
-    return separator.join(parts)
+    return parts
 
 
-@cache
-def _font(size: int) -> FreeTypeFont | ImageFont:
-    from PIL import ImageFont
-
-    return ImageFont.load_default(2 * size)
-
-
-def _text(
-    pen: ImageDraw, x: float, y: float, text: str, size: int, colour: str, anchor: str = "lm"
-) -> None:
-    pen.text((2 * x, 2 * y), text, colour, _font(size), anchor=anchor)
+def _marks(page: ResultPage, k: int) -> str:
+    """What happened at a position, in words."""
+    marks = {"examined": page.examined[k], "clicked": page.clicks[k]}
+    return ", ".join(mark for mark, is_set in marks.items() if is_set)
 
 
-def _fitting(text: str, size: int, width: float) -> str:
-    """``text``, cut with dots at the end if it is wider than ``width``."""
-    font = _font(size)
-    if font.getlength(text) <= 2 * width:
-        return text
-    while text and font.getlength(text + "...") > 2 * width:
-        text = text[:-1]
-    return text.rstrip() + "..."
-
-
-def _draw_header(pen: ImageDraw, page: ResultPage) -> None:
-    room = WIDTH - 2 * MARGIN
-    _text(pen, MARGIN, 28, _fitting(page.title, 20, room), 20, INK)
-    _text(pen, MARGIN, 56, _fitting(_summary(page, separator="   "), 14, room), 14, FAINT)
-
-
-def _draw_frame(pen: ImageDraw, top: float, position: int, fill: str, line: str) -> None:
+def _draw_card(pen: ImageDraw, page: ResultPage, k: int) -> None:
+    marks = "" if page.ranking is None else _marks(page, k)
+    fill, line = CLICKED if "clicked" in marks else EXAMINED if marks else PLAIN
+    top = HEADER + k * CARD
     box = (2 * MARGIN, 2 * top + 6, 2 * (WIDTH - MARGIN), 2 * (top + CARD) - 6)
     pen.rounded_rectangle(box, radius=12, fill=fill, outline=line, width=2)
-    _text(pen, 38, top + CARD / 2, str(position), 14, FAINT, anchor="mm")
-
-
-def _draw_card(
-    pen: ImageDraw, top: float, position: int, item: int, looked: bool, clicked: bool
-) -> None:
-    fill, line = (LOOKED, LOOKED_LINE) if looked else (WHITE, LINE)
-    if clicked:
-        fill, line = CLICKED, CLICKED_LINE
-    _draw_frame(pen, top, position, fill, line)
     middle = top + CARD / 2
-    if looked:
-        _draw_eye(pen, 70, middle, LOOKED_LINE)
-    _text(pen, 96, middle - 6, f"item {item}", 15, INK if looked else FAINT)
-    # A line of text as on a result page; its length makes an item known when it moves.
-    snippet = 2 * (70 + 29 * item % 90)
-    pen.rounded_rectangle(
-        (192, 2 * middle + 18, 192 + snippet, 2 * middle + 26), radius=4, fill=LINE
-    )
-    if clicked:
-        _draw_check(pen, 440, middle, CLICKED_LINE)
-
-
-def _draw_eye(pen: ImageDraw, x: float, y: float, colour: str) -> None:
-    pen.ellipse((2 * x - 20, 2 * y - 12, 2 * x + 20, 2 * y + 12), outline=colour, width=4)
-    pen.ellipse((2 * x - 6, 2 * y - 6, 2 * x + 6, 2 * y + 6), fill=colour)
-
-
-def _draw_check(pen: ImageDraw, x: float, y: float, colour: str) -> None:
-    pen.ellipse((2 * x - 20, 2 * y - 20, 2 * x + 20, 2 * y + 20), fill=colour)
-    pen.line(
-        (2 * x - 10, 2 * y, 2 * x - 3, 2 * y + 8, 2 * x + 10, 2 * y - 8),
-        fill=WHITE,
-        width=5,
-        joint="curve",
-    )
-
-
-def _draw_cut(pen: ImageDraw, page: ResultPage, y: float) -> None:
-    """What happened at the positions that are not drawn."""
-    text = f"and {page.n_positions - MOST_CARDS} more positions"
+    _write(pen, 32, middle, str(k + 1), 14, FAINT)
     if page.ranking is not None:
-        _, looked, clicked = zip(*_results(page)[MOST_CARDS:], strict=True)
-        text += f": {sum(looked)} examined, {sum(clicked)} clicked"
-    _text(pen, WIDTH / 2, y, text, 14, FAINT, anchor="mm")
+        _write(pen, 80, middle, f"item {page.ranking[k]}", 15, INK if marks else FAINT)
+        _write(pen, 240, middle, marks, 14, line)
 
 
-def _draw_legend(pen: ImageDraw, y: float) -> None:
-    _draw_eye(pen, 28, y, LOOKED_LINE)
-    _text(pen, 44, y, "examined", 12, FAINT)
-    _draw_check(pen, 122, y, CLICKED_LINE)
-    _text(pen, 138, y, "clicked", 12, FAINT)
+def _write(pen: ImageDraw, x: float, y: float, text: str, size: int, colour: str) -> None:
+    """Write a text, cut with dots at the end if it would reach the margin."""
+    from PIL import ImageFont
+
+    font, room = ImageFont.load_default(2 * size), 2 * (WIDTH - MARGIN - x)
+    shown = text
+    while font.getlength(shown) > room:
+        text = text[:-1]
+        shown = text.rstrip() + "..."
+    pen.text((2 * x, 2 * y), shown, colour, font, anchor="lm")

@@ -1,11 +1,9 @@
-"""What an environment plays: the task of its next session, and the tasks that follow."""
+"""Task of an environment: whose clicks the next lists get, and which list would be best."""
 
 from __future__ import annotations
 
-import bisect
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -13,15 +11,6 @@ from gymnasium.spaces import MultiBinary
 from numpy.typing import NDArray
 
 from ..core.kernels import kernel
-
-
-class Course(Protocol):
-    """The tasks of an environment, and the space of what is observed."""
-
-    @property
-    def observation_space(self) -> gym.Space[Any]: ...
-    def at(self, step: int) -> tuple[Task, int]:
-        """The task of a step, and the first step after it that has another."""
 
 
 class Optimum(NamedTuple):
@@ -49,6 +38,7 @@ class Task:
     and loads one after the other into the task.
 
     Attributes:
+        observation_space: of what `observe` returns.
         model: the click model whose kernels play the sessions, or the stateful users.
         parameters: the first argument of these kernels.
         code, cutoff: the kernels' reward and number of counted positions.
@@ -82,6 +72,7 @@ class Task:
     ) -> None:
         self.model, self.parameters = model, model.parameters
         self.code, self.cutoff = code, cutoff
+        self.observation_space: gym.Space[Any] = MultiBinary(model.n_positions)
         self._best = np.array(optimal_ranking)
         self.round: Any = Optimum(np.array([optimal_reward]))
 
@@ -106,22 +97,3 @@ class Task:
     def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> Any:
         """What is observed after clicks, ``(K,)`` or ``(B, K)``, before the next rounds."""
         return clicks
-
-
-class Schedule:
-    """The tasks that follow one another as users change; a single one unless they do. A `Course`.
-
-    Args:
-        tasks: that of each epoch.
-        starts: the first step of each.
-    """
-
-    def __init__(self, tasks: Sequence[Task], starts: Sequence[int]) -> None:
-        self._tasks = tasks
-        self._ends = [*starts[1:], sys.maxsize]
-        self.observation_space: gym.Space[Any] = MultiBinary(tasks[0].model.n_positions)
-
-    def at(self, step: int) -> tuple[Task, int]:
-        """The task of a step, and the first step after it that has another."""
-        epoch = bisect.bisect_right(self._ends, step)
-        return self._tasks[epoch], self._ends[epoch]

@@ -5,7 +5,7 @@ built.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_within, unknown
 from ..core.modules import module_of
-from .task import Course
+from .task import Task
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)
@@ -29,10 +29,12 @@ class Users(ABC):
         n_positions: K, the length of a list.
         rewards: the reward kinds that are defined for these users.
         default_reward: the reward of a session if no kind is asked for.
+        starts: the first step of each of their `tasks`, counted from 0.
     """
 
     n_positions: int
     rewards: tuple[str, ...]
+    starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
     default_instance: ClassVar[str | None] = None
     """The name of the instance that is taken when none is asked for; None: one must be."""
@@ -102,9 +104,9 @@ class Users(ABC):
         )
 
     @abstractmethod
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Course:
-        """The sequence of tasks of an environment: which list is best in each session, and what is
-        observed.
+    def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Sequence[Task]:
+        """The tasks of an environment, one from each of ``starts`` on: which list is best, and what
+        is observed.
 
         Args:
             reward, cutoff: as in `ClickEnv`.
@@ -133,11 +135,7 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        found = users_named(name)
-        try:
-            return found(**parameters)
-        except TypeError as error:
-            raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
+        return build(users_named(name), parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """The kernels' code of a reward kind and the number of counted positions, both
@@ -159,6 +157,14 @@ class Users(ABC):
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
     __hash__ = object.__hash__
+
+
+def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
+    """Users of a class with parameters; a missing or an unknown one is a ValueError."""
+    try:
+        return users(**parameters)
+    except TypeError as error:
+        raise ValueError(f"{users.name()}: {str(error).partition(') ')[2] or error}") from None
 
 
 def users_named(name: object) -> type[Users]:

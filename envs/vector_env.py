@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count
 from ..core.kernels import KernelError
+from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .instances.instance import AnyInstance
-from .problem import Asked
 from .rendering import RENDER_MODES, render
 from .session import draw_streams, first_bad_list, play_streams, session
 from .spaces import BatchedRankedList, RankedList
@@ -71,7 +71,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     _all_over: bool
     """With NEXT_STEP: whether the next step is the reset of all streams."""
     _episode_steps: Any
-    """Sessions of the present episodes: one number, or one for each user with a memory."""
+    """Sessions of the present episodes: one number, or one for each stateful user."""
     _last: tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]] | None
     """Lists, clicks and rewards of the last sessions, if they are drawn."""
 
@@ -98,8 +98,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.max_episode_steps = max_episode_steps
         self.num_envs = check_count("num_envs", num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": _checked_mode(autoreset_mode)}
-        asked = Asked(model, form, instance, n_positions, parameters)
-        space = self._set_up(asked, reward, cutoff, reference, render_mode)
+        users = described_users(model, form, instance, n_positions, parameters)
+        space = self._set_up(users, reward, cutoff, reference, render_mode)
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists

@@ -297,7 +297,7 @@ def recipes():
     vector = {"num_envs": 2, "max_episode_steps": 5, "autoreset_mode": "SameStep"}
     yield "ClickVectorEnv", ClickVectorEnv, {"model": MODEL, **vector, **session}
     yield "RankedList", envs.RankedList, {**SIZES, "seed": 0}
-    wrapper = {"env": ClickEnv(MODEL), "items": [3, 1, 0, 2], "across_lists": True}
+    wrapper = {"env": ClickEnv(MODEL), "items": [3, 1, 0, 2]}
     yield "ItemByItem", envs.ItemByItem, wrapper
     settings = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python"}
     yield "run", run, {"agent": "Random", "env": ClickEnv(MODEL), **settings, "metrics": ["ndcg"]}

@@ -134,13 +134,13 @@ class ContextualModel(Users, abstract=True):
     def default_reward(self) -> str:  # type: ignore[override]
         return self.base.contextual_reward
 
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> RoundTask:
-        """As `Users.course`: a round of candidates for each session, each with an optimum of its
-        own.
-        """
+    def tasks(
+        self, reward: str, cutoff: int | None, reference: ArrayLike | None
+    ) -> list[RoundTask]:
+        """As `Users.tasks`: a single one, which draws candidates for every session."""
         if reference is not None:
             raise ValueError("reference is one list; here the candidates change in every session")
-        return RoundTask(self.base, self.pool, self.kind, reward, cutoff)
+        return [RoundTask(self.base, self.pool, self.kind, reward, cutoff)]
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""

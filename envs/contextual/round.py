@@ -8,7 +8,6 @@ kernels read. Letters as in `clickgym.envs.contextual.model`.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -233,8 +232,7 @@ def store_round(streams, b, drawn):
 
 
 class RoundTask(Task):
-    """What is asked of the lists of a contextual environment, and the present round; also the
-    `Course` of its users, for it never changes: only its round is drawn anew for every session.
+    """The task of a contextual environment, whose round is drawn anew for every session.
 
     The item parameters of the round, ``round.values``, are the very arrays that the kernels of the
     click model read.
@@ -292,10 +290,6 @@ class RoundTask(Task):
         return draw_round(find, self.model.expected_kernel)
 
     next_round = advance
-
-    def at(self, step: int) -> tuple[RoundTask, int]:
-        """The task of every step."""
-        return self, sys.maxsize
 
     def rounds(self, size: int) -> Rounds:
         drawn = self.round

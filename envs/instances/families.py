@@ -129,10 +129,10 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
         ("perseverance", ""): rng.random(),
     }
     models = []
-    for name in CLICK_MODELS:
+    for model_class in CLICK_MODELS.values():
         # A model of the user that refuses such numbers is not in the family.
         with contextlib.suppress(ValueError):
-            models.append(_model(name, table, n_items, n_positions, seed))
+            models.append(drawn_model(model_class, table, n_items, n_positions, seed))
     return instance_of(models, "drawn at random")
 
 
@@ -168,7 +168,7 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
         for parameter, values in quantiles.items():
             if name in family[parameter]:
                 table[parameter, "L"] = betaincinv(*family[parameter][name], values)
-        models.append(_model(name, table, n_items, n_positions, seed))
+        models.append(drawn_model(CLICK_MODELS[name], table, n_items, n_positions, seed))
     return instance_of(models, family["origin"])
 
 
@@ -188,23 +188,23 @@ def _in_production(
     return replace(like, initial_ranking=np.argsort(-noisy, kind="stable"))
 
 
-def _model(
-    name: str,
+def drawn_model(
+    model_class: type[ClickModel],
     table: Mapping[tuple[str, str], Any],
     n_items: int,
     n_positions: int,
     seed: int,
 ) -> ClickModel:
-    """A registered click model with the parameters of a family.
+    """A click model with the parameters of a family.
 
     Args:
-        name: its short name.
+        model_class: its class.
         table: parameters by name and shape (see `ClickModel.shapes`).
         n_items, n_positions: L and K.
         seed: of a parameter that the table does not have, drawn uniformly from a generator of its
             own, unless the model has a default for it.
     """
-    model_class, sizes = CLICK_MODELS[name], {"L": n_items, "K": n_positions}
+    sizes = {"L": n_items, "K": n_positions}
     signature = inspect.signature(model_class).parameters
     lengths = {"n_items": n_items, "n_positions": n_positions}
     arguments: dict[str, Any] = {key: lengths[key] for key in lengths.keys() & signature.keys()}

@@ -10,9 +10,7 @@ i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,22 +21,19 @@ from ...core.checks import (
     check_at_least,
     check_count,
     check_positions,
-    check_within,
     numbers,
     probabilities,
 )
 from ..scan import best_scan
-from ..spaces import check_order, check_ranking, named_ranking
+from ..spaces import check_order, named_ranking
 from ..users import Users
-from .lives import Law, LifeTask, Meeting, meet
+from .round import Law, Parameters, StatefulTask, play
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13
-"""Of values, relative to the largest reward of a life."""
-MAX_LISTS = 1_000_000
-"""Among how many lists `CascadeMDP.myopic` searches."""
+"""Of values, relative to the largest reward of a user."""
 
 
 class CascadeMDP(Users):
@@ -111,7 +106,7 @@ class CascadeMDP(Users):
     optimum = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
-    session_kernel = staticmethod(meet)
+    session_kernel = staticmethod(play)
 
     def __init__(
         self,
@@ -173,8 +168,10 @@ class CascadeMDP(Users):
         }
         return self.from_dict(arguments)
 
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> LifeTask:
-        """As `Users.course`: one life after the other.
+    def tasks(
+        self, reward: str, cutoff: int | None, reference: ArrayLike | None
+    ) -> list[StatefulTask]:
+        """As `Users.tasks`: a single one, in which one user follows the other.
 
         Raises:
             ValueError: on a cutoff below K or a reference list, for the optimum is a list for each
@@ -190,9 +187,9 @@ class CascadeMDP(Users):
         # Of the session after.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
         worth = np.array([self.worth(value) for value in later])
-        return LifeTask(
+        task = StatefulTask(
             self,
-            Meeting(self.attraction, self.click_rewards, worth, np.zeros(3, np.int64)),
+            Parameters(self.attraction, self.click_rewards, worth, np.zeros(3, np.int64)),
             Law(
                 self.first.cumsum(),
                 self.transition.cumsum(axis=-1),
@@ -202,6 +199,7 @@ class CascadeMDP(Users):
             ),
             self.best.reshape(len(values), self.n_states, self.n_positions),
         )
+        return [task]
 
     # --------------------------------------------------------------------------------- exact values
 
@@ -217,29 +215,6 @@ class CascadeMDP(Users):
         later = self.discount * (self.transition @ numbers("value", value, (self.n_states,)))
         later[:, :-1] += self.click_rewards
         return later
-
-    def list_value(self, state: int, ranking: ArrayLike, value: ArrayLike | None = None) -> float:
-        """The expected value of a list in a state: the reward of this session and of those that
-        follow.
-
-        Args:
-            state: s, from 0 to S - 1.
-            ranking: K distinct item ids.
-            value: ``(S,)`` of the states that come next; None: V*, so that the loss of a list is
-                ``value[s]`` less this. With ``n_sessions`` it must be given.
-
-        Example:
-            >>> users = CascadeMDP([[0.6, 0.5]], [[[1]] * 3], n_positions=1, mean_sessions=2)
-            >>> round(float(users.value[0]), 12), round(users.list_value(0, [1]), 12)
-            (1.2, 1.1)
-        """
-        if value is None:
-            if self.n_sessions is not None:
-                raise ValueError("value is None; expected that of the states that come next")
-            value = self.value
-        state = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
-        ranking = check_ranking(ranking, self.n_items, self.n_positions)
-        return _list_value(self.attraction[state], self.worth(value)[state], ranking)
 
     def policy_value(self, lists: ArrayLike) -> Floats:
         """The expected total reward of one user under a policy that shows a fixed list in each
@@ -269,53 +244,6 @@ class CascadeMDP(Users):
         for _ in range(self.n_sessions):
             value = earned + moves @ value
         return value
-
-    def myopic(self) -> tuple[Lists, Lists]:
-        """The best and the worst of the policies that maximise the reward of the present session
-        only.
-
-        Each of these policies shows a list that earns most in the present session. Often several
-        lists do, for example all orders of the same items if every click earns 1. Such lists can
-        differ in the future that they lead to. A policy that ignores the future may choose any of
-        them.
-
-        Returns:
-            Two policies, ``(S, K)`` each, the best and the worst by `policy_value` in every state.
-
-        Raises:
-            ValueError: there are more than 10⁶ lists; or the number of sessions is fixed, so that
-                the best policy is not stationary.
-        """
-        if self.n_sessions is not None:
-            raise ValueError("n_sessions is fixed; expected users who leave at random")
-        choices = [self._best_now(state) for state in range(self.n_states)]
-        return self._among(choices, max), self._among(choices, min)
-
-    def _best_now(self, state: int) -> Lists:
-        """All lists that earn most in this session, up to rounding."""
-        if math.perm(self.n_items, self.n_positions) > MAX_LISTS:
-            raise ValueError(f"there are more than {MAX_LISTS:,} lists; expected fewer")
-        lists = np.array(list(itertools.permutations(range(self.n_items), self.n_positions)))
-        q, r = self.attraction[state][lists], self.click_rewards[state][lists]
-        reached = np.cumprod(np.hstack([np.ones((len(lists), 1)), 1.0 - q[:, :-1]]), axis=1)
-        earned = (reached * q * r).sum(axis=1)
-        return lists[earned >= earned.max() - 1e-12]
-
-    def _among(self, choices: list[Lists], better: Callable[..., Any]) -> Lists:
-        """The best (`max`) or the worst (`min`) policy of some lists in each state, by policy
-        iteration.
-        """
-        lists = np.array([best_now[0] for best_now in choices])
-        while True:
-            worth, changed = self.worth(self.policy_value(lists)), False
-            for state, best_now in enumerate(choices):
-                law = self.attraction[state], worth[state]
-                values = [_list_value(*law, ranking) for ranking in best_now]
-                place, present = values.index(better(values)), _list_value(*law, lists[state])
-                if abs(values[place] - present) > 1e-10 * max(abs(present), 1.0):
-                    lists[state], changed = best_now[place], True
-            if not changed:
-                return lists
 
     def _optimum(self) -> tuple[Floats, Lists]:
         if self.n_sessions is not None:

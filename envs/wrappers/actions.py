@@ -25,7 +25,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
@@ -123,8 +123,7 @@ class LehmerVectorAction(_ListVectorAction):
 
     Args:
         env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `LehmerAction`, the same for all streams; or ``(B, L)``, an order for
-            each.
+        items: ``(L,)`` as in `LehmerAction`, the same for all streams.
 
     Raises:
         TypeError, ValueError: as `LehmerAction`.
@@ -176,8 +175,7 @@ class ScoresVectorAction(_ListVectorAction):
 
     Args:
         env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `ScoresAction`, the same for all streams; or ``(B, L)``, an order for
-            each.
+        items: ``(L,)`` as in `ScoresAction`, the same for all streams.
 
     Raises:
         TypeError, ValueError: as `ScoresAction`.
@@ -227,8 +225,7 @@ class EnumeratedVectorAction(_ListVectorAction):
     Args:
         env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS`
             lists.
-        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams; or ``(B, L)``, an order
-            for each.
+        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams.
 
     Raises:
         TypeError, ValueError: as `EnumeratedAction`.
@@ -249,17 +246,9 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
-def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
-    """Refuse lists as episodes where users have a memory: a policy would learn that nothing follows
-    a list.
-    """
-    across_lists = check_flag("across_lists", across_lists)
-    if not across_lists and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
-        raise ValueError(
-            f"a list changes the future of the users of {env}, who have a memory, so that it can "
-            "be no episode of its own: give across_lists=True"
-        )
-    return across_lists
+def _has_memory(env: gym.Env | VectorEnv) -> bool:
+    """Whether a list changes the future of its user, and so can be no episode of its own."""
+    return isinstance(getattr(env.unwrapped, "model", None), CascadeMDP)
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
@@ -275,13 +264,14 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     ``env``, too, if it gets a seed or options, or if the episode of ``env`` has ended (for example
     by a time limit).
 
+    Stateful users are the exception, for a list changes the future of its user: an episode is
+    then an episode of ``env``. The next list begins with the last item of this one, and `reset`
+    resets ``env``.
+
     Args:
         env: an environment whose action space is a `RankedList`.
         items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at
             random if item ids carry information.
-        across_lists: an episode is then an episode of ``env`` instead of one list. Use it if a list
-            changes the future of its user, as for stateful users. The next list begins with
-            the last item of this one, and `reset` resets ``env``.
 
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
@@ -291,8 +281,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; the users have a memory, and ``across_lists`` is
-            not given; in ``step``, a forbidden choice, naming the item.
+        ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the
+            item.
         gymnasium.error.ResetNeeded: in ``step``, when no list is under way.
 
     Example:
@@ -309,13 +299,11 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
     """
 
-    def __init__(
-        self, env: gym.Env, items: ArrayLike | None = None, *, across_lists: bool = False
-    ) -> None:
+    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._across_lists = _check_across_lists(env, across_lists)
+        self._has_memory = _has_memory(env)
         self._draft = Draft(env.action_space, items)
-        RecordConstructorArgs.__init__(self, items=recorded(items), across_lists=self._across_lists)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.Wrapper.__init__(self, env)
         self.action_space = Discrete(self._draft.n_items)
         self.observation_space = _with_draft(env.observation_space, self._draft)
@@ -333,7 +321,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             The observation; and the info of the reset of ``env``, or an empty one.
         """
         info: dict[str, Any] = {}
-        if self._ended or self._across_lists or seed is not None or options:
+        if self._ended or self._has_memory or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -348,7 +336,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
         Returns:
             The observation; 0 and an empty info, but on the last item the reward and the info of
-            the session; whether the list is complete, or with ``across_lists`` the user has left;
+            the session; whether the list is complete, or the stateful user has left;
             whether the sessions were truncated.
         """
         if not self._under_way:
@@ -358,16 +346,11 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             return self._observe(), 0.0, False, False, {}
         self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
         self._ended = ended or truncated
-        self._under_way = self._across_lists and not self._ended
+        self._under_way = self._has_memory and not self._ended
         if self._under_way:
             self._draft.clear()
-        return (
-            self._observe(),
-            float(reward),
-            ended if self._across_lists else True,
-            truncated,
-            info,
-        )
+        is_over = ended or not self._has_memory
+        return self._observe(), float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """``(L,)`` booleans: which choices are allowed now."""
@@ -390,21 +373,18 @@ class ItemByItemVector(VectorWrapper):
     of ``env`` says. With ``SAME_STEP`` the step of the last item returns the first observation of
     the next list. The last observation of this list is then in ``final_obs``, and the info of the
     session in ``final_info``. With ``NEXT_STEP`` the following step ignores its actions. The
-    sessions of the streams continue.
+    sessions of the streams continue. Of stateful users, as in `ItemByItem`, episodes are those
+    of ``env``.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode
-            ``SAME_STEP`` or ``NEXT_STEP``, whose streams end together if at all (unless
-            ``across_lists``).
-        items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for
-            each.
-        across_lists: an episode is then an episode of ``env`` instead of one list, as in
-            `ItemByItem`. Needs ``SAME_STEP``.
+            ``SAME_STEP`` or ``NEXT_STEP``, whose streams end together if at all; for
+            stateful users ``SAME_STEP``.
+        items: ``(L,)`` as in `ItemByItem`, the same for all streams.
 
     Raises:
         TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on
-            another autoreset mode, and in ``step`` where only some streams ended and
-            ``across_lists`` is not given.
+            another autoreset mode, and in ``step`` where only some streams ended.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -419,18 +399,13 @@ class ItemByItemVector(VectorWrapper):
         ([True, True, True], (3,), np.False_)
     """
 
-    def __init__(
-        self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False
-    ) -> None:
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         check_autoreset_mode(env)
-        self._across_lists = _check_across_lists(env, across_lists)
-        if across_lists and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            raise ValueError(
-                "across_lists needs a vector environment with autoreset mode SAME_STEP, as of "
-                "gym.make_vec(..., autoreset_mode='SameStep')"
-            )
+        self._has_memory = _has_memory(env)
+        if self._has_memory and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
+            raise ValueError("autoreset_mode is NEXT_STEP; expected SAME_STEP for stateful users")
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
@@ -448,7 +423,7 @@ class ItemByItemVector(VectorWrapper):
             The observations; and the infos of the reset of ``env``, or none.
         """
         infos: dict[str, Any] = {}
-        if self._ended or self._across_lists or seed is not None or options:
+        if self._ended or self._has_memory or seed is not None or options:
             self._observations, infos = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -485,26 +460,17 @@ class ItemByItemVector(VectorWrapper):
         self._observations, rewards, terminations, truncations, infos = self.env.step(
             self._draft.rankings
         )
-        ended = terminations | truncations
-        if self._across_lists:
+        rewards, ended = np.asarray(rewards, np.float64), terminations | truncations
+        if self._has_memory:
             self._end(infos, ended)
-            return (
-                self._observe(),
-                np.asarray(rewards, np.float64),
-                terminations,
-                truncations,
-                infos,
-            )
+            return self._observe(), rewards, terminations, truncations, infos
         if ended.any() != ended.all():
             which = np.flatnonzero(ended).tolist()
-            raise ValueError(
-                f"the streams must end together; those that ended: {which}; "
-                "across_lists=True lets each end alone"
-            )
+            raise ValueError(f"the streams must end together; those that ended: {which}")
         self._ended = bool(ended.any())
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             infos = self._next_lists(infos)
-        return self._observe(), np.asarray(rewards, np.float64), ~nobody, truncations, infos
+        return self._observe(), rewards, ~nobody, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
         """``(B, L)`` which choices are allowed now on each stream: all before the step of

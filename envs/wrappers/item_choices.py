@@ -22,13 +22,11 @@ class ItemChoices(VectorWrapper):
     observation of ``env``.
 
     Args:
-        env, items, across_lists: as for `ItemByItemVector`; the observations of ``env`` are arrays.
+        env, items: as for `ItemByItemVector`; the observations of ``env`` are arrays.
     """
 
-    def __init__(
-        self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False
-    ) -> None:
-        self._by_item = ItemByItemVector(env, items, across_lists=across_lists)
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        self._by_item = ItemByItemVector(env, items)
         super().__init__(self._by_item)
         last: Any = env.single_observation_space
         lists: Any = env.single_action_space

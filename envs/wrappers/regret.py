@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_kind, integers, short
 from ..click_env import ClickEnv
-from ..guests import check_shows_clicks, clicks_of, regret_of
+from ..interface import check_shows_clicks, clicks_of, regret_of
 from .actions import recorded
 
 

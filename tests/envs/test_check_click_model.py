@@ -184,26 +184,21 @@ class WrongExamination(Charming):
         return self.parameters.looking / 2
 
 
-class Undocumented(Charming):
-    """No word of what it takes."""
-
-
 class LosesParameter(Charming):
     def to_dict(self):
         return super().to_dict() | {"looking": [1.0] * self.n_positions}
 
 
 FAULTS = {
-    ForgetsExamined: "- sessions (sample): examined is not set to 0 or 1 at every position",
-    ClicksUnseen: "- sessions (sample): a position is clicked that is not examined",
-    WrongMarginals: "- probabilities (marginals): the click probability of [2, 0, 3] at position 0 is ",
+    ForgetsExamined: "- sessions (sample, marginals): examined is not set to 0 or 1 at every position",
+    ClicksUnseen: "- sessions (sample, marginals): a position is clicked that is not examined",
+    WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at position 0 is ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
-    IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 it is ",
+    IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     Writable: "- parameters: charm can be written into",
     NamesOtherShapes: "- class attributes: shapes has charm, browsing, but the constructor takes charm, looking",
     UnknownShape: "- class attributes: the shape of looking is 'X'; expected 'L', 'K', 'KK' or ''",
-    Undocumented: "- documentation: Args of the docstring, from which pages are made, lacks charm, looking",
     HidesExamination: "- examination (position_weights): position_weights() is None; return the examination",
     WrongExamination: "- examination (position_weights): it is ",
     LosesParameter: "- descriptions, positions and items: from_dict makes ",
@@ -241,7 +236,7 @@ def test_fixed_item_ids(monkeypatch):
     monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
     with pytest.raises(
         AssertionError,
-        match="positions and items: other numbers of the items change the click probabilities",
+        match="positions and items: the click probability of relabelled items is ",
     ):
         clickgym.check_click_model(Charming)
 

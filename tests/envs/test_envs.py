@@ -143,7 +143,11 @@ WRONG = {
         {"instance": "uniform", **PBM},
         "give either an instance or the parameters attraction, examination, not both",
     ),
-    "no n_positions": ("CMRank-v0", {"attraction": [0.5]}, "CascadeModel also needs n_positions"),
+    "no n_positions": (
+        "CMRank-v0",
+        {"attraction": [0.5]},
+        "missing 1 required positional argument",
+    ),
     "too many positions": (
         "PBMRank-v0",
         {**PBM, "n_positions": 3},

@@ -225,11 +225,10 @@ def test_the_streams_of_a_native_vector_environment_go_on(env_id):
     assert regrets[0] == regrets[1]
 
 
-@pytest.mark.parametrize("env_id", [STATIONARY, FEATURES, USERS])
-def test_item_by_item_across_lists_ends_with_the_stream(env_id):
-    envs = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep", max_episode_steps=2)
+def test_item_by_item_ends_with_the_stream_of_a_user():
+    envs = gym.make_vec(USERS, num_envs=3, autoreset_mode="SameStep", max_episode_steps=2)
     n_positions = envs.single_action_space.n_positions
-    envs = ItemByItemVector(envs, across_lists=True)
+    envs = ItemByItemVector(envs)
     envs.reset(seed=0)
     over = [envs.step(envs.action_masks().argmax(axis=1))[2:4] for _ in range(2 * n_positions)]
     assert all(

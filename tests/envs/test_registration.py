@@ -28,7 +28,7 @@ from clickgym.envs import (
     PositionBasedModel,
     Users,
 )
-from clickgym.envs.problem import forms_of
+from clickgym.envs.arguments import forms_of
 from clickgym.envs.users import users_class
 
 OWN = """

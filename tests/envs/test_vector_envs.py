@@ -272,7 +272,7 @@ def test_every_stream_has_its_page():
 def test_record_vector_regret(env_id, reset_mode):
     checkpoints = [1, 2, 7, 12, 20]
     inner = make(env_id, max_episode_steps=3, autoreset_mode=reset_mode)
-    envs, model = clickgym.RecordVectorRegret(inner, checkpoints), inner.unwrapped.model
+    envs, model = clickgym.RecordVectorRegret(inner, checkpoints), inner.unwrapped.model.epochs[0]
     envs.reset(seed=0)
     optimum = model.expected_reward(model.optimal_ranking())
     sessions, reset_next = [], False

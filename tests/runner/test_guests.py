@@ -18,7 +18,7 @@ from gymnasium.wrappers import TimeLimit
 import clickgym
 import clickgym_logs
 from clickgym.envs import RankedList
-from clickgym.envs.guests import sizes_of
+from clickgym.envs.interface import sizes_of
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
 N_ITEMS, K = 4, 2

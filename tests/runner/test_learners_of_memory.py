@@ -49,7 +49,7 @@ def test_the_state_is_seen_one_hot_beside_the_clicks():
 
 def test_item_by_item_an_episode_may_be_the_life_of_a_user():
     """The same sessions as by lists; episodes end where users leave, and nowhere else."""
-    plain, envs = streams(), ItemByItemVector(streams(), across_lists=True)
+    plain, envs = streams(), ItemByItemVector(streams())
     plain.reset(seed=0)
     envs.reset(seed=0)
     for _ in range(25):
@@ -64,10 +64,8 @@ def test_item_by_item_an_episode_may_be_the_life_of_a_user():
         assert not observations["placed"].any()
         for b in np.flatnonzero(over):
             assert infos["final_obs"][b]["placed"].argmax(axis=1).tolist() == [3, 1, 0, 2]
-    with pytest.raises(
-        ValueError, match="across_lists needs a vector environment with autoreset mode SAME_STEP"
-    ):
-        ItemByItemVector(gym.make_vec(ENV, 2), across_lists=True)
+    with pytest.raises(ValueError, match="autoreset_mode is NEXT_STEP; expected SAME_STEP"):
+        ItemByItemVector(gym.make_vec(ENV, 2))
 
 
 @pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (MaskablePPO, 1 / 4), (DQN, 1 / 4)])

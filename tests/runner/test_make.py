@@ -16,7 +16,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
-from clickgym.envs.guests import sizes_of
+from clickgym.envs.interface import sizes_of
 from clickgym.runner.labels import by_label, own_label
 from clickgym.runner.make import agent_class, make_env
 from clickgym.runner.reports.figures import unit_of

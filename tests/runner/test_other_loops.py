@@ -66,9 +66,7 @@ ALGORITHMS = {
     "SAC": lambda env: SAC(
         "MlpPolicy", ScoresAction(env), learning_starts=80, train_freq=32, device="cpu"
     ),
-    "MaskablePPO": lambda env: MaskablePPO(
-        "MultiInputPolicy", ItemByItem(env, across_lists=True), **SHORT
-    ),
+    "MaskablePPO": lambda env: MaskablePPO("MultiInputPolicy", ItemByItem(env), **SHORT),
     "RecurrentPPO": lambda env: RecurrentPPO(
         "MlpLstmPolicy", LehmerAction(env), policy_kwargs={"lstm_hidden_size": 8}, **SHORT
     ),

@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.faults import Fault, expect, run_checks
 from ..core.kernels import KernelError
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
-from ..envs.guests import clicks_of
+from ..envs.interface import clicks_of
 from .labels import AgentLike
 from .loop import AgentError, check_list
 from .make import place_of, player_of

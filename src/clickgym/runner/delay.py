@@ -17,7 +17,7 @@ from ..agents import Agent, ContextualAgent, Learner, StateAgent
 from ..core.checks import short
 from ..core.kernels import kernel
 from ..envs import CascadeMDP
-from ..envs.guests import clicks_of
+from ..envs.interface import clicks_of
 from .labels import UnsuitedError
 from .pairs import Pair
 

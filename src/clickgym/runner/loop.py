@@ -17,7 +17,7 @@ from ..core.faults import SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
-from ..envs.guests import clicks_of, regret_of
+from ..envs.interface import clicks_of, regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .delay import Delay, LateAgent, learn_at_once, learn_late, waiting

@@ -24,7 +24,7 @@ from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Users
 from ..envs.click_env import name_of
-from ..envs.guests import Sizes, sizes_of
+from ..envs.interface import Sizes, sizes_of
 from .facts import fact
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
 

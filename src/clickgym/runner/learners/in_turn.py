@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.kernels import entry
 from ...envs import ClickEnv
 from ...envs.contextual.round import draw_candidates
-from ...envs.guests import clicks_of, regret_of
+from ...envs.interface import clicks_of, regret_of
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 

@@ -120,7 +120,4 @@ def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
     """What the library plays on, with actions of the learner's kind."""
     if agent.discount is None:
         return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
-    options = {"across_lists": True} if agent.actions == "items" else {}
-    return StableBaselinesVecEnv(
-        WRAPPERS[agent.actions](ObservedState(envs), agent.items, **options)
-    )
+    return StableBaselinesVecEnv(WRAPPERS[agent.actions](ObservedState(envs), agent.items))

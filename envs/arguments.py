@@ -1,4 +1,4 @@
-"""The simulated users of an environment, made from a model, an instance, or parameters."""
+"""Arguments of an environment, and the simulated users that they describe."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_positions, short, unknown
 from .click_model import ClickModel
-from .instances.instance import load_instance
-from .users import Users, users_class
+from .instances.instance import AnyInstance, load_instance
+from .users import Users, build, users_class
 
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),
@@ -31,22 +31,11 @@ the click model's own.
 FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
 """A family of instances of any size, for each form."""
 
-
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
 """The named arguments of every environment, for messages."""
 
 
-class Asked(NamedTuple):
-    """The arguments of `ClickEnv` that say who the users are."""
-
-    model: Users | str
-    form: str
-    instance: Any
-    n_positions: int | None
-    parameters: Mapping[str, Any]
-
-
-class Problem(NamedTuple):
+class Described(NamedTuple):
     """The users of an environment, and what their instance tells besides."""
 
     model: Users
@@ -56,14 +45,19 @@ class Problem(NamedTuple):
     """All L items in the order of the production list, where the instance knows one."""
 
 
-def problem_of(asked: Asked) -> Problem:
+def described_users(
+    model: Users | str,
+    form: str,
+    instance: AnyInstance | None,
+    n_positions: int | None,
+    parameters: Mapping[str, Any],
+) -> Described:
     """What the arguments of `ClickEnv` describe.
 
     Raises:
         ValueError, TypeError: on arguments that do not fit together, and on a bad instance or
             parameter.
     """
-    model, form, instance, n_positions, parameters = asked
     check_choice("form", form, FORMS)
     if isinstance(model, Users):
         extras = [*(["form"] if form else []), *(["instance"] if instance is not None else [])]
@@ -72,7 +66,7 @@ def problem_of(asked: Asked) -> Problem:
             raise TypeError(
                 f"the model is given, so {names} cannot be; or name the model, as {model.kind!r}"
             )
-        return Problem(model if n_positions is None else model.with_positions(n_positions))
+        return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
     name = click_model.name()
     kinds = {f"{users} of {name}": users_class(users) for users in FORMS[form]}
@@ -80,10 +74,21 @@ def problem_of(asked: Asked) -> Problem:
     if parameters:
         # Contextual users whose attractions are given are not linear.
         kind = list(kinds)[-1 if "attraction" in parameters else 0]
-        return Problem(_from_parameters(kinds[kind], click_model, kind, asked))
+        names = _names(kinds[kind], click_model)
+        for parameter, value in parameters.items():
+            if parameter not in names:
+                raise TypeError(_why_unknown(parameter, value, names, form, click_model))
+        if instance is not None:
+            raise ValueError(
+                f"give either an instance or the parameters {', '.join(names)}, not both"
+            )
+        users = _from_parameters(kinds[kind], dict(parameters), n_positions)
+        if users.kind != kind:
+            raise ValueError(f"the parameters make a {users.kind}; expected a {kind}")
+        return Described(users)
     chosen = instance if instance is not None else default_instance(form, click_model)
     if chosen is None:
-        names = ", ".join(_names(next(iter(kinds.values()))))
+        names = ", ".join(_names(next(iter(kinds.values())), click_model))
         raise ValueError(
             f"a {click_model.__name__} has no default instance: give instance=... or the "
             f"parameters {names}"
@@ -91,7 +96,7 @@ def problem_of(asked: Asked) -> Problem:
     loaded = load_instance(chosen)
     kind = next((kind for kind in kinds if kind in loaded.models), next(iter(kinds)))
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
-    return Problem(loaded.model(kind, n_positions), loaded.name, initial_ranking)
+    return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking)
 
 
 def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
@@ -119,55 +124,32 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
 
 
 def _from_parameters(
-    users: type[Users], click_model: type[ClickModel], kind: str, asked: Asked
+    users: type[Users], parameters: dict[str, Any], n_positions: int | None
 ) -> Users:
-    """The users of a kind with the parameters that were asked for."""
-    signature, names = inspect.signature(users).parameters, _names(users)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values()):
-        names += click_model.item_parameters()[1:]
-    for name, value in asked.parameters.items():
-        if name not in names:
-            raise TypeError(_why_unknown(users, asked.form, name, value, names))
-    if asked.instance is not None:
-        raise ValueError(f"give either an instance or the parameters {', '.join(names)}, not both")
-    arguments, n_positions = dict(asked.parameters), asked.n_positions
-    if "n_positions" in signature and n_positions is not None:
-        arguments["n_positions"] = n_positions
-    missing = [
-        name
-        for name, parameter in signature.items()
-        if parameter.default is parameter.empty
-        and parameter.kind is not parameter.VAR_KEYWORD
-        and arguments.get(name) is None
-    ]
-    if missing:
-        raise ValueError(
-            f"{users.__name__} also needs {', '.join(missing)}, since its parameters are given"
-        )
-    model = users(**arguments)
-    if n_positions is not None:
-        model = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
-    if model.kind != kind:
-        raise ValueError(f"the parameters make a {model.kind}; expected a {kind}")
-    return model
+    if n_positions is None:
+        return build(users, parameters)
+    if "n_positions" in inspect.signature(users).parameters:
+        return build(users, parameters | {"n_positions": n_positions})
+    model = build(users, parameters)
+    return model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
 
 
-def _names(users: type[Users]) -> list[str]:
-    """The parameters by which users are given, without those of the click model's items that
-    contextual users take, too.
+def _names(users: type[Users], click_model: type[ClickModel]) -> list[str]:
+    """The parameters by which users are given; those of contextual users take the place of the
+    attraction.
     """
-    parameters = inspect.signature(users).parameters.values()
-    named = [
-        parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD
-    ]
-    return [name for name in named if name != "n_positions"]
+    signature = inspect.signature(users).parameters
+    names = [name for name in signature if name not in ("n_positions", "others")]
+    return names + click_model.item_parameters()[1:] if "others" in signature else names
 
 
-def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Sequence[str]) -> str:
+def _why_unknown(
+    name: str, value: Any, names: Sequence[str], form: str, click_model: type[ClickModel]
+) -> str:
     if name != "n_items":
         return unknown("parameter", name, [*OF_ENVIRONMENT, *names])
-    family = users.default_instance if users.session_kernel else FAMILIES[form]
+    family = FAMILIES[form] if hasattr(click_model, "short") else click_model.default_instance
     return (
-        f"{users.__name__} has no argument n_items; the number of items follows from {names[0]}, "
-        f"or from the instance, as instance={f'{family}:n_items={short(value)}'!r}"
+        f"n_items is no argument; the number of items follows from {names[0]}, or from the "
+        f"instance, as instance={f'{family}:n_items={short(value)}'!r}"
     )

@@ -1,10 +1,11 @@
-"""The lives of stateful users, session by session, in compiled code. Letters as in
-`clickgym.envs.memory.model`.
+"""One round of stateful users, in compiled code: the user who is there, and how he comes, goes
+on and leaves.
+
+Letters as in `clickgym.envs.memory.model`.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from ...core.kernels import kernel
 from ..task import Task
 
 
-class Meeting(NamedTuple):
-    """What a session depends on, and whom it meets."""
+class Parameters(NamedTuple):
+    """What a session depends on."""
 
     attraction: NDArray[np.float64]  # (S, L) q
     click_rewards: NDArray[np.float64]  # (S, L) r
@@ -34,27 +35,18 @@ class Law(NamedTuple):
     n_sessions: int  # of each user; 0 where they leave at random
 
 
-class Life(NamedTuple):
-    """The user who is there, as the compiled loop and agents see him."""
+class Round(NamedTuple):
+    """The user who is there; of B streams all arrays have B rows."""
 
     features: NDArray[np.int64]  # (3,) state, 1 in a user's first session, sessions left (or -1)
     optimum: NDArray[np.float64]  # (1,) V* of the state
     ended: NDArray[np.bool_]  # (1,) whether the user has left
-    now: NDArray[np.int64]  # (3,) as in `Meeting`, the same array
-
-
-class Lives(NamedTuple):
-    """The same of the users of B streams."""
-
-    features: NDArray[np.int64]  # (B, 3)
-    optimum: NDArray[np.float64]  # (B,)
-    ended: NDArray[np.bool_]  # (B,)
-    now: NDArray[np.int64]  # (B, 3)
+    now: NDArray[np.int64]  # (3,) as in `Parameters`, of the task the same array
 
 
 @kernel
-def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
-    """One user meets one list; returns what was earned, and what the list and the best ones after
+def play(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
+    """One user sees one list; returns what was earned, and what the list and the best ones after
     it earn in expectation.
     """
     n_positions, state = len(ranking), users.now[0]
@@ -84,69 +76,68 @@ def draw_state(cumulated, rng):
 
 
 @kernel
-def enter(law, life, state):
-    life.now[0], life.now[1] = state, max(life.features[2] - 1, 0)
-    life.features[0] = state
-    life.optimum[0] = law.value[life.now[1], state]
+def set_state(law, drawn, state):
+    drawn.now[0], drawn.now[1] = state, max(drawn.features[2] - 1, 0)
+    drawn.features[0] = state
+    drawn.optimum[0] = law.value[drawn.now[1], state]
 
 
 @kernel
-def begin(law, life, rng):
-    life.ended[0] = False
-    life.features[1] = 1
-    life.features[2] = law.n_sessions if law.n_sessions > 0 else -1
-    enter(law, life, draw_state(law.first, rng))
+def draw_user(law, drawn, rng):
+    drawn.ended[0] = False
+    drawn.features[1] = 1
+    drawn.features[2] = law.n_sessions if law.n_sessions > 0 else -1
+    set_state(law, drawn, draw_state(law.first, rng))
 
 
 @kernel
-def go_on(law, life, rng):
+def end_session(law, drawn, rng):
     """After a session: the user leaves, or comes back in another state."""
-    life.features[1] = 0
+    drawn.features[1] = 0
     if law.n_sessions > 0:
-        life.features[2] -= 1
-        life.ended[0] = life.features[2] == 0
+        drawn.features[2] -= 1
+        drawn.ended[0] = drawn.features[2] == 0
     else:
-        life.ended[0] = rng.random() < law.leaving
-    if not life.ended[0]:
-        enter(law, life, draw_state(law.transition[life.now[0], life.now[2]], rng))
+        drawn.ended[0] = rng.random() < law.leaving
+    if not drawn.ended[0]:
+        set_state(law, drawn, draw_state(law.transition[drawn.now[0], drawn.now[2]], rng))
 
 
 @kernel
-def advance(law, life, users, rng, reward, scratch):
+def advance(law, drawn, users, rng, reward, scratch):
     """What ``step`` does between sessions: where a user has left, the next one comes; else he goes
     on, or leaves.
     """
-    if life.ended[0]:
-        begin(law, life, rng)
+    if drawn.ended[0]:
+        draw_user(law, drawn, rng)
     else:
-        go_on(law, life, rng)
+        end_session(law, drawn, rng)
 
 
 @kernel
-def next_session(law, life, users, rng, reward, scratch):
+def next_session(law, drawn, users, rng, reward, scratch):
     """What the compiled loop does between sessions: where a user leaves, the next one comes."""
-    go_on(law, life, rng)
-    if life.ended[0]:
-        begin(law, life, rng)
+    end_session(law, drawn, rng)
+    if drawn.ended[0]:
+        draw_user(law, drawn, rng)
 
 
 @kernel
-def load_life(streams, b, life):
+def load_round(streams, b, drawn):
     for i in range(3):
-        life.features[i], life.now[i] = streams.features[b, i], streams.now[b, i]
-    life.optimum[0], life.ended[0] = streams.optimum[b], streams.ended[b]
+        drawn.features[i], drawn.now[i] = streams.features[b, i], streams.now[b, i]
+    drawn.optimum[0], drawn.ended[0] = streams.optimum[b], streams.ended[b]
 
 
 @kernel
-def store_life(streams, b, life):
+def store_round(streams, b, drawn):
     for i in range(3):
-        streams.features[b, i], streams.now[b, i] = life.features[i], life.now[i]
-    streams.optimum[b], streams.ended[b] = life.optimum[0], life.ended[0]
+        streams.features[b, i], streams.now[b, i] = drawn.features[i], drawn.now[i]
+    streams.optimum[b], streams.ended[b] = drawn.optimum[0], drawn.ended[0]
 
 
-class LifeTask(Task):
-    """What is asked of the lists that stateful users meet, and the user who is there; also the
-    `Course` of these users, for it never changes: only its user does.
+class StatefulTask(Task):
+    """The task of stateful users, whose round is the user who is there.
 
     Args:
         model: the users, all of whose positions count.
@@ -156,12 +147,14 @@ class LifeTask(Task):
 
     code, has_memory = 0, True
     next_round, advance = staticmethod(next_session), staticmethod(advance)
-    load, store = staticmethod(load_life), staticmethod(store_life)
+    load, store = staticmethod(load_round), staticmethod(store_round)
 
-    def __init__(self, model: Any, parameters: Meeting, law: Law, best: NDArray[np.int64]) -> None:
+    def __init__(
+        self, model: Any, parameters: Parameters, law: Law, best: NDArray[np.int64]
+    ) -> None:
         self.model, self.parameters, self.pool, self._best = model, parameters, law, best
         self.cutoff = model.n_positions
-        self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_), parameters.now)
+        self.round = Round(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_), parameters.now)
         spaces: dict[str, Any] = {
             "clicks": MultiBinary(model.n_positions),
             "state": Discrete(best.shape[1]),
@@ -170,13 +163,9 @@ class LifeTask(Task):
             spaces["sessions_left"] = Discrete(law.n_sessions + 1)
         self.observation_space = Dict(spaces)
 
-    def at(self, step: int) -> tuple[LifeTask, int]:
-        """The task of every step."""
-        return self, sys.maxsize
-
-    def rounds(self, size: int) -> Lives:
+    def rounds(self, size: int) -> Round:
         features, now = np.zeros((size, 3), np.int64), np.zeros((size, 3), np.int64)
-        return Lives(features, np.zeros(size), np.ones(size, np.bool_), now)
+        return Round(features, np.zeros(size), np.ones(size, np.bool_), now)
 
     def best(self, rounds: Any) -> NDArray[np.int64]:
         state, left, _ = np.atleast_2d(rounds.now).T

@@ -1,4 +1,4 @@
-"""Read sizes, clicks and regret from the sessions of any environment, also of other packages."""
+"""Sizes, clicks and regret as any environment shows them, also one of another package."""
 
 from __future__ import annotations
 
