@@ -219,7 +219,7 @@ def evaluate(
     """
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
-    resampling = {"resamples": bootstrap, "level": level, "seed": check_seed(seed)}
+    resampling: dict[str, Any] = {"resamples": bootstrap, "level": level, "seed": check_seed(seed)}
     settings: dict[str, Any] = {"model": model, "reward": reward, "cutoff": cutoff}
     values, weights = contributions(log, target, estimator, logging=logging, **settings)
     per_session = values.sum(axis=1)

@@ -51,11 +51,12 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     check_kind("env", env, gym.Env, AN_ENV)
     place = place_of(env)
     n_items, n_positions, n_features, _ = place.sizes
-    users = getattr(place.core, "model", None)
+    users: Any = getattr(place.core, "model", None)
     contextual = isinstance(users, ContextualModel)
     recorder = _Recorder(env, sessions, n_positions, n_features if contextual else 0)
     run(agent, recorder, sessions, seed=seed, engine="python")
-    item_labels, query_labels = _numbered(n_items), (place.instance or users.kind,)
+    item_labels = _numbered(n_items)
+    query_labels: tuple[str, ...] = (place.instance or users.kind,)
     facts: dict[str, Any] = {}
     if contextual:
         item_labels = _numbered(len(users.items))

@@ -90,11 +90,11 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     check_kind("log", log, ClickLog, "a ClickLog")
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
-    _check_replayable(log, n_items)
+    context = _checked_context(log, n_items)
     accepted, weighted = [], np.zeros(len(log))
     # The probability that lists agree by chance, down to each position.
     agreement = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
-    sessions = zip(log.context, log.clicks[:, :n_positions], strict=True)
+    sessions = zip(context, log.clicks[:, :n_positions], strict=True)
     for session, (features, clicks) in enumerate(sessions):
         # In another order, or the agent might learn from the place where the log showed an item.
         order = rng.permutation(n_items)
@@ -117,8 +117,8 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=on_policy)
 
 
-def _check_replayable(log: ClickLog, n_items: int) -> None:
-    """Refuse a log without a context, with other lists than those of n items in random order."""
+def _checked_context(log: ClickLog, n_items: int) -> NDArray[np.float64]:
+    """The context of a log; other lists than those of n items in random order are refused."""
     if log.context is None:
         raise ValueError("the log has no context: an agent could not observe the items")
     if n_items != log.n_positions or (log.items < 0).any():
@@ -133,6 +133,7 @@ def _check_replayable(log: ClickLog, n_items: int) -> None:
             f"the list propensities are {known}; expected the same for all sessions, at most "
             f"1/{n_items}! = {most:g}, for lists must be in random order"
         )
+    return log.context
 
 
 def _mean(values: NDArray[Any]) -> tuple[float, float]:

@@ -196,8 +196,8 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
                 then[2][:] = smoothed(certain + went, certain + going)
             return float(likelihood) + log_prior(*now)
 
-        sizes = (2, 1) if leaving_of_pairs else (1, n_positions)
-        self.attraction_, s, *free = self._climb(step, *sizes, n_sessions)
+        of_pairs, n_shared = (2, 1) if leaving_of_pairs else (1, n_positions)
+        self.attraction_, s, *free = self._climb(step, of_pairs, n_shared, n_sessions)
         return s, float(free[0][0]) if free else 1.0
 
 

@@ -323,9 +323,7 @@ class EMEstimator(Estimator):
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         check_kind("log", log, ClickLog, "a ClickLog")
-        if start is not None:
-            self._check_start(log, start)
-        self._start = copy.copy(start)  # it may be this one
+        self._start = None if start is None else self._checked_start(log, start)
         super().fit(log)
         self._start = None
         if self.converged_ is False:
@@ -339,13 +337,19 @@ class EMEstimator(Estimator):
             )
         return self
 
-    def _check_start(self, log: ClickLog, start: Estimator) -> None:
-        is_alike = type(start) is type(self) and getattr(start, "_estimates", None) is not None
-        if not is_alike or not start._labels_are(log) or start.n_positions_ != log.n_positions:
+    def _checked_start(self, log: ClickLog, start: Estimator) -> EMEstimator:
+        if (
+            not isinstance(start, EMEstimator)
+            or type(start) is not type(self)
+            or start._estimates is None
+            or not start._labels_are(log)
+            or start.n_positions_ != log.n_positions
+        ):
             raise ValueError(
                 f"start is a {type(start).__name__}; expected a {type(self).__name__} that EM "
                 "fitted to a part of the log"
             )
+        return copy.copy(start)  # it may be this one
 
     def _last_gain(self) -> float:
         """Of the last plain step and, but for the first, of the one before it: alone it may be
