@@ -282,31 +282,16 @@ def _least_horizon(name: str, users: Users, arguments: dict[str, Any]) -> int:
 # ------------------------------------------------------------ playing
 
 
-class Fault(Exception):
-    """What is wrong with an agent."""
-
-
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
-# Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no
-# other list, no item that is surely better, and no candidate left.
-BOUNDLESS = {
-    "rest",
-    "floor",
-    "log_miss",
-    "ahead",
-    "detour",
-    "potential",
-    "weakest",
-    "log_rest",
-    "stay",
-}
+# Of a miss that is impossible, no other list, no item that is surely better, no candidate left.
+BOUNDLESS = {"log_miss", "ahead", "detour", "potential", "weakest", "log_rest", "stay"}
 
 
-def check_finite(state: Any) -> None:
-    """Refuse what is not finite; after `rank`, when every index is that of the present counts."""
-    counts = [
-        getattr(state, name) for name in ("examined", "displays", "pulls") if name in state._fields
-    ]
+def what_is_not_finite(state: Any) -> str:
+    """The first number that is not finite, after `rank`, when every index is that of the present
+    counts; ``""`` if all are.
+    """
+    counts = [getattr(state, name) for name in ("examined", "displays") if name in state._fields]
     for name, value in state._asdict().items():
         values = np.asarray(value)
         bad = ~np.isfinite(values)
@@ -315,7 +300,8 @@ def check_finite(state: Any) -> None:
         if bad.any() and name in BOUNDLESS:
             bad &= np.isnan(values)
         if bad.any():
-            raise Fault(f"{name}{np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
+            return f"{name}{np.argwhere(bad)[0].tolist()} is {values[bad][0]}"
+    return ""
 
 
 class Followed(Agent):
@@ -326,35 +312,25 @@ class Followed(Agent):
         self.lists: list[list[int]] = []
         self.fault = ""
 
-    def _check(self, good: bool, what: str) -> None:
-        if not good:
-            raise Fault(what)
+    def _refuse_if(self, fault: str) -> None:
+        if fault:
+            self.fault = f"session {len(self.lists)}: {fault}"
+            raise ValueError(self.fault)
 
     def rank(self, observation: Any) -> Any:
         ranking = self.agent.rank(observation)
         self.lists.append(ranking.tolist())
         features = observation["features"] if isinstance(observation, dict) else None
-        try:
-            check_finite(self.agent.state)
-            self._check(
-                self.reference.allows(ranking.tolist(), self.agent.state, features),
-                "the reference does not allow the list",
-            )
-        except Fault as fault:
-            self.fault = f"session {len(self.lists)}: {fault}"
-            raise
+        self._refuse_if(what_is_not_finite(self.agent.state))
+        if not self.reference.allows(ranking.tolist(), self.agent.state, features):
+            self._refuse_if("the reference does not allow the list")
         return ranking
 
     def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
         self.agent.update(observation, ranking, clicks, reward)
         self.reference.learn(ranking.tolist(), clicks.tolist())
-        try:
-            self._check(
-                self.reference.agrees(self.agent.state), "the state is not that of the reference"
-            )
-        except Fault as fault:
-            self.fault = f"session {len(self.lists)}: {fault}"
-            raise
+        if not self.reference.agrees(self.agent.state):
+            self._refuse_if("the state is not that of the reference")
 
 
 def play(case: Case, *, compiled: bool = True) -> str:

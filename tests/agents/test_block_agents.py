@@ -7,6 +7,7 @@ test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -102,6 +103,13 @@ def test_toprank_threshold(delta, needed):
     assert agent.state.beats.tolist() == [[False, False], [True, False]]
     assert agent.state.n_blocks[0] == 2
     assert all(show(agent, [0, 0])[0] == 1 for _ in range(20))
+
+
+def test_toprank_default_delta():
+    assert TopRank(3, 2, horizon=50).state.log_c_delta == pytest.approx(math.log(C * 50), rel=1e-14)
+    assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(
+        math.log(C / 0.3), rel=1e-14
+    )
 
 
 def partition(state):

@@ -8,7 +8,6 @@ import copy
 import inspect
 import io
 import itertools
-import re
 from collections import Counter
 
 import cloudpickle
@@ -357,12 +356,3 @@ def test_wrong_arguments(name, arguments, message):
     sizes = {"n_items": L, "n_positions": K}
     with pytest.raises((ValueError, TypeError), match=message):
         EVERY[name](**sizes | arguments_of(name) | arguments, seed=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "missing"), [("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination")]
-)
-def test_missing_arguments(name, missing):
-    message = f"{name}.__init__() missing 1 required keyword-only argument: '{missing}'"
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
-        EVERY[name](L, K)

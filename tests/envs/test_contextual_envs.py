@@ -386,12 +386,8 @@ def test_wrong_arguments_of_an_id():
         ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"
     ):
         gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
-    with pytest.raises(TypeError, match="unknown parameter 'examination'"):
-        gym.make("ContextualUBMRank-v0", examination=BROWSING)
     with pytest.raises(ValueError, match="has no LinearModel of UBM"):
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
-    with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
-        gym.make("ContextualUBMRank-v0", reward="satisfaction")
 
 
 # -------------------------------------------------------------------------------------- conventions

@@ -13,9 +13,8 @@ from gymnasium.vector import AutoresetMode
 from reference_agents import MODELS
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB
-from clickgym.agents.bubble_rank import BubbleRank
-from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
+from clickgym.agents import BatchRank
+from clickgym.agents.cascade_nonstationary import CascadeDUCB
 from clickgym.agents.position_based import PBMPIE
 from clickgym.envs import (
     CascadeModel,
@@ -154,11 +153,7 @@ def test_models_and_starts_as_arguments():
 
 AGENTS = {
     "BatchRank": lambda: BatchRank(5, 3, horizon=10, seed=5),
-    "BubbleRank": lambda: BubbleRank(5, 3, seed=5),
     "CascadeDUCB": lambda: CascadeDUCB(5, 3, seed=5),
-    "CascadeSWUCB": lambda: CascadeSWUCB(5, 3, tau=20, seed=5),
-    "CascadeKLUCB": lambda: CascadeKLUCB(5, 3, seed=5),
-    "PBMPIE": lambda: PBMPIE(5, 3, examination=PBM.examination, horizon=100, seed=5),
 }
 
 
