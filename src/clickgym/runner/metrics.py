@@ -171,7 +171,7 @@ def chain(value: Callable[..., float], rest: Callable[..., None]) -> Callable[..
     """The kernel of a metric, followed by those of others."""
 
     @kernel
-    def measure(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
+    def measure(contexts, ranking, clicks, expectation, totals, place):  # type: ignore
         totals[place] += value(contexts[0], ranking, clicks, expectation)
         rest(contexts[1:], ranking, clicks, expectation, totals, place + 1)
 

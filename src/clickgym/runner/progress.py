@@ -1,5 +1,5 @@
-"""The progress of sweeps in a terminal and in a notebook: a bar with rate and time left; in a file or
-a pipe a line for each finished pair.
+"""The progress of sweeps: in a terminal and in a notebook a bar with rate and time left; in a file
+or a pipe a line for each finished pair.
 
 That kernels are compiled, which takes seconds the first time, is known from the events of numba.
 """

@@ -51,7 +51,7 @@ MOST_TRIALS = 1_000_000
 def sweep(
     envs: Iterable[EnvLike] | Mapping[str, EnvLike],
     agents: Iterable[AgentLike] | Mapping[str, AgentLike],
-    horizon: int,
+    horizon: float,
     runs: int,
     *,
     seed: int = 0,
@@ -208,10 +208,11 @@ class Job:
 
     @cached_property
     def _packed(self) -> bytes:
-        content: Any = [getattr(self, part.name) for part in fields(self)]
+        content = [getattr(self, part.name) for part in fields(self)]
         ids = [place.maker for place in self.places.values() if isinstance(place.maker, EnvSpec)]
         own = {str(spec.kwargs.get("model")): _own(spec) for spec in ids}
-        return pickle.dumps(CloudpickleWrapper((content, own)))
+        both: Any = (content, own)
+        return pickle.dumps(CloudpickleWrapper(both))
 
 
 @lru_cache(maxsize=4)  # each trial brings the bytes, and kernels are compiled once for each class
@@ -273,7 +274,8 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
 
 def _configuration(job: Job, runs: int) -> Config:
     """What results depend on, and what they were made with."""
-    made_by = {label: _own(thing.maker) for label, thing in {**job.places, **job.players}.items()}
+    things: Mapping[str, Any] = {**job.places, **job.players}
+    made_by = {label: _own(thing.maker) for label, thing in things.items()}
     return {
         "format": FORMAT,
         **job.shared,

@@ -60,7 +60,7 @@ def tune(
     envs: Iterable[EnvLike] | Mapping[str, EnvLike],
     trials: int = 40,
     *,
-    horizon: int = 10_000,
+    horizon: float = 10_000,
     runs: int = 4,
     instances: Sequence[Any] | None = None,
     search_space: SearchSpace | None = None,

@@ -49,7 +49,7 @@ def to_html(results: Results) -> str:
 </head>
 <body>
 <h1>{_text(words.title)}</h1>
-<img src="{picture(results.plot())}" alt="Cumulative regret; where the curves end stands in the tables below">
+<img src="{picture(results.plot())}" alt="Cumulative regret; the last values are in the table">
 {_table(words.headings, words.rows)}
 <p>{_text(words.note)}</p>
 <details><summary>Which agents differ: {len(tests)} pairs</summary>

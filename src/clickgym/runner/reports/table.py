@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import polars
 from rich.console import Console
 
 from ...core.formats import duration, regret_text
@@ -59,14 +60,13 @@ def in_words(results: Results) -> InWords:
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
     note = f"Regret is unknown in {names}; a higher total reward is better." if names else ""
-    title = f"{measure.capitalize()} after {horizon:,} sessions{_circumstances(results)}"
+    title = f"{measure.capitalize()} after {horizon:,} sessions{_circumstances(results, table)}"
     return InWords(title, [*headings, "time / session", "engine"], rows, note)
 
 
-def _circumstances(results: Results) -> str:
+def _circumstances(results: Results, table: polars.DataFrame) -> str:
     """The instances, the delay and the number of runs, after the horizon in a title."""
-    table, instances = results.table(), results.names("instance")
-    words = ""
+    instances, words = results.names("instance"), ""
     if len(instances) == 1:
         words = f", {instances[0]}"
     elif (most := max(table["instances"])) > 1:
