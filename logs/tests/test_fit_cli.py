@@ -14,7 +14,6 @@ from clickgym_logs import (
     PBMEstimator,
     fit_models,
     fitting,
-    query_instance,
     read_log,
     write_tidy,
 )
@@ -111,7 +110,7 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
 def test_fewer_items_are_those_displayed_most(tmp_path):
     items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
-    instance = query_instance(log, "q", {"PBM": PBMEstimator().fit(log)}, 3)
+    instance = fit_models(log, ["PBM"], n_items=3, test_share=0).instances["q"]
     assert instance.estimation["items"] == ["a", "b", "c"]
     assert instance.initial_ranking.tolist() == [
         2,

@@ -32,7 +32,7 @@ from clickgym_logs import (
     UniformPolicy,
     empirical_policies,
     evaluate,
-    query_instance,
+    fit_models,
 )
 from clickgym_logs.comparison import read_policy
 from clickgym_logs.evaluation import contributions
@@ -201,7 +201,7 @@ def test_perplexity_counts_the_lists_that_have_a_position(name):
 
 
 def test_an_instance_of_a_log_with_short_lists():
-    instance = query_instance(HAND, "q", {"PBM": PBMEstimator().fit(HAND)}, 3)
+    instance = fit_models(HAND, ["PBM"], test_share=0).instances["q"]
     assert instance.estimation["items"] == ["a", "b", "c"]
     assert instance.initial_ranking.tolist() in ([0, 1, 2], [1, 0, 2], [2, 0, 1])
 

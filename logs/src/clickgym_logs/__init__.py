@@ -16,7 +16,7 @@ from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNE
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .evaluation import evaluate
-from .fitting import fit_models, query_instance
+from .fitting import fit_models
 from .log import ClickLog, write_tidy
 from .page import write_decisions
 from .policies import (
@@ -53,7 +53,6 @@ __all__ = [
     "empirical_policies",
     "evaluate",
     "fit_models",
-    "query_instance",
     "read_log",
     "read_ratings",
     "read_yandex",

@@ -23,7 +23,6 @@ from clickgym.core.checks import (
 from clickgym.envs import ClickModel, DependentClickModel, Instance
 
 from .distinct import sorted_distinct
-from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog
 
@@ -119,10 +118,7 @@ def fit_models(
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     check_kind("origin", origin, str, "text")
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
-    quick = {"CM": CMEstimator().fit(log)}
-    for label in labels:  # what is wrong with a query is said before the work
-        query_instance(log, label, quick, n_items)
-
+    items = {label: items_of(log, label, n_items) for label in labels}
     train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
 
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
@@ -141,11 +137,9 @@ def fit_models(
         "position_parameters": "shared by all queries of the log",
         "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
     }
-    instances = {}
-    for label in labels:
-        instance = query_instance(log, label, best, n_items, origin=origin)
-        estimation = {**instance.estimation, **method}
-        instances[label] = replace(instance, estimation=estimation)
+    instances = {
+        label: query_instance(log, label, items[label], best, origin, method) for label in labels
+    }
     if bootstrap:
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
     variety = {label: _variety(log, label) for label in labels}
@@ -195,25 +189,21 @@ def _with_standard_errors(
             drawn = fit(name, log[np.sort(sample)], estimator)
             for label, instance in instances.items():
                 items = instance.estimation["items"]
-                model = _models({name: drawn}, label, items, unseen=True)[kind]
+                model = _click_model(drawn, label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(kind)))
         for label, instance in instances.items():
-            model, lists = (
-                instance.model(kind),
-                log.items[log.queries == log.query_labels.index(label)],
-            )
+            lists = log.items[log.queries == log.query_labels.index(label)]
             displays = np.array(
                 [(lists == log.item_labels.index(item)).sum() for item in instance.labels]
             )
-            errors[label][kind] = {
-                key: _identified(
-                    model,
-                    key,
-                    np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
-                    * np.sqrt(size / len(log)),
-                    displays,
-                )
+            spread = {
+                key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
                 for key in draws[label][0]
+            }
+            model, scale = instance.model(kind), np.sqrt(size / len(log))
+            errors[label][kind] = {
+                key: _identified(model, key, deviation * scale, displays)
+                for key, deviation in spread.items()
             }
     return {
         label: replace(
@@ -274,42 +264,17 @@ def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, Clic
     return log[~held_out], log[held_out]
 
 
-def query_instance(
-    log: ClickLog,
-    query: str,
-    estimators: Mapping[str, Estimator],
-    n_items: int = 10,
-    *,
-    origin: str = "",
-) -> Instance:
-    """Make an instance of one query of a log.
-
-    Its items are the documents that were displayed in most sessions, numbered in the order of their
-    labels. So the numbers say nothing about positions and clicks; `Instance.labels` tells which
-    item is which. The initial ranking is the most frequent list, without documents that are not
-    items. Items that this list lacks follow, most displayed first.
-
-    Args:
-        log: the log that the estimators were fitted to, or a part of it.
-        query: label of the query.
-        estimators: by the short names of their models; fitted.
-        n_items: L; fewer, if the query has fewer.
-        origin: where the log comes from.
+def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
+    """The labels of the items that a query displayed in most sessions, most first.
 
     Raises:
-        ValueError: on a query that the log lacks or that has fewer items than positions, and on two
-            estimators of one model.
+        ValueError: on a query that the log lacks or that has fewer items than positions.
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    check_kind("query", query, str, "text")
-    check_kind("estimators", estimators, Mapping, "fitted estimators by their models")
-    for key, estimator in estimators.items():
-        check_kind(f"estimators[{key!r}]", estimator, Estimator, "a fitted estimator")
     if query not in log.query_labels:
         order = np.argsort(-np.bincount(log.queries), kind="stable")[:10]
         frequent = ", ".join(log.query_labels[index] for index in order)
         raise ValueError(f"the log has no query {query!r}; its most frequent ones are {frequent}")
-    if check_count("n_items", n_items) < log.n_positions:
+    if n_items < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log.items[log.queries == log.query_labels.index(query)]
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
@@ -319,40 +284,58 @@ def query_instance(
             f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
             "positions"
         )
-    by_displays = sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
-    items = sorted(by_displays)
+    return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
+
+
+def query_instance(
+    log: ClickLog,
+    query: str,
+    items: Sequence[str],
+    estimators: Mapping[str, Estimator],
+    origin: str,
+    method: Mapping[str, Any],
+) -> Instance:
+    """The instance of one query.
+
+    Its items are numbered in the order of their labels. So the numbers say nothing about positions
+    and clicks; `Instance.labels` tells which item is which. The initial ranking is the most
+    frequent list, without documents that are not items. Items that this list lacks follow, most
+    displayed first.
+
+    Args:
+        log: the log that the estimators were fitted to.
+        query: its label.
+        items: as `items_of` returns them.
+        estimators: of different click models, by their names.
+        origin: where the log comes from.
+        method: how it was fitted.
+    """
+    labels = sorted(items)
+    sessions = log.items[log.queries == log.query_labels.index(query)]
     lists, _, counts = sorted_distinct(sessions)
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
-    initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
+    models = [_click_model(estimator, query, labels) for estimator in estimators.values()]
     return Instance(
         name=query,
-        models=_models(estimators, query, items),
+        models={model.kind: model for model in models},
         n_positions=log.n_positions,
         description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
         f"({', '.join(estimators)})",
         origin=origin,
-        initial_ranking=np.array([items.index(item) for item in initial]),
-        estimation={"query": query, "items": items, "sessions": len(sessions)},
+        initial_ranking=np.array([labels.index(item) for item in initial]),
+        estimation={"query": query, "items": labels, "sessions": len(sessions), **method},
     )
 
 
-def _models(
-    estimators: Mapping[str, Estimator], query: str, labels: list[str], *, unseen: bool = False
-) -> dict[str, ClickModel]:
-    """What the estimators say of a query's items, by kinds of models."""
-    models: dict[str, ClickModel] = {}
-    for estimator in estimators.values():
-        model = estimator.click_model(query, labels, unseen=unseen)
-        if isinstance(model, DependentClickModel) and model.n_positions > 1:
-            # No log tells whether a user left after a click at the last position: it
-            # repeats the position above.
-            model = DependentClickModel(
-                model.attraction, [*model.termination[:-1], model.termination[-2]]
-            )
-        if model.kind in models:
-            raise ValueError(
-                f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds "
-                "one of each kind"
-            )
-        models[model.kind] = model
-    return models
+def _click_model(
+    estimator: Estimator, query: str, labels: list[str], *, unseen: bool = False
+) -> ClickModel:
+    """What an estimator says of a query's items."""
+    model = estimator.click_model(query, labels, unseen=unseen)
+    if isinstance(model, DependentClickModel) and model.n_positions > 1:
+        # No log tells whether a user left after a click at the last position: it repeats the
+        # position above.
+        repeated = [*model.termination[:-1], model.termination[-2]]
+        model = DependentClickModel(model.attraction, repeated)
+    return model
