@@ -17,7 +17,6 @@ from gymnasium.wrappers import (
     DtypeObservation,
     FlattenObservation,
     FrameStackObservation,
-    NormalizeObservation,
     NormalizeReward,
     RescaleAction,
     TimeAwareObservation,
@@ -90,40 +89,6 @@ def test_transformed_rewards():
     assert clipped == [min(reward, 1) for reward in plain] != plain
     assert np.ptp(rewards_of(NormalizeReward(gym.make("PBMRank-v0")), 50)) > 0
     assert rewards_of(TimeLimit(gym.make("PBMRank-v0"), 7), 50) == plain
-
-
-@by_mode
-def test_transformed_rewards_of_streams(mode):
-    plain = gym.make_vec("PBMRank-v0", 4, autoreset_mode=mode)
-    envs = gym.make_vec("PBMRank-v0", 4, autoreset_mode=mode)
-    envs = vector.TransformReward(envs, lambda rewards: 2 * rewards)
-    for either in (envs, plain):
-        either.reset(seed=0)
-        either.action_space.seed(0)
-    for _ in range(20):
-        actions = plain.action_space.sample()
-        assert envs.step(actions)[1].tolist() == (2 * plain.step(actions)[1]).tolist()
-
-
-@pytest.mark.parametrize("n_envs", [None, 50])
-def test_normalised_observations(n_envs):
-    """By the mean and the variance of all clicks so far, up to the small prior weight of
-    Gymnasium's estimates.
-    """
-    if n_envs is None:
-        env, plain = NormalizeObservation(gym.make("PBMRank-v0")), gym.make("PBMRank-v0")
-    else:
-        env, plain = (gym.make_vec("PBMRank-v0", n_envs) for _ in range(2))
-        env = vector.NormalizeObservation(env)
-    plain.action_space.seed(0)
-    normalised, seen = env.reset(seed=0)[0], [plain.reset(seed=0)[0]]
-    for _ in range(100):
-        action = plain.action_space.sample()
-        normalised = env.step(action)[0]
-        seen.append(plain.step(action)[0])
-    clicks = np.reshape(seen, (-1, 5))
-    expected = (seen[-1] - clicks.mean(axis=0)) / clicks.std(axis=0)
-    np.testing.assert_allclose(normalised, expected, atol=0.01)
 
 
 WRAPPED = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from clickgym.core import kernels, parts
-from clickgym.core.kernels import KernelError, cache_folder, entry, kernel
+from clickgym.core.kernels import KernelError, cache_folder, kernel
 
 FILES = {
     "constants_of_it": "FACTOR = 3.0\n",
@@ -254,22 +254,6 @@ def test_error_names_kernel_and_line(monkeypatch, function, message, is_short):
     with pytest.raises(KernelError, match=message) as error:
         kernels._Entry(function)(1.0)
     assert "\n" not in str(error.value)
-
-
-def test_kernel_of_what_is_no_function():
-    with pytest.raises(KernelError, match="kernel got 3; expected a function"):
-        kernel(3)
-
-
-def test_errors_of_a_kernel_pass():
-    @kernel
-    def refuse(x):
-        if x > 0:
-            raise ValueError("too large")
-        return x
-
-    with pytest.raises(ValueError, match="too large"):
-        entry(refuse)(1.0)
 
 
 PLAIN = """

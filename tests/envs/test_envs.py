@@ -265,7 +265,6 @@ def test_record_regret_adds_up_what_info_says(env_id):
 # documentation -----------------------------------------------------
 
 
-# Those of the lab: `tests/lab/test_docstrings.py`.
 @pytest.mark.parametrize("module_name", [*module_names()])
 def test_examples_in_docstrings_are_true(module_name):
     check_examples(module_name)
