@@ -113,6 +113,18 @@ def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
     assert agent.state.n_restarts[0] == 1
 
 
+def test_hulls_of_a_short_horizon():
+    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the
+    smallest quotients on.
+    """
+    for most, vertices in ((5, 8), (9, 24), (14, 60)):
+        convex = of_all_slopes(most)
+        agent = GLRCascadeKLUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
+        observe(agent, convex)
+        assert agent.state.n_vertices.max() == vertices
+        assert agent.state.n_vertices.max() < agent.state.hull_s.shape[2]
+
+
 # ------------------------------------------------------------------------------- forced exploration
 
 

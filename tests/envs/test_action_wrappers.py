@@ -370,6 +370,15 @@ def test_a_list_begins_with_reset():
         ItemByItemVector(vector()).step([0, 0, 0])
 
 
+def test_inner_time_limit():
+    """It ends the stream, and the next reset is one of the environment."""
+    env = ItemByItem(TimeLimit(scalar(), 2))
+    assert env.reset(seed=0)[1]
+    for truncated in (False, True, False, True):
+        assert play_list(env, [0, 1, 2])[3] == truncated
+        assert bool(env.reset()[1]) == truncated
+
+
 def test_observations_are_the_callers_own():
     env = ItemByItem(scalar())
     first, _ = env.reset(seed=0)
