@@ -104,8 +104,8 @@ class FrozenPolicy(Agent):
         expected = self._codec.space if isinstance(self._codec, Codec) else spaces[actions]
         if getattr(model, "action_space", expected) != expected:
             raise ValueError(
-                f"the actions of the model are {model.action_space}; actions={actions!r} for lists of {n_positions} out of "
-                f"{n_items} items are {expected}"
+                f"the actions of the model are {model.action_space}; actions={actions!r} for lists "
+                f"of {n_positions} out of {n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
         # it observes one array
@@ -181,7 +181,8 @@ class FrozenPolicy(Agent):
                 else f"an array of shape {np.shape(observation)}"
             )
             raise ValueError(
-                f"the model was trained to observe {self._space}, and is shown {names}: wrap the environment as in training"
+                f"the model was trained to observe {self._space}, and is shown {names}: wrap the "
+                "environment as in training"
             )
         arguments = {
             "state": self._state,

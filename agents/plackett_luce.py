@@ -262,8 +262,8 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
     sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
     if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
         raise ValueError(
-            f"{name} draws ranked lists: expected the action space RankedList or MultiDiscrete([L] * K), without a wrapper of "
-            f"actions; got {action_space!r}"
+            f"{name} draws ranked lists: expected the action space RankedList or "
+            f"MultiDiscrete([L] * K), without a wrapper of actions; got {action_space!r}"
         )
     n_items = int(sizes[0])
     entries = (
@@ -272,7 +272,8 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
     for entry, space in entries.items():
         if fault := _fault_of(entry, space, n_items):
             raise ValueError(
-                f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: {fault}"
+                f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: "
+                f"{fault}"
             )
 
 

@@ -34,10 +34,10 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | actions | one of them is | its space | wrapper | who takes them |
 |---|---|---|---|---|
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
-| `codes` | K numbers that count items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
+| `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
-| `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | your programs |
+| `lists` | the number of a list of all | `Discrete` | `EnumeratedVectorAction` | your programs |
 """
 
 _PPO = {

@@ -39,7 +39,8 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     the optimal list is the best of all lists. It checks that ``position_weights``, which agents of
     the position-based model require, returns the examination where this does not depend on the
     list. It checks descriptions, fewer positions and other items. It plays sessions in each form of
-    its environments. It cannot check that the model is the one that you mean: test the probabilities of all click vectors for that.
+    its environments. It cannot check that the model is the one that you mean: test the
+    probabilities of all click vectors for that.
 
     Args:
         model: the class; small models are made with random parameters of the shapes that the class

@@ -71,8 +71,9 @@ class ClickModel(Users, abstract=True):
     A new model is a subclass in one file. It describes itself in its docstring, and has the three
     kernels of the module's docstring. If a theorem says which list is best, it also defines
     `_places` or `_optimal`. Ids (see `clickgym.register_click_model`), instance files,
-    documentation pages and tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
-    `clickgym.check_click_model` checks whether the model is complete.
+    documentation pages and tests then follow from the class. An estimator with this
+    ``model_class`` fits the model to logs. `clickgym.check_click_model` checks whether the model is
+    complete.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.

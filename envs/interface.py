@@ -41,8 +41,8 @@ def sizes_of(env: gym.Env) -> Sizes:
     if not _has_lists(lists):
         raise ValueError(
             f"the action space of {env} is {lists}; expected an environment of clickgym, or "
-            "another whose actions are ranked lists: clickgym.envs.RankedList(n_items, n_positions) "
-            "or MultiDiscrete([n_items] * n_positions)"
+            "another whose actions are ranked lists: RankedList(n_items, n_positions) of "
+            "clickgym.envs or MultiDiscrete([n_items] * n_positions)"
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
     if n_positions > n_items:

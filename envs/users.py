@@ -100,7 +100,8 @@ class Users(ABC):
                 candidates change from session to session.
         """
         raise ValueError(
-            f"the items of a {type(self).__name__} cannot be shuffled: candidates change every session"
+            f"the items of a {type(self).__name__} cannot be shuffled: candidates change every "
+            "session"
         )
 
     @abstractmethod

@@ -313,7 +313,7 @@ class LabelledModel(ContextualModel):
         >>> from clickgym.envs import PositionBasedModel
         >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[1, 0], [0, 1], [0.5, 0.5]]
         >>> attraction = [[0.9, 0.1], [0.2, 0.3]]
-        >>> model = LabelledModel(base, candidates=[[0, 1], [1, 2]], attraction=attraction, items=items)
+        >>> model = LabelledModel(base, [[0, 1], [1, 2]], attraction=attraction, items=items)
         >>> model.at(user=1, items=[1, 2]).optimal_ranking()
         array([1, 0])
     """

@@ -56,7 +56,8 @@ class CascadeMDP(Users):
 
         $$w(s, i) = r(s, i) + γ \sum_{s'} p(s' \mid s, i) V^*(s')$$
 
-        $$Q^*(s, R) = \sum_k P(\text{click on } d_k \mid s, R) w(s, d_k) + \prod_k (1 - q(s, d_k)) w(s, ⊥)$$
+        $$Q^*(s, R) = \sum_k P(\text{click on } d_k \mid s, R) w(s, d_k)
+            + \prod_k (1 - q(s, d_k)) w(s, ⊥)$$
 
         $$V^*(s) = \max_R Q^*(s, R)$$
 

@@ -190,16 +190,16 @@ class LosesParameter(Charming):
 
 
 FAULTS = {
-    ForgetsExamined: "- sessions (sample, marginals): examined is not set to 0 or 1 at every position",
+    ForgetsExamined: "- sessions (sample, marginals): examined is not set to 0 or 1 at every",
     ClicksUnseen: "- sessions (sample, marginals): a position is clicked that is not examined",
-    WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at position 0 is ",
+    WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     Writable: "- parameters: charm can be written into",
-    NamesOtherShapes: "- class attributes: shapes has charm, browsing, but the constructor takes charm, looking",
+    NamesOtherShapes: "- class attributes: shapes has charm, browsing, but the constructor takes",
     UnknownShape: "- class attributes: the shape of looking is 'X'; expected 'L', 'K', 'KK' or ''",
-    HidesExamination: "- examination (position_weights): position_weights() is None; return the examination",
+    HidesExamination: "- examination (position_weights): position_weights() is None; return the",
     WrongExamination: "- examination (position_weights): it is ",
     LosesParameter: "- descriptions, positions and items: from_dict makes ",
 }

@@ -133,12 +133,17 @@ assert changing.kind == "PiecewiseStationaryModel of SHY"
 items = [[0.5, 0.1], [0.1, 0.5]]
 rounds = gym.make("ContextualShyRank-v0", base=base, theta=[0.5, 0.5], items=items).unwrapped.model
 assert rounds.kind == "LinearModel of SHY"
-needs = {"": "attraction, examination", "NonStationary": "models, starts", "Contextual": "base, theta, items"}
+needs = {
+    "": "attraction, examination",
+    "NonStationary": "models, starts",
+    "Contextual": "base, theta, items",
+}
 for form, wanted in needs.items():
     try:
         gym.make(f"{form}ShyRank-v0")
     except ValueError as error:
-        assert f"a Shy has no default instance: give instance=... or the parameters {wanted}" in str(error), error
+        words = f"a Shy has no default instance: give instance=... or the parameters {wanted}"
+        assert words in str(error), error
     else:
         raise AssertionError
 """

@@ -9,9 +9,9 @@ call. A *factory* is a function that takes kernels and returns one that calls th
 The cache on disk is numba's own. numba notices neither an edit in another file nor the fields of
 a named tuple. Each entry therefore lies in a file that is named by a hash of all that it is
 compiled from: the code of the functions that it reaches, through any number of calls, with their
-files and the constants that they read; the fields of the named tuples among its arguments; the versions of
-Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere compiles
-nothing, and a warm process compiles nothing. The folder may be deleted at any time.
+files and the constants that they read; the fields of the named tuples among its arguments; the
+versions of Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere
+compiles nothing, and a warm process compiles nothing. The folder may be deleted at any time.
 """
 
 from __future__ import annotations
