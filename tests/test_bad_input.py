@@ -195,6 +195,14 @@ def waiting(agent):
     agent.update(None, [0, 1], [0, 0])
 
 
+def linear():
+    return agents.C2UCB(4, 2, n_features=3)
+
+
+def planner():
+    return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
+
+
 DISABLED = gym.vector.AutoresetMode.DISABLED
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 CALLS = {
@@ -213,6 +221,11 @@ CALLS = {
     "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),
     "reset has no options": lambda: ClickEnv(MODEL).reset(options={"difficulty": 3}),
+    "the model is given, so instance": lambda: ClickEnv(MODEL, instance="uniform"),
+    "model is 3; expected a trained": lambda: agents.FrozenPolicy(4, 2, model=3),
+    r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
+    "state is 2": lambda: planner().rank({"state": 2}),
+    "but the environment has 0": lambda: run(planner(), ClickEnv(MODEL), 9),
     "seed is True; expected a non": lambda: ClickEnv(MODEL).reset(seed=True),
 }
 
