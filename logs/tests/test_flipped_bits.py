@@ -21,5 +21,5 @@ def test_logs(tmp_path, name):
 def test_ratings(tmp_path):
     rows = [f"{user},{item},{user * item % 5 + 1}" for user in range(9) for item in range(9)]
     (tmp_path / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *rows, ""]))
-    kind = Kind((tmp_path / "ratings.csv",), lambda path: read_ratings(path).stars.tolist())
+    kind = Kind((tmp_path / "ratings.csv",), lambda path: read_ratings(path).rows())
     assert "broken" not in {result for result, _ in flipped(kind, 15, seed=1)}
