@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
@@ -38,7 +38,12 @@ def sizes_of(env: gym.Env) -> Sizes:
     if isinstance(env.unwrapped, ClickEnv):
         env = env.unwrapped
     lists = env.action_space
-    if not _has_lists(lists):
+    if not (
+        isinstance(lists, MultiDiscrete)
+        and lists.nvec.ndim == 1
+        and set(lists.nvec) == {lists.nvec[0]}  # all positions show the same items
+        and not lists.start.any()
+    ):
         raise ValueError(
             f"the action space of {env} is {lists}; expected an environment of clickgym, or "
             "another whose actions are ranked lists: RankedList(n_items, n_positions) of "
@@ -58,15 +63,6 @@ def sizes_of(env: gym.Env) -> Sizes:
     return Sizes(
         n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
     )
-
-
-def _has_lists(space: gym.Space[Any]) -> TypeGuard[MultiDiscrete]:
-    """Whether it has ranked lists: each position one of the same items, which are counted from
-    0.
-    """
-    if not isinstance(space, MultiDiscrete) or space.nvec.ndim != 1:
-        return False
-    return not space.start.any() and set(space.nvec) == {space.nvec[0]}
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:

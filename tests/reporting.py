@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import clickgym
-from clickgym.runner import Metrics, pair_of, place_of
+from clickgym.runner import Metrics, engine_of
 from clickgym.runner.run import checkpoint_steps, play
 
 
@@ -21,5 +21,7 @@ def run_reporting(
     engine: Any = "auto",
 ) -> clickgym.Result:
     """Run an agent, and report after each chunk how many sessions it had."""
-    pair = pair_of(agent, place_of(env), engine)
-    return play(pair, checkpoint_steps(horizon, checkpoints), Metrics(), seed, on_chunk)
+    played_by = engine_of(agent, env, engine)
+    return play(
+        agent, env, played_by, checkpoint_steps(horizon, checkpoints), Metrics(), seed, on_chunk
+    )

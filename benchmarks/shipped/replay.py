@@ -24,7 +24,7 @@ from polars import col
 
 from clickgym import make_agent, run
 from clickgym.agents import LEARNERS
-from clickgym.runner import Trial, make_env, place_of
+from clickgym.runner import Trial, make_env
 from clickgym_lab.bench.board import DATA
 from clickgym_lab.bench.play import play
 from clickgym_lab.bench.tasks import all_tasks
@@ -71,7 +71,7 @@ class Replay(Sweeps):
         for env_spec in envs:
             for instance in instances:
                 env = make_env(env_spec, instance)
-                where = place_of(env).instance
+                where = env.unwrapped.instance
                 for spec in agents:
                     label = spec.partition("=clickgym_lab")[0]
                     if label in LEARNERS:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_kind, integers, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
 from ..click_env import ClickEnv
 from ..interface import check_shows_clicks, clicks_of, regret_of
 from .actions import recorded
@@ -35,18 +35,14 @@ class Meter:
         step: how many sessions were counted.
         horizon: the last checkpoint.
         next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
+        kept: the totals at the checkpoints, a row for each; zeros where it is not yet reached.
         steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret
             that one session did not tell is unknown from the first on: nan.
     """
 
-    def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
-        self._checkpoints = integers("checkpoints", checkpoints, (None,), 1, whole=True)
-        if not (np.diff(self._checkpoints) > 0).all():
-            raise ValueError(
-                f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions"
-            )
-        n_metrics = check_count("n_metrics", n_metrics, 0)
-        self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
+    def __init__(self, checkpoints: Sequence[int] | NDArray[np.int64], n_metrics: int = 0) -> None:
+        self._checkpoints = np.asarray(checkpoints)
+        self.kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
         self.horizon = int(self._checkpoints[-1])
         self.next_checkpoint = int(self._checkpoints[0])
@@ -68,7 +64,7 @@ class Meter:
     def _change_of_knowledge(self) -> None:
         """One session tells regret, and the one before did not, or the other way round."""
         self._unknown = True
-        self._kept[: self._reached, 0] = np.nan
+        self.kept[: self._reached, 0] = np.nan
         if self.step > 0 and not self._warned:
             self._warned = True
             warnings.warn(
@@ -82,7 +78,7 @@ class Meter:
         """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
         self.step += sessions
         if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
-            self._kept[self._reached] = self.totals
+            self.kept[self._reached] = self.totals
             self._reached += 1
             following = self._checkpoints[self._reached :]
             self.next_checkpoint = int(following[0]) if len(following) else self.horizon
@@ -93,20 +89,20 @@ class Meter:
 
     @property
     def regret(self) -> NDArray[np.float64]:
-        return self._kept[: self._reached, 0]
+        return self.kept[: self._reached, 0]
 
     @property
     def reward(self) -> NDArray[np.float64]:
-        return self._kept[: self._reached, 1]
+        return self.kept[: self._reached, 1]
 
     @property
     def clicks(self) -> NDArray[np.int64]:
-        return self._kept[: self._reached, 2].astype(np.int64)
+        return self.kept[: self._reached, 2].astype(np.int64)
 
     @property
     def metrics(self) -> NDArray[np.float64]:
         """``(n, n_metrics)`` the further metrics at the checkpoints."""
-        return self._kept[: self._reached, 3:]
+        return self.kept[: self._reached, 3:]
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
@@ -142,7 +138,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         if not isinstance(env.unwrapped, ClickEnv):
             check_shows_clicks(env)
-        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
+        self.meter = Meter(_checked(checkpoints))
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
 
@@ -169,7 +165,7 @@ class RecordVectorRegret(VectorWrapper):
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
-        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
+        self.meter = Meter(_checked(checkpoints))
         self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = (
             None
         )
@@ -193,5 +189,13 @@ class RecordVectorRegret(VectorWrapper):
         return observations, rewards, terminations, truncations, infos
 
 
-def _round_numbers() -> NDArray[np.int64]:
-    return np.array([m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12], np.int64)
+def _checked(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
+    """The checkpoints of a wrapper; None is 1, 2, 5, 10, 20, ..., 10¹²."""
+    if checkpoints is None:
+        checkpoints = [m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12]
+    steps = integers("checkpoints", checkpoints, (None,), 1, whole=True)
+    if not (np.diff(steps) > 0).all():
+        raise ValueError(
+            f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions"
+        )
+    return steps

@@ -170,26 +170,6 @@ class Fails(Sampling):
         raise KeyError("what update did")
 
 
-class Unspeakable(Sampling):
-    def __repr__(self):
-        return "an agent"
-
-
-class CutsRates(Sampling):
-    """Of an integer, numpy makes an array of integers, which cuts the rates."""
-
-    def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-        self.rate = np.full(n_items, prior)
-
-    def update(self, observation, ranking, clicks, reward):
-        super().update(observation, ranking, clicks, reward)
-        self.rate[ranking] = self.clicked[ranking] / (self.clicked[ranking] + self.skipped[ranking])
-
-    def rank(self, observation):
-        return np.argsort(-self.rate - 1e-9 * self.rng.random(self.n_items))[: self.n_positions]
-
-
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -212,8 +192,6 @@ PLAIN = {
     SortsList: "- what it is given: update changes the ranking that it is given",
     StopsAtHorizon: "- lists: StopIteration",
     Fails: "- lists: KeyError: 'what update did'",
-    Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
-    CutsRates: "- whole numbers: with prior=1 it shows other lists than with prior=1.0",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
 }
 
@@ -230,15 +208,15 @@ def test_faults_of_plain_agents(agent, line):
 
 
 def test_several_faults_are_told_at_once():
-    class Bad(WritesClicks):
-        def __repr__(self):
-            return ""
+    class Bad(WritesClicks, Unseeded):
+        """Two faults."""
 
     with pytest.raises(AssertionError) as caught:
         clickgym.check_agent(Bad)
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
+        "- seeds",
+        "- agents side by side",
         "- what it is given",
-        "- description",
     ]
 
 
@@ -309,31 +287,19 @@ class TeachesTwice(Shuffles):
         entry(self.update_kernel)(self.state, self.ranking, np.asarray(clicks, np.int8))
 
 
-@kernel
-def average(state, ranking, clicks):
-    for k in range(len(ranking)):
-        state.clicks[ranking[k]] = 0.9 * state.clicks[ranking[k]] + 0.1 * clicks[k]
-
-
-class CutsAverages(Shuffles):
-    update_kernel = average
-
+class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        CompiledAgent.__init__(
-            self, n_items, n_positions, seed, bonus=check_at_least("bonus", bonus, 0.0) and bonus
-        )
-
-    def first_values(self):
-        return {"clicks": np.full(self.n_items, self.hyperparameters["bonus"]), "bonus": 0.0}
+        bonus = check_at_least("bonus", bonus, 0.0) and bonus
+        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=bonus)
 
 
 COMPILED = {
-    CutsAverages: "- whole numbers: kernel average, line ",
+    KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
     LosesState: "- saving and loading: ",
     HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
     TakesAnything: "- wrong arguments: the constructor takes bonus=object()",
-    ReturnsItsOwn: "- lists that it returned: rank returns the agent's own array; return a copy",
-    TeachesTwice: "- refusals: update takes the clicks [1, 0]",
+    ReturnsItsOwn: "- methods: rank returns the agent's own array; return a copy",
+    TeachesTwice: "- methods: update takes the clicks [1, 0]",
 }
 
 

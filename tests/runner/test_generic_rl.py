@@ -280,7 +280,8 @@ def test_pairs_that_cannot_run_are_refused() -> None:
     _as_vec_env()
     agent = PPO(4, 3, **QUICK, seed=0)
     with pytest.raises(
-        ValueError, match="engine='python' cannot serve PPO: stable-baselines3 has its own loop"
+        ValueError,
+        match="engine='python' cannot serve this pair: stable-baselines3 has its own loop",
     ):
         clickgym.run(agent, ClickEnv(SMALL), 10, engine="python")
     with pytest.raises(ValueError, match="streams of its own, which would bypass TimeLimit"):

@@ -4,7 +4,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import TopRank
-from clickgym.runner import make, pairs
+from clickgym.runner import engines, make
 from clickgym.runner.make import Player, place_of, player_of
 
 
@@ -25,7 +25,7 @@ def counted(monkeypatch):
 
     count(Player, "make", "made")
     count(make.gym, "make", "environments")
-    count(pairs, "_why_not_compiled", "engines")
+    count(engines, "_why_not_compiled", "engines")
     return counts
 
 
@@ -41,15 +41,14 @@ def test_a_sweep_resolves_once_and_makes_once_for_each_run(counted):
     assert counted == {"made": 4, "environments": 4, "engines": 4}  # one to see that they fit
 
 
-def test_a_place_has_one_environment_and_another_instance_another():
+def test_a_place_makes_an_environment_of_an_instance():
     place = place_of("PBMRank-v0")
-    assert place.env is place.env
-    other = place.at("yandex-9")
-    assert (other.instance, other.sizes) == ("yandex-9", place.sizes)
+    assert place.make() is not place.make()
+    assert place.make("yandex-9").unwrapped.instance == "yandex-9"
     with pytest.raises(TypeError, match="a sweep makes a new environment for each run"):
-        place_of(place.env).at("yandex-9")
+        place_of(place.make())
     with pytest.raises(ValueError, match="'PBMRank-v0:instance=yandex-9' has users of its own"):
-        place_of("PBMRank-v0:instance=yandex-9").at("yandex-9")
+        place_of("PBMRank-v0:instance=yandex-9").make("yandex-9")
 
 
 def test_a_player_says_what_it_is_and_what_it_needs():

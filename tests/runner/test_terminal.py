@@ -17,7 +17,7 @@ from terminal_output import WIDTHS, check
 
 import clickgym
 from clickgym.core import compiling
-from clickgym.core.compiling import CompilationNote, Compiling
+from clickgym.core.compiling import Compiling, compilation_note
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
@@ -185,16 +185,16 @@ def compile_for(seconds):
 
 def test_compiling_is_noted_once_it_has_taken_long(monkeypatch):
     stderr = as_terminal(monkeypatch)
-    with CompilationNote():
+    with compilation_note():
         compile_for(0.01)
     assert stderr.getvalue() == "", "soon done"
-    with CompilationNote():
+    with compilation_note():
         compile_for(0.1)
         compile_for(0.1)
         compile_for(0.1)
     assert stderr.getvalue() == "compiling …\n"
     stderr.isatty = lambda: False
-    with CompilationNote():
+    with compilation_note():
         compile_for(0.1)
         compile_for(0.1)
     assert stderr.getvalue() == "compiling …\n", "a file or a pipe"

@@ -11,7 +11,7 @@ import numpy as np
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
 from clickgym.envs import ContextualModel
-from clickgym.runner import place_of, run
+from clickgym.runner import run, sizes_of
 
 from .log import ClickLog
 
@@ -49,18 +49,19 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     check_count("sessions", sessions)
     check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
     check_kind("env", env, gym.Env, AN_ENV)
-    place = place_of(env)
-    n_items, n_positions, n_features, _ = place.sizes
-    users: Any = getattr(place.core, "model", None)
+    n_items, n_positions, n_features, _ = sizes_of(env)
+    core: Any = env.unwrapped
+    users: Any = getattr(core, "model", None)
     contextual = isinstance(users, ContextualModel)
     recorder = _Recorder(env, sessions, n_positions, n_features if contextual else 0)
     run(agent, recorder, sessions, seed=seed, engine="python")
+    query: str = getattr(core, "instance", "custom") or users.kind
     item_labels = _numbered(n_items)
-    query_labels: tuple[str, ...] = (place.instance or users.kind,)
+    query_labels: tuple[str, ...] = (query,)
     facts: dict[str, Any] = {}
     if contextual:
         item_labels = _numbered(len(users.items))
-        query_labels = _numbered(len(place.core.task.pool.users))
+        query_labels = _numbered(len(core.task.pool.users))
         facts["context"] = recorder.context
     if type(agent) is Random:
         facts["propensities"] = np.full(recorder.items.shape, 1 / n_items)

@@ -6,7 +6,8 @@ import multiprocessing
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from numba.core import event
@@ -57,32 +58,33 @@ class Compiling(Listener):
                 self._callback(bool(self._open))
 
 
-class CompilationNote(Listener):
+@contextmanager
+def compilation_note() -> Iterator[None]:
     """Context in which a terminal says on stderr that kernels are compiled, once this has taken a
     second.
 
     It says nothing where a sweep or a command does, nor in its worker processes.
     """
+    if multiprocessing.current_process().name != "MainProcess" or Compiling.listening:
+        yield
+        return
+    note = _Note()
+    event.register("numba:compile", note)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", note)
 
-    def __init__(self) -> None:
-        self._due = 0.0  # when there is to be a note, from the first compilation on
 
-    def __enter__(self) -> Self:
-        is_main = multiprocessing.current_process().name == "MainProcess"
-        self._is_active = is_main and not Compiling.listening
-        if self._is_active:
-            event.register("numba:compile", self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_active:
-            event.unregister("numba:compile", self)
+class _Note(Listener):
+    due = 0.0
+    """When the note is to be printed, from the first compilation on."""
 
     def on_start(self, _: Any) -> None:
         now = time.monotonic()
-        self._due = self._due or now + PATIENCE
-        if now >= self._due and sys.stderr.isatty():
-            self._due = float("inf")
+        self.due = self.due or now + PATIENCE
+        if now >= self.due and sys.stderr.isatty():
+            self.due = float("inf")
             print(COMPILING, file=sys.stderr)
 
     def on_end(self, _: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
@@ -19,6 +20,8 @@ def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(modules[name], package)
-        return module if modules[name] == f".{name}" else getattr(module, name)
+        value = module if modules[name] == f".{name}" else getattr(module, name)
+        setattr(sys.modules[package], name, value)  # Python finds it there the next time
+        return value
 
     return load

@@ -7,11 +7,12 @@ What is listed here is for those who build on the library; `clickgym` lists what
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
+from ..envs.interface import sizes_of
+from .engines import engine_of
 from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label, parse_spec
 from .loop import AgentError
 from .make import Place, Player, make_agent, make_env, place_of, player_of
 from .metrics import Metrics, wrong_pairs
-from .pairs import Pair, pair_of
 from .run import Result, run
 
 # They need data frames and a terminal.
@@ -29,7 +30,6 @@ __all__ = [
     "AgentLike",
     "Callback",
     "Metrics",
-    "Pair",
     "Place",
     "Player",
     "Progress",
@@ -37,12 +37,13 @@ __all__ = [
     "Trial",
     "UnsuitedError",
     "by_label",
+    "engine_of",
     "make_agent",
     "make_env",
-    "pair_of",
     "parse_spec",
     "place_of",
     "player_of",
     "run",
+    "sizes_of",
     "wrong_pairs",
 ]

@@ -10,16 +10,16 @@ from functools import cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.checks import short
 from ..core.kernels import kernel
 from ..envs import CascadeMDP
 from ..envs.interface import clicks_of
 from .labels import UnsuitedError
-from .pairs import Pair
 
 LONGEST = 20
 """Means after which the clicks of a geometric delay arrive at the latest: e⁻²⁰ of the mass lies
@@ -59,7 +59,13 @@ class Delay:
     """
 
     def __init__(self, text: str, seed: int | None) -> None:
-        self.kind, self.sessions = _parsed(text)
+        parts = re.fullmatch(r"(batch|fixed|geometric):([1-9]\d{0,5})", str(text))
+        if parts is None:
+            raise ValueError(
+                f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, with a number "
+                "in 1..999999"
+            )
+        self.kind, self.sessions = parts[1], int(parts[2])
         self._rng = np.random.default_rng(
             np.random.SeedSequence(seed, spawn_key=(crc32(b"delay"),))
         )
@@ -83,24 +89,7 @@ class Delay:
         return shown + np.minimum(delays, LONGEST * self.sessions)
 
 
-def check_delay(text: str | None) -> str | None:
-    """The argument ``delay`` of a run, checked."""
-    if text is not None:
-        _parsed(text)
-    return text
-
-
-def _parsed(text: str) -> tuple[str, int]:
-    parts = re.fullmatch(r"(batch|fixed|geometric):([1-9]\d{0,5})", str(text))
-    if parts is None:
-        raise ValueError(
-            f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, with a number in "
-            "1..999999"
-        )
-    return parts[1], int(parts[2])
-
-
-def check_learns_late(pair: Pair) -> None:
+def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
     """Refuse a pair for which late clicks are not defined.
 
     ⚠ Stateful users are refused: what they do next follows from the clicks, which would
@@ -109,15 +98,16 @@ def check_learns_late(pair: Pair) -> None:
     Raises:
         UnsuitedError: naming the reason.
     """
-    reason = ""
-    if pair.kind is Learner:
+    has_memory = isinstance(getattr(env.unwrapped, "model", None), CascadeMDP)
+    if isinstance(agent, Learner):
         reason = "it has a loop of its own"
-    elif pair.kind is StateAgent or isinstance(getattr(pair.place.core, "model", None), CascadeMDP):
+    elif has_memory or isinstance(agent, StateAgent):
         reason = "the state of stateful users shows them at once"
-    elif not pair.agent.learns_from_any_list:
+    elif not agent.learns_from_any_list:
         reason = "it learns from its last list"
-    if reason:
-        raise UnsuitedError(f"{pair.name} cannot learn from late clicks: {reason}")
+    else:
+        return
+    raise UnsuitedError(f"{type(agent).__name__} cannot learn from late clicks: {reason}")
 
 
 # ----------------------------------------------------------------------------- in the Python engine
@@ -175,16 +165,15 @@ class Waiting(NamedTuple):
     session: NDArray[np.int64]  # (1,) the number of the present session, from 1
 
 
-def waiting(delay: Delay, pair: Pair) -> Waiting:
+def waiting(delay: Delay, agent: CompiledAgent) -> Waiting:
     """The queue of a run before its first session."""
-    n_items, n_positions, n_features, _ = pair.place.sizes
-    slots, nothing = delay.slots, np.zeros(0, np.int64)
-    shape = (slots, n_items, n_features) if pair.kind is ContextualAgent else (slots, 0, 0)
+    slots = delay.slots
+    candidates = (agent.n_items, agent.n_features) if isinstance(agent, ContextualAgent) else (0, 0)
     return Waiting(
-        due=nothing,
-        rankings=np.empty((slots, n_positions), np.int64),
-        clicks=np.empty((slots, n_positions), np.int8),
-        features=np.empty(shape),
+        due=np.zeros(0, np.int64),
+        rankings=np.empty((slots, agent.n_positions), np.int64),
+        clicks=np.empty((slots, agent.n_positions), np.int8),
+        features=np.empty((slots, *candidates)),
         first=np.full(slots, -1),
         last=np.full(slots, -1),
         following=np.full(slots, -1),

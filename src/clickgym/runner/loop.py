@@ -12,17 +12,18 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent
+from ..agents import Agent, CompiledAgent, ContextualAgent, StateAgent
 from ..core.faults import SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
-from ..envs.interface import clicks_of, regret_of
+from ..envs.interface import clicks_of, regret_of, sizes_of
+from ..envs.registration import endless
 from ..envs.session import is_ranked_list, session
+from ..envs.task import Task
 from ..envs.wrappers.regret import Meter
 from .delay import Delay, LateAgent, learn_at_once, learn_late, waiting
 from .metrics import Metrics
-from .pairs import Pair
 
 OnChunk = Callable[[int], object]
 CHUNK = 0.05
@@ -98,18 +99,19 @@ def session_loop(
 
 
 def play_compiled(
-    pair: Pair,
+    agent: CompiledAgent,
+    env: ClickEnv,
     meter: Meter,
     metrics: Metrics,
     delay: Delay | None = None,
     on_chunk: OnChunk | None = None,
 ) -> float:
-    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment
-    has been reset.
+    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms.
 
     Args:
-        pair: the agent, whose kernels are called and whose state, generator and last list are
-            advanced in place; and the environment, whose generator is advanced as by ``step``.
+        agent: its kernels are called, and its state, generator and last list are advanced in
+            place.
+        env: it has been reset; its generator is advanced as by ``step``.
         meter: receives the totals.
         metrics: what is measured besides.
         delay: when clicks arrive; None at once.
@@ -123,19 +125,17 @@ def play_compiled(
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    agent: CompiledAgent = pair.agent
-    env: ClickEnv = pair.place.core
     late: Any = None
     if delay is None:
         learn, slots = learn_at_once(agent.update_kernel), 0
     else:
-        learn = learn_late(agent.update_kernel, pair.kind is ContextualAgent)
-        late, slots = waiting(delay, pair), delay.slots
+        learn = learn_late(agent.update_kernel, isinstance(agent, ContextualAgent))
+        late, slots = waiting(delay, agent), delay.slots
     task, chunk, seconds = None, 1000, 0.0
     while meter.step < meter.horizon:
         if env.task is not task:  # at the start, and where the users change
             task = env.task
-            users, contexts = users_of(pair), metrics.contexts(env)
+            users, contexts = users_of(task, agent), metrics.contexts(env)
             kernels = agent.rank_kernel, learn, session(task.model), metrics.kernel, task.next_round
             loop, is_compiled = entry(session_loop(*kernels)), False
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
@@ -151,12 +151,11 @@ def play_compiled(
         try:
             played, realised, satisfied = loop(*state, size, meter.totals)
         except Exception as error:
-            raise _blamed(pair, users, meter.step, error) from error
+            raise _blamed(agent, env, users, meter.step, error) from error
         lasted = time.perf_counter() - before
         if played < size:
-            n_items, n_positions, *_ = pair.place.sizes
             step = meter.step + played + 1
-            check_list(agent, agent.ranking, n_items, n_positions, "step", step)
+            check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
         lost = meter.totals[0] - regret
         last = agent.ranking, users.clicks, users.examined, satisfied, realised
         env._record(size, lost, *last)
@@ -170,31 +169,33 @@ def play_compiled(
     return seconds
 
 
-def users_of(pair: Pair) -> Users:
-    """The users of a pair under the present task, with memory for a session."""
-    task, model = pair.place.core.task, pair.place.core.model
-    n = model.n_positions
+def users_of(task: Task, agent: CompiledAgent) -> Users:
+    """The users under a task, with memory for a session."""
+    n_items, n_positions = agent.n_items, agent.n_positions
+    observes = isinstance(agent, ContextualAgent | StateAgent)
     return Users(
         parameters=task.parameters,
         reward=task.code,
         cutoff=task.cutoff,
         pool=task.pool,
         round=task.round,
-        observed=() if pair.kind is CompiledAgent else (task.round.features,),
-        uniforms=np.empty(model.n_uniforms),
-        clicks=np.zeros(n, np.int8),
-        examined=np.zeros(n, np.int8),
-        scratch=np.empty(n + 1),
-        shown=np.empty(model.n_items, np.int64),
+        observed=(task.round.features,) if observes else (),
+        uniforms=np.empty(task.model.n_uniforms),
+        clicks=np.zeros(n_positions, np.int8),
+        examined=np.zeros(n_positions, np.int8),
+        scratch=np.empty(n_positions + 1),
+        shown=np.empty(n_items, np.int64),
     )
 
 
-def _blamed(pair: Pair, users: Users, steps: int, error: Exception) -> Exception:
+def _blamed(
+    agent: CompiledAgent, env: ClickEnv, users: Users, steps: int, error: Exception
+) -> Exception:
     """What failed in a chunk after so many steps: `Users.shown` says how many of its lists were
     shown, and the last session is played again from its own random numbers; if that fails, too, it
     was the click model.
     """
-    agent, env, shown = pair.agent, pair.place.core, int(users.shown.max()) + 1
+    shown = int(users.shown.max()) + 1
     if not shown:
         return session_error(agent, env, f"step {steps + 1}", error)
     play = entry(session(env.task.model))
@@ -213,64 +214,71 @@ def _blamed(pair: Pair, users: Users, steps: int, error: Exception) -> Exception
 
 
 def play_python(
-    pair: Pair,
+    agent: Agent,
     env: gym.Env,
     meter: Meter,
     metrics: Metrics,
     observation: Any,
     delay: Delay | None = None,
     on_chunk: OnChunk | None = None,
-) -> None:
-    """Play up to the meter's horizon through ``env.step``; the environment has been reset to
-    ``observation``.
+) -> float:
+    """Play up to the meter's horizon through ``env.step``.
 
     Args:
-        pair, meter, metrics, delay, on_chunk: as in `play_compiled`; any agent, any wrappers, and
-            environments of any origin.
-        env: that of the pair, without the time limit of its id.
-        observation: what ``env.reset`` returned.
+        agent, meter, metrics, delay, on_chunk: as in `play_compiled`; any agent.
+        env: of any origin, with any wrappers; it has been reset.
+        observation: what ``reset`` returned.
+
+    Returns:
+        The seconds of the sessions.
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the environment failed, or ended an episode while clicks were late.
     """
-    n_items, n_positions, *_ = pair.place.sizes
-    click_env, is_guest = pair.place.core, pair.place.is_guest
-    agent = pair.agent if delay is None else LateAgent(pair.agent, delay, n_positions)
+    n_items, n_positions, *_ = sizes_of(env)
+    click_env: Any = env.unwrapped
+    is_guest = not isinstance(click_env, ClickEnv)
+    player = agent if delay is None else LateAgent(agent, delay, n_positions)
     task, contexts = None, metrics.contexts(click_env) if is_guest else ()
-    reported, due = meter.step, time.perf_counter() + CHUNK
-    agent.leave()
-    while meter.step < meter.horizon:
-        try:
-            ranking = agent.rank(observation)
-            check_list(pair.agent, ranking, n_items, n_positions, "step", meter.step + 1)
-            if not is_guest and click_env.task is not task:
-                task, contexts = click_env.task, metrics.contexts(click_env)
-            last, (observation, reward, terminated, truncated, info) = (
-                observation,
-                env.step(ranking),
-            )
-            clicks, reward = clicks_of(observation), float(reward)
-            if is_guest:
-                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-            agent.update(last, ranking, clicks, reward)
-        except Exception as error:
-            raise session_error(pair.agent, env, f"step {meter.step + 1}", error) from error
-        if metrics.summed:
-            expectation = float(info.get("expected_reward", math.nan))
-            items = np.asarray(ranking, np.int64)
-            metrics.measure(contexts, items, clicks, expectation, meter.totals, 3)
-        meter.add(regret_of(info), reward, int(clicks.sum()))
-        if terminated or truncated:
-            if delay is not None and terminated:
-                what = "a user left (terminated): clicks cannot be late where users have a memory"
-                raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
-            observation, _ = env.reset()
-            agent.leave()
-        is_due = meter.step == meter.horizon or time.perf_counter() > due
-        if on_chunk is not None and is_due:
-            on_chunk(meter.step - reported)
-            reported, due = meter.step, time.perf_counter() + CHUNK
+    before = time.perf_counter()
+    reported, due = meter.step, before + CHUNK
+    player.leave()
+    with endless(env) as stream:  # an episode only costs time
+        while meter.step < meter.horizon:
+            try:
+                ranking = player.rank(observation)
+                check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
+                if not is_guest and click_env.task is not task:
+                    task, contexts = click_env.task, metrics.contexts(click_env)
+                last = observation
+                observation, reward, terminated, truncated, info = stream.step(ranking)
+                clicks, reward = clicks_of(observation), float(reward)
+                if is_guest:
+                    clicks = np.array(
+                        clicks, np.int8
+                    )  # a copy: the environment may write into its own
+                player.update(last, ranking, clicks, reward)
+            except Exception as error:
+                raise session_error(agent, env, f"step {meter.step + 1}", error) from error
+            if metrics.summed:
+                expectation = float(info.get("expected_reward", math.nan))
+                items = np.asarray(ranking, np.int64)
+                metrics.measure(contexts, items, clicks, expectation, meter.totals, 3)
+            meter.add(regret_of(info), reward, int(clicks.sum()))
+            if terminated or truncated:
+                if delay is not None and terminated:
+                    what = (
+                        "a user left (terminated): clicks cannot be late where users have a memory"
+                    )
+                    raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
+                observation, _ = stream.reset()
+                player.leave()
+            is_due = meter.step == meter.horizon or time.perf_counter() > due
+            if on_chunk is not None and is_due:
+                on_chunk(meter.step - reported)
+                reported, due = meter.step, time.perf_counter() + CHUNK
+    return time.perf_counter() - before
 
 
 # ------------------------------------------------------------------------------------------- faults

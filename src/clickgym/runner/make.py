@@ -1,30 +1,27 @@
-"""What is passed as an agent or an environment, resolved into what is handed on: `Player`,
-`Place`.
-"""
+"""What is passed as an agent or an environment, resolved into what makes them: `Player`, `Place`."""
 
 from __future__ import annotations
 
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, Learner
 from ..agents.agent import Seed
 from ..agents.search_space import SearchSpace
 from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
-from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Users
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, Users
 from ..envs.click_env import name_of
-from ..envs.interface import Sizes, sizes_of
+from ..envs.interface import sizes_of
 from .facts import fact
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
 
@@ -40,8 +37,6 @@ SET_BY = {
     "n_positions": "the environment",
 }
 """Arguments of agents that are no hyper-parameters, and what sets them."""
-KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
-"""The interfaces of agents; the first that a class has says how its agents play."""
 
 
 # ------------------------------------------------------------------------------------- environments
@@ -49,97 +44,56 @@ KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where agents play: what was passed as an environment, and the environment itself.
+    """What was passed as an environment. It makes a new environment for each run.
 
     Attributes:
         given: as it was passed.
-        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that
-            exists already.
+        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`.
         arguments: of the maker.
     """
 
     given: Any
-    maker: EnvSpec | Callable[..., Any] | Users | gym.Env
+    maker: EnvSpec | Callable[..., Any] | Users
     arguments: dict[str, Any]
 
-    def at(self, instance: Any = None) -> Place:
-        """The same place with a new environment.
-
-        Args:
-            instance: what ``gym.make`` takes as one; None takes the default.
-
-        Raises:
-            ValueError: it has users of its own.
-            TypeError: it is an environment that exists already.
-        """
-        if isinstance(self.maker, gym.Env):
-            raise TypeError(
-                "a sweep makes a new environment for each run: expected an id or a click model, "
-                f"got {short(self.maker)}"
-            )
-        if instance is None:
-            return replace(self)
-        if "instance" in self.arguments or isinstance(self.maker, Users):
-            raise ValueError(
-                f"the instance {instance!r} cannot be taken: {self.given!r} has users of its own"
-            )
-        return replace(self, arguments={**self.arguments, "instance": instance})
-
-    @cached_property
-    def env(self) -> gym.Env:
-        """The environment, which is made when it is first asked for."""
-        if isinstance(self.maker, gym.Env):
-            return self.maker
+    def make(self, instance: Any = None) -> gym.Env:
+        """Make an environment; arguments and errors are those of `make_env`."""
+        arguments = self.arguments
+        if instance is not None:
+            if "instance" in arguments or isinstance(self.maker, Users):
+                raise ValueError(
+                    f"the instance {instance!r} cannot be taken: {self.given!r} has users of its "
+                    "own"
+                )
+            arguments = {**arguments, "instance": instance}
         if isinstance(self.maker, Users):
-            return ClickEnv(self.maker, **self.arguments)
+            return ClickEnv(self.maker, **arguments)
         if not isinstance(self.maker, EnvSpec):
-            env = self.maker(**self.arguments)
+            env = self.maker(**arguments)
             check_kind(f"what {short(self.maker)} returned", env, gym.Env, AN_ENV)
             return env
         try:
             with looking_in(Path.cwd()):
-                return gym.make(self.maker, **self.arguments)
+                return gym.make(self.maker, **arguments)
         except gym.error.Error as error:
             raise ValueError(f"environment {self.maker.id}: {error}") from None
 
-    @property
-    def core(self) -> Any:
-        """The environment without wrappers."""
-        return self.env.unwrapped
 
-    @property
-    def is_guest(self) -> bool:
-        """Whether it is of another package: its users are known to its own step only."""
-        return not isinstance(self.core, ClickEnv)
-
-    @cached_property
-    def sizes(self) -> Sizes:
-        """The sizes for which agents are built."""
-        return sizes_of(self.env)
-
-    @property
-    def name(self) -> str:
-        """What messages and results call the environment: its id, or its class."""
-        return name_of(self.env)
-
-    @property
-    def instance(self) -> str:
-        """The name of its instance in results."""
-        return getattr(self.core, "instance", "custom")
-
-
-def place_of(env: EnvLike | gym.Env) -> Place:
+def place_of(env: EnvLike) -> Place:
     """Resolve what was passed as an environment.
 
     Args:
-        env: as for `make_env`.
+        env: as for `make_env`, but no environment that exists already.
 
     Raises:
         ValueError: an unknown id, or a module that cannot be imported.
-        TypeError: it is no environment.
+        TypeError: it makes no environments.
     """
     if isinstance(env, gym.Env):
-        return Place(env, env, {})
+        raise TypeError(
+            "a sweep makes a new environment for each run: expected an id or a click model, "
+            f"got {short(env)}"
+        )
     maker, arguments = split(env)
     if isinstance(maker, str):
         maker = _registered(maker)
@@ -179,16 +133,10 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         >>> make_env("PBMRank-v0:cutoff=3").action_space
         RankedList(n_items=10, n_positions=5)
     """
-    place = place_of(env)
-    return place.env if instance is None else place.at(instance).env
+    return env if isinstance(env, gym.Env) else place_of(env).make(instance)
 
 
 # ------------------------------------------------------------------------------------------- agents
-
-
-def kind_of(agent: type) -> type[Agent | Learner]:
-    """The interface of an agent's class: how it plays, and what it observes."""
-    return next(kind for kind in KINDS if issubclass(agent, kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,31 +169,17 @@ class Player:
         return getattr(self.maker, "__name__", type(self.maker).__name__)
 
     @property
-    def kind(self) -> type[Agent | Learner] | None:
-        """The interface of its agents; of a function it is known when an agent is made."""
-        return kind_of(self.maker) if isinstance(self.maker, type) else None
-
-    @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The parameters of the maker."""
-        return inspect.signature(self.maker).parameters
-
-    @property
-    def named(self) -> list[str]:
-        """The names of the parameters, without ``*args`` and ``**kwargs``."""
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters of the maker, without ``*args`` and ``**kwargs``."""
         rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return [name for name, each in self.parameters.items() if each.kind not in rest]
+        every = inspect.signature(self.maker).parameters
+        return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
 
     def takes(self, name: str) -> bool:
         """Whether the maker takes an argument of that name."""
-        kinds = [parameter.kind for parameter in self.parameters.values()]
-        return name in self.parameters or inspect.Parameter.VAR_KEYWORD in kinds
-
-    @property
-    def required(self) -> list[str]:
-        """The parameters without a default."""
-        empty = inspect.Parameter.empty
-        return [name for name in self.named if self.parameters[name].default is empty]
+        every = inspect.signature(self.maker).parameters.values()
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in every)
+        return takes_any or name in self.parameters
 
     @property
     def requires(self) -> Mapping[str, str]:
@@ -268,62 +202,43 @@ class Player:
         """What its class says that can be searched."""
         return getattr(self.maker, "search_space", {})
 
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """The default hyper-parameters: of the constructor, of a learner, of the library's class.
-
-        Example:
-            >>> player_of("CascadeKLUCB").defaults
-            {'feedback': 'last_click', 'c': 3.0}
-        """
-        adopted = getattr(self.maker, "adopted", None)
-        parameters = dict(inspect.signature(adopted).parameters) if adopted else {}
-        values = {
-            name: parameter.default
-            for name, parameter in (parameters | dict(self.parameters)).items()
-            if name not in {*SET_BY, *OBSERVED} and parameter.default is not inspect.Parameter.empty
-        }
-        return values | dict(getattr(self.maker, "defaults", {}))
-
-    def make(self, place: Place, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
+    def make(self, env: gym.Env, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
         """Make an agent; arguments and errors are those of `make_agent`."""
-        for key in self.hyperparameters:
+        passed, parameters = self.hyperparameters, self.parameters
+        required = [name for name, it in parameters.items() if it.default is it.empty]
+        for key in passed:
             if key in SET_BY:
                 raise ValueError(
                     f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter"
                 )
             if not self.takes(key):
-                known = [name for name in self.named if name not in SET_BY]
-                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, known))
-        filled_in = dict(self._filled_in(place, horizon))
-        agent: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
+                names = [name for name in parameters if name not in SET_BY]
+                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, names))
+        sizes = sizes_of(env)
+        filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
+        for key, source in self.requires.items():
+            known = None if key in passed else fact(source, env.unwrapped)
+            if known is not None:
+                filled_in[key] = known
+            elif key in required and key not in passed:
+                raise UnsuitedError(
+                    f"{self.name} requires {key}, which {name_of(env)} does not have: "
+                    f"give {key}=..."
+                )
+        for key, (what, where) in OBSERVED.items():
+            if key in parameters and key not in passed:
+                filled_in[key] = getattr(sizes, key)
+                if not filled_in[key]:
+                    raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
+        if "horizon" in parameters and horizon is not None:
+            filled_in["horizon"] = check_horizon(horizon)
+        elif "horizon" in required:
+            raise ValueError(f"{self.name} needs a horizon")
+        agent: Any = self.maker(**filled_in, **passed, seed=seed)
         if not isinstance(agent, Agent | Learner):
             raise TypeError(f"{self.name} returned {agent!r}; expected an agent")
         setattr(agent, "filled_in", filled_in)  # noqa: B010 (no type checker knows it)
         return agent
-
-    def _filled_in(self, place: Place, horizon: int | None) -> Iterator[tuple[str, Any]]:
-        """The arguments that come from the environment and the horizon."""
-        yield "n_items", place.sizes.n_items
-        yield "n_positions", place.sizes.n_positions
-        users = getattr(place.core, "model", None)
-        has_list = getattr(place.core, "initial_ranking", None) is not None
-        has_weights = (
-            isinstance(users, ContextualModel) and users.base.position_weights() is not None
-        )
-        for key, source in self.asks.items():
-            if key in self.required or has_list or (has_weights and source == "examination"):
-                yield key, fact(self.name, key, source, place.core)
-        for key in self.observes:
-            if key not in self.hyperparameters:
-                what, where = OBSERVED[key]
-                if not getattr(place.sizes, key):
-                    raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
-                yield key, getattr(place.sizes, key)
-        if "horizon" in self.parameters and horizon is not None:
-            yield "horizon", check_horizon(horizon)
-        elif "horizon" in self.required:
-            raise ValueError(f"{self.name} needs a horizon")
 
 
 def player_of(agent: AgentLike | Player) -> Player:
@@ -430,4 +345,4 @@ def make_agent(
     """
     check_kind("env", env, gym.Env, AN_ENV)
     both: Any = (agent, hyperparameters)
-    return player_of(both).make(place_of(env), horizon, seed)
+    return player_of(both).make(env, horizon, seed)

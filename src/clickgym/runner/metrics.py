@@ -211,7 +211,7 @@ class Metrics:
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
-        sums = dict(zip(self.summed, meter.metrics.T, strict=True))
+        sums = dict(zip(self.summed, meter.kept.T[3:], strict=True))
         return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
 from ..core.checks import check_count, check_horizon, check_seed, integers
-from ..core.compiling import CompilationNote
-from ..envs.registration import endless
+from ..core.compiling import compilation_note
+from ..envs.click_env import name_of
 from ..envs.wrappers.regret import Meter
 from .delay import Delay, check_learns_late
+from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python
-from .make import place_of, player_of
+from .make import make_env, player_of
 from .metrics import Metrics
-from .pairs import Engine, Pair, pair_of
 
 if TYPE_CHECKING:
     import polars
@@ -182,64 +181,65 @@ def run(
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
-    with CompilationNote():
-        place = place_of(env)
-        made = (
-            agent
-            if isinstance(agent, (Agent, Learner))
-            else player_of(agent).make(place, horizon, seed)
-        )
-        return play(pair_of(made, place, engine), steps, measured, seed, delay=delay)
+    with compilation_note():
+        env = make_env(env)
+        if not isinstance(agent, Agent | Learner):
+            agent = player_of(agent).make(env, horizon, seed)
+        played_by = engine_of(agent, env, engine)
+        return play(agent, env, played_by, steps, measured, seed, delay=delay)
 
 
 def play(
-    pair: Pair,
+    agent: Any,
+    env: gym.Env,
+    engine: str,
     steps: NDArray[np.int64],
     metrics: Metrics,
     seed: int | None,
     on_chunk: OnChunk | None = None,
     delay: str | None = None,
 ) -> Result:
-    """Play a pair and measure it; arguments are checked, and otherwise those of `run`.
+    """Let an agent play in an environment, and measure it; arguments are checked, and otherwise
+    those of `run`.
 
     Args:
-        pair: who plays where.
+        agent, env: who plays where.
+        engine: as `engine_of` returns it.
         steps: the checkpoints, the last of which is the horizon.
         metrics, seed: as in `run`.
         on_chunk: called from time to time with the number of sessions since its last call; what it
             raises ends the run.
         delay: as in `run`.
     """
-    late = None if delay is None else Delay(delay, seed)
-    if late is not None:
-        check_learns_late(pair)
+    late = None
+    if delay is not None:
+        late = Delay(delay, seed)
+        check_learns_late(agent, env)
+    core: Any = env.unwrapped
     meter = Meter(steps, len(metrics.summed))
-    with endless(pair.place.env) as env:  # an episode only costs time
-        observation, _ = env.reset(seed=seed)
-        metrics.contexts(pair.place.core)  # what is missing is said before any work starts
-        before = time.perf_counter()
-        if pair.kind is Learner:
-            from .learners.play import play_learner  # with torch, for those who need it
+    observation, _ = env.reset(seed=seed)
+    metrics.contexts(core)  # what is missing is said before any work starts
+    if engine == "compiled":
+        seconds = play_compiled(agent, core, meter, metrics, late, on_chunk)
+    elif engine == "python":
+        seconds = play_python(agent, env, meter, metrics, observation, late, on_chunk)
+    else:
+        from .learners.play import play_learner  # with torch, for those who need it
 
-            before = time.perf_counter()
-            play_learner(pair, meter, metrics, on_chunk)
-        elif pair.engine == "python":
-            play_python(pair, env, meter, metrics, observation, late, on_chunk)
-        seconds = time.perf_counter() - before
-        if pair.engine == "compiled":
-            seconds = play_compiled(pair, meter, metrics, late, on_chunk)
+        seconds = play_learner(agent, core, meter, metrics, on_chunk)
+    regret, reward, clicks, *_ = meter.kept.T
     return Result(
-        env=pair.place.name,
-        instance=pair.place.instance,
-        agent=pair.name,
+        env=name_of(env),
+        instance=getattr(core, "instance", "custom"),
+        agent=type(agent).__name__,
         seed=seed,
-        steps=meter.steps,
-        regret=meter.regret,
-        reward=meter.reward,
-        clicks=meter.clicks,
+        steps=steps,
+        regret=regret,
+        reward=reward,
+        clicks=clicks.astype(np.int64),
         metrics=metrics.columns(meter),
         seconds=seconds,
-        engine=pair.engine,
+        engine=engine,
     )
 
 

@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import joblib
 import numpy as np
 import polars
@@ -29,6 +30,7 @@ from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike
 
+from ..agents import Agent, Learner
 from ..core.checks import check_count, check_horizon, check_path, check_seed, is_sequence, short
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
@@ -36,11 +38,11 @@ from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from ..envs import Users
 from ..envs.users import make_known, users_class
-from .delay import check_delay, check_learns_late
+from .delay import Delay, check_learns_late
+from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
-from .pairs import Engine, Pair, pair_of
 from .progress import Callback, listener_of
 from .results import RUNS, Config, Results, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
@@ -127,6 +129,8 @@ def sweep(
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    if delay is not None:
+        Delay(delay, seed=0)  # refuses a bad one before any work
     shared = {
         "clickgym": version("clickgym"),
         "horizon": horizon,
@@ -134,7 +138,7 @@ def sweep(
         "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
         "engine": engine,
         "metrics": list(Metrics(metrics).names),
-        "delay": check_delay(delay),
+        "delay": delay,
     }
     job = Job(
         places={label: place_of(env) for label, env in by_label("environment", envs).items()},
@@ -195,13 +199,13 @@ class Job:
     instances: dict[str, Any] = field(default_factory=dict)
     folder: Path = field(default_factory=Path.cwd)
 
-    def pair(self, trial: Trial) -> Pair:
-        """Make the agent and the environment of a trial."""
+    def pair(self, trial: Trial) -> tuple[Agent | Learner, gym.Env, str]:
+        """Make the agent and the environment of a trial; with the engine that plays them."""
         with looking_in(self.folder):
-            place = self.places[trial.env].at(self.instances[trial.instance])
+            env = self.places[trial.env].make(self.instances[trial.instance])
             seed = trial.seeds(self.shared["seed"])[1]
-            agent = self.players[trial.agent].make(place, self.shared["horizon"], seed)
-            return pair_of(agent, place, self.shared["engine"])
+            agent = self.players[trial.agent].make(env, self.shared["horizon"], seed)
+            return agent, env, engine_of(agent, env, self.shared["engine"])
 
     def __reduce__(self) -> Any:
         return _unpacked, (self._packed, str(self.folder), tuple(sys.path))
@@ -253,22 +257,22 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
         raise ValueError(f"these are {number:,} trials; expected at most {MOST_TRIALS:,}")
     trials: dict[Trial, str] = {}
     metrics = Metrics(job.shared["metrics"])
-    for env, place_by_default in job.places.items():
+    for env_label, place in job.places.items():
         for instance in instances:
-            place = place_by_default.at(instance)
-            metrics.contexts(place.core)
+            env = place.make(instance)
+            metrics.contexts(env.unwrapped)
+            name = getattr(env.unwrapped, "instance", "custom")
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
-            kept = str(Path(instance).resolve()) if is_file else instance
-            job.instances[place.instance] = kept
-            for agent, player in job.players.items():
-                made = player.make(place, job.shared["horizon"], 0)
-                pair = pair_of(made, place, job.shared["engine"], agent, f"{agent} in {env}")
+            job.instances[name] = str(Path(instance).resolve()) if is_file else instance
+            for label, player in job.players.items():
+                agent = player.make(env, job.shared["horizon"], 0)
+                engine = engine_of(agent, env, job.shared["engine"], f"{label} in {env_label}")
                 if job.shared["delay"] is not None:
-                    check_learns_late(pair)
-                if Trial(env, place.instance, agent, 0) in trials:
+                    check_learns_late(agent, env)
+                if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
-                prefer = "threads" if pair.engine == "compiled" else "processes"
-                trials |= {Trial(env, place.instance, agent, run): prefer for run in range(runs)}
+                prefer = "threads" if engine == "compiled" else "processes"
+                trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
     return trials
 
 
@@ -347,7 +351,7 @@ def _play(
     trial: Trial, job: Job, on_chunk: Callable[[int], None] | None
 ) -> tuple[Trial, polars.DataFrame]:
     result = play(
-        job.pair(trial),
+        *job.pair(trial),
         np.array(job.shared["checkpoints"]),
         Metrics(job.shared["metrics"]),
         trial.seeds(job.shared["seed"])[0],

@@ -20,7 +20,7 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner import Callback, make_env, place_of
+from clickgym.runner import Callback, make_env
 
 from ..results import read_results, write_results
 from .evidence import Curves, Evidence, Judged, Statement, judge
@@ -223,9 +223,9 @@ def _with_facts(
     rows = []
     for spec in envs:
         for instance in instances:
-            env = make_env(spec, instance)
+            env: Any = make_env(spec, instance)
             values = {name: fact(env) for name, fact in facts.items()}
-            rows.append({"env": spec, "instance": place_of(env).instance, **values})
+            rows.append({"env": spec, "instance": env.unwrapped.instance, **values})
     both = table.join(polars.DataFrame(rows), on=["env", "instance"], how="left")
     names = {name: portable(name) for name in both["instance"].unique()}
     return both.with_columns(col("instance").replace(names))

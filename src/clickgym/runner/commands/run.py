@@ -10,8 +10,8 @@ import typer
 from ...core.console import Cluster, errors, output
 from ...core.terminal import say
 from ...core.workers import on_cluster
+from ..engines import Engine
 from ..metrics import DERIVED, METRICS
-from ..pairs import Engine
 from ..progress import Progress
 from ..reports.report import SUMMARY
 from ..reports.table import print_results

@@ -6,6 +6,7 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -27,7 +28,6 @@ from ...envs.wrappers.item_choices import ItemChoices
 from ...envs.wrappers.regret import Meter
 from ..loop import OnChunk
 from ..metrics import Metrics
-from ..pairs import Pair
 from .in_turn import InTurn
 from .observed_state import ObservedState
 
@@ -40,8 +40,12 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
 
 
 def play_learner(
-    pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None
-) -> None:
+    agent: Learner,
+    env: ClickEnv,
+    meter: Meter,
+    metrics: Metrics,
+    on_chunk: OnChunk | None = None,
+) -> float:
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from
@@ -51,25 +55,26 @@ def play_learner(
     count.
 
     Args:
-        pair: the learner, which goes on from what it has learned, and its environment.
+        agent: goes on from what it has learned.
+        env: whose users it plays.
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the
             run.
 
+    Returns:
+        The seconds of the sessions.
+
     Raises:
         RuntimeError: the learner ended before the horizon.
     """
-    agent: Learner = pair.agent
-    click_env: ClickEnv = pair.place.core
-    if not isinstance(click_env.model, ContextualModel):
-        envs = _streams(agent, _recorded(agent, click_env, agent.n_envs, meter, metrics))
-        envs.seed(int(click_env.np_random.integers(2**31)))
+    before = time.perf_counter()
+    if isinstance(env.model, ContextualModel):
+        apart = agent.actions == "rankings"
+        envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart))
     else:
-        envs = _streams(
-            agent,
-            InTurn(click_env, agent.n_envs, meter, metrics, apart=agent.actions == "rankings"),
-        )
+        envs = _streams(agent, _recorded(agent, env, meter, metrics))
+        envs.seed(int(env.np_random.integers(2**31)))
     reported = 0
 
     def on_step() -> bool:
@@ -81,23 +86,23 @@ def play_learner(
 
     agent.learn(envs, meter.horizon, on_step)
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
-        raise RuntimeError(f"{pair.name} ended after {meter.step} of {meter.horizon} sessions")
+        name = type(agent).__name__
+        raise RuntimeError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
+    return time.perf_counter() - before
 
 
-def _recorded(
-    agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, metrics: Metrics
-) -> RecordVectorRegret:
+def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> RecordVectorRegret:
     """Streams of an environment's users, each with generators of its own, and the meter that counts
     them.
     """
-    task = click_env.task
+    task = env.task
     remembers = isinstance(task.model, CascadeMDP)
     if remembers:
         agent.discount = task.model.discount
     recorded = RecordVectorRegret(
         ClickVectorEnv(
             task.model,
-            n_envs,
+            agent.n_envs,
             REWARDS[task.code],
             task.cutoff,
             reference=None if remembers else task.optimal_ranking,
@@ -105,7 +110,7 @@ def _recorded(
         )
     )
     recorded.meter = meter
-    contexts = metrics.contexts(click_env)
+    contexts = metrics.contexts(env)
 
     def on_session(
         ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float
