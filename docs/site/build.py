@@ -64,14 +64,13 @@ def write_made_pages() -> None:
 
 
 def draw() -> None:
-    """Draw the figures of the studies, and one session in each environment."""
+    """Draw the figures of the studies, and a session with the best list in each environment."""
     for name, figure in study_figures():
         figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=110)
     for name in models():
         env = gym.make(ids_of(name)[0], render_mode="rgb_array")
-        env.reset(seed=0)
-        env.action_space.seed(0)
-        env.step(env.action_space.sample())
+        _, info = env.reset(seed=1)
+        env.step(info["optimal_ranking"])
         imsave(SOURCE / "docs" / "environments" / f"{name}.png", env.render())
 
 

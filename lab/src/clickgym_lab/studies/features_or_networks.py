@@ -231,7 +231,7 @@ def plot(evidence: Evidence) -> Figure:
 
 STUDY = Study(
     "features-or-networks",
-    "Features, networks or generic RL, before users of whom each wants another list",
+    "Features, networks or generic RL, where each user prefers other items",
     "ours",
     "200 users, 500 items, 10 candidates, 5 positions; five instances of each world, and one run "
     "in each. PPO and A2C have one network for all candidates, and the same features as the "
