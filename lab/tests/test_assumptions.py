@@ -13,10 +13,12 @@ from clickgym.envs import (
     CascadeModel,
     DependentClickModel,
     DynamicBayesianModel,
+    MixtureModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
     UserBrowsingModel,
 )
+from clickgym.envs.instances import load_instance
 from clickgym_lab.assumptions import MAX_LISTS, TOLERANCE, check_assumptions
 
 ALPHA = [0.3, 0.7, 0.5, 0.1]  # not in the order of the ids
@@ -249,7 +251,10 @@ def test_ten_items_on_five_positions_can_be_checked():
     ("model", "options", "message"),
     [
         (CascadeModel([0.5] * 10, 10), {}, rf"3\.63e\+06 lists, more than the {MAX_LISTS}"),
-        (PiecewiseStationaryModel([CM, CM], [0, 10]), {}, "check each model of its epochs"),
+        (PiecewiseStationaryModel([CM, CM], [0, 10]), {}, "expected a click model of its own"),
+        (MixtureModel([CM, CM], [0.5, 0.5]), {}, "expected a click model of its own"),
+        (load_instance("linear").model, {}, "choose among items that stay"),
+        (load_instance("habit").model, {}, "users that do not change"),
         (CM, {"reward": "satisfaction"}, "does not define the reward"),
         (CM, {"cutoff": 4}, "cutoff is 4"),
     ],

@@ -273,11 +273,13 @@ def test_places_by_reward(swept):
 def test_reports_of_unknown_regret(swept, which):
     from rich.console import Console
 
-    from clickgym.runner.reports.report import write_report
+    from clickgym.runner.reports.report import write_files
+    from clickgym.runner.reports.table import print_results
 
     folder, table = swept[which]
-    console = Console(record=True, width=200)
-    write_report(folder, console, html=True)
+    console, results = Console(record=True, width=200), clickgym.Results(folder)
+    print_results(console, results)
+    write_files(folder, results, html=True)
     total = table.filter(env="GuestShop-v0", agent="TopRank", step=400)["reward"].mean()
     said = {"console": console.export_text(), "html": (folder / "report.html").read_text()}
     for kind, text in said.items():
@@ -296,17 +298,3 @@ def test_reports_of_unknown_regret(swept, which):
         "unknown": "Total reward after 400 sessions",
     }[which]
     assert heading in said["console"]
-
-
-def test_progress_of_unknown_regret(tmp_path):
-    from rich.console import Console
-
-    from clickgym.runner.progress import Progress
-
-    console = Console(record=True, width=200)
-    with Progress(console) as progress:
-        clickgym.sweep(
-            ["GuestShop-v0"], ["Random"], 50, 2, out=tmp_path / "x", n_jobs=1, callback=progress
-        )
-    assert "reward 0." in console.export_text()
-    assert "regret" not in console.export_text()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.kernels import entry
-from clickgym.envs import ClickModel, ContextualModel
+from clickgym.envs import ClickModel
 
 MAX_LISTS = 50_000
 """The most lists, ``L! / (L - K)!``, that `check_assumptions` enumerates; 10 items on 5 positions
@@ -93,8 +93,8 @@ def check_assumptions(
         Zoghi's Assumptions 3-6, then Li's A1-A5.
 
     Raises:
-        ValueError: on a model that changes, in its users or its candidates, one of too many lists,
-            or a bad reward or cutoff.
+        ValueError: on users that change, have a memory or several laws, or choose among other
+            candidates in every session; on too many lists; on a bad reward or cutoff.
 
     Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in
     stochastic click models*, ICML 2017, section 3.4; Li, Kveton, Lattimore, Markov, de Rijke,
@@ -110,12 +110,10 @@ def check_assumptions(
         >>> findings[5].counterexample
         'χ([0, 2, 1], 3) = 0.5335 but χ([2, 0, 1], 3) = 0.6935'
     """
-    if len(model.epochs) > 1:
-        raise ValueError(f"the users of {model} change; check each model of its epochs")
-    if isinstance(model, ContextualModel):
+    if not hasattr(model, "marginals_kernel"):
         raise ValueError(
-            f"the candidates of {model} change from session to session; the assumptions are about "
-            "items that stay"
+            f"got {model}; expected a click model of its own: of users that do not change, read by "
+            "one law, and choose among items that stay"
         )
     code, cutoff = model.check_reward(reward, cutoff)
     n_lists = math.perm(model.n_items, model.n_positions)
@@ -124,7 +122,7 @@ def check_assumptions(
             f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take "
             "fewer items or positions (model.with_positions)"
         )
-    lists = _Lists(model.epochs[0])
+    lists = _Lists(model)
     exchange = "exchanging k and l where α(R(k)) ≤ α(R(l)): χ(R, l) ≥ χ(R', l)"
     decreasing = "χ(R, k) ≥ χ(R, l)", _worst(lists.decreasing())
     scaling = exchange, _worst(lists.scaling())
