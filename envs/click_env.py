@@ -28,7 +28,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     The argument ``model`` says who the users are. A click model describes users who stay the same.
     A `PiecewiseStationaryModel` describes users who change. With a `ContextualModel` every session
     has other candidates, and the observation also contains their features. With a `CascadeMDP`
-    users have a memory, and the observation also contains their state. The registered ids
+    users are stateful, and the observation also contains their state. The registered ids
     (``PBMRank-v0``, ...) fix the model, and take the rest from an instance or from parameters.
     Build an environment directly if you already have a model.
 

@@ -268,9 +268,7 @@ def play_python(
             meter.add(regret_of(info), reward, int(clicks.sum()))
             if terminated or truncated:
                 if delay is not None and terminated:
-                    what = (
-                        "a user left (terminated): clicks cannot be late where users have a memory"
-                    )
+                    what = "a user left (terminated): clicks of stateful users cannot be late"
                     raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
                 observation, _ = stream.reset()
                 player.leave()
