@@ -10,6 +10,7 @@ import pytest
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
 from clickgym_logs.decide import experiment
+from clickgym_logs.page import figures
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
@@ -22,7 +23,7 @@ def log_of(lists, n, seed=0, labels=("a", "b", "c", "d"), query="shoes"):
     weights = np.r_[len(lists) - 1 or 1, np.ones(len(lists) - 1)]
     items = np.array(lists)[rng.choice(len(lists), n, p=weights / weights.sum())]
     clicks = np.array([USERS.sample(ranking, rng) for ranking in items])
-    return ClickLog(items, clicks, np.zeros(n), labels, (query,))
+    return ClickLog(items, clicks, np.zeros(n), labels, (query,), times=np.arange(n))
 
 
 ALL = [
@@ -57,7 +58,8 @@ def epochs(*parts, n=2000):
         clicks = np.array([USERS.sample(ranking, rng) for ranking in items])
         logs.append((items, clicks))
     items, clicks = (np.vstack(arrays) for arrays in zip(*logs, strict=True))
-    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcd"), ("shoes",))
+    times = np.arange(len(items))
+    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcd"), ("shoes",), times=times)
 
 
 A, B, C = [0, 1, 2], [1, 0, 2], [3, 2, 1]
@@ -88,7 +90,7 @@ def test_production_is_todays_list():
     decided = decide(log)
     assert decided.production == ("b", "a", "c")
     assert (decided.verdict, decided.recommended) == ("better", ("d", "c", "b"))
-    assert "in production since session 3,901 of 6,000" in decided.sentence
+    assert "in production since time 3900" in decided.sentence
     dated = replace(log, times=1.7e9 + 60 * np.arange(6000))
     assert "since 2023-11-17 15:13" in decide(dated).sentence
     assert decide(log, production=["a", "b", "c"]).production == ("a", "b", "c")
@@ -100,12 +102,14 @@ def test_production_of_a_short_log_is_that_of_200_sessions():
     assert decide(epochs((A, C), (B, C), n=95)).production in (("a", "b", "c"), ("b", "a", "c"))
 
 
-def test_better_list_that_is_no_longer_shown():
-    """No headline names a list that nobody is shown any more."""
+def test_list_that_is_no_longer_shown():
+    """It earned more, but is no recommendation: the table says when it was last shown."""
     decided = decide(epochs((B, C), (B, C), (B, A)))
-    assert decided.best.labels == ("d", "c", "b")
+    assert decided.measured[0].labels == ("d", "c", "b")
+    assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
+    assert "but it was last shown time 39" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    assert decided.sentence.startswith("The first list of the table, last shown session 3,9")
+    assert figures(decided, decided.measured[0])[0].startswith("not proved better: it was last")
 
 
 @pytest.mark.parametrize(
@@ -129,9 +133,13 @@ def test_randomised_log_names_what_to_run():
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile(np.arange(8), (3000, 1)), axis=1)[:, :4]
     log = ClickLog(items, rng.random(items.shape) < 0.2, np.zeros(3000), tuple("abcdefgh"), ("q",))
-    decided = decide(log)
-    assert decided.reason == "too few sessions"
-    assert any("--estimator item-position" in sentence for sentence in decided.cautions)
+    declared = replace(log_of(ALL, 2000), list_propensities=np.full(2000, 1 / 24))
+    assert decide(log).reason == "too few sessions"
+    assert decide(declared).compared
+    for randomised in (log, declared):
+        assert "--estimator item-position" in " ".join(decide(randomised).cautions)
+    for other in (log_of(ALL, 2000), log[:1]):
+        assert "--estimator item-position" not in " ".join(decide(other).cautions)
 
 
 def test_proposal(decision):
@@ -161,6 +169,7 @@ def test_level_of_several_queries(log):
         np.repeat([0, 1], [6000, 3000]),
         log.item_labels,
         ("shoes", "hats"),
+        times=np.r_[log.times, kept.times],
     )
     first, second = decide_all(both)
     assert (first.query, second.query) == ("shoes", "hats")

@@ -20,6 +20,7 @@ from clickgym_logs.measured import measure
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
 LEVEL = 0.005
+STRETCH, FEW = "its gain is in one stretch of time", "its gain is in few blocks of time"
 
 
 def log_of_blocks(blocks):
@@ -40,13 +41,15 @@ def log_of_blocks(blocks):
         )
         clicks += [[one, 0, 0] for one in ones]
     order = np.random.default_rng(0).permuted(np.arange(len(items)).reshape(20, size), axis=1)
-    log = ClickLog(items, clicks, np.zeros(len(items)), LABELS, ("shoes",))
-    return log[order.ravel()]
+    order = order.ravel()
+    items, clicks = np.array(items)[order], np.array(clicks)[order]
+    times = np.arange(len(items))
+    return ClickLog(items, clicks, np.zeros(len(items)), LABELS, ("shoes",), times=times)
 
 
-def measured(log, level=LEVEL, production=(0, 1, 2)):
+def measured(log, level=LEVEL):
     """OTHER by `measure`, and how many lists the log compares."""
-    entries = measure(QueryLists(log, log.query_labels[0], "clicks", None), production, level)
+    entries = measure(QueryLists(log, log.query_labels[0], "clicks", None), (0, 1, 2), level)
     (other,) = [entry for entry in entries if entry.labels == ("d", "b", "a")]
     return other, sum(not entry.reason for entry in entries)
 
@@ -118,7 +121,7 @@ def test_gain_error_and_p_values():
     z = NormalDist().inv_cdf(1 - LEVEL / 2)
     assert other.interval == pytest.approx((0.1 - z * error, 0.1 + z * error))
     assert (other.difference, other.standard_error) == pytest.approx(by_hand(log)[:2])
-    assert other.doubt == pytest.approx(by_hand(log)[3])
+    assert other.doubts[STRETCH] == pytest.approx(by_hand(log)[3])
     assert (other.blocks, other.sessions) == (20, 500)
     assert other.base == pytest.approx(0.2)
 
@@ -150,15 +153,16 @@ def test_simpsons_paradox():
     assert other.p_value > 0.9
 
 
-def test_shuffled_log_gives_the_pooled_verdict():
-    """No blocks are left in it, so that Simpson's paradox returns; with times it does not."""
+def test_log_without_times_compares_nothing():
+    """A shuffled one has no blocks, so that Simpson's paradox returns."""
     log = log_of_blocks([(80, 16, 20, 3)] * 10 + [(20, 12, 80, 44)] * 10)
-    order = np.random.default_rng(0).permutation(len(log))
-    other, _ = measured(log[order])
-    assert other.difference == pytest.approx(other.pooled, abs=other.standard_error)
-    assert other.p_value < LEVEL
-    timed = replace(log, times=np.arange(len(log)))[order]
-    assert measured(timed)[0].difference == pytest.approx(-0.05)
+    log = log[np.random.default_rng(0).permutation(len(log))]
+    assert measured(log)[0].difference == pytest.approx(-0.05)
+    untimed = replace(log, times=None)
+    assert [entry.reason for entry in measured(untimed)[:1]] == ["no time"]
+    decided = decide(untimed, production=tuple("abc"))
+    assert (decided.verdict, decided.recommended) == ("cannot tell", None)
+    assert "it has no time" in decided.sentence
 
 
 @pytest.mark.parametrize("n_days", [40, 80])
@@ -172,11 +176,39 @@ def test_hours_of_the_day(n_days):
     lists = np.where(other[:, None], OTHER, PRODUCTION)
     rates = np.where(night, 0.7, 0.1) - 0.02 * other
     clicks = np.stack([rng.random(24_000) < rates, *np.zeros((2, 24_000), bool)], axis=1)
-    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",))
+    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",), times=np.arange(24_000))
     entry, _ = measured(log)
     assert entry.difference > 6 * entry.standard_error
-    assert entry.doubt < 0.05 < entry.p_value
+    assert entry.p_value > 0.05
+    assert entry.withheld(LEVEL) == "its gain is not there in shorter blocks of time"
     assert decide(log, production=tuple("abc")).verdict == "no list is proved better"
+
+
+@pytest.mark.parametrize("turn", [8, 100, 500])
+def test_lists_that_take_turns(turn):
+    """By night there is one list and by day the other, and by night there are more clicks; a user's
+    two sessions in a row with one list are no turns.
+    """
+    rng = np.random.default_rng(0)
+    for turns in (np.arange(12_000) // turn % 2, np.repeat(rng.integers(0, 2, 6000), 2)):
+        lists = np.where(turns[:, None], OTHER, PRODUCTION)
+        clicks = np.zeros((12_000, 3), int)
+        clicks[:, 0] = rng.random(12_000) < np.where(turns, 0.5, 0.2)
+        log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=np.arange(12_000))
+        decided = decide(log, production=tuple("abc"))
+        expected = ("never shown together", False) if turns[1:turn].max() == 0 else ("", True)
+        assert (decided.reason, decided.verdict == "better") == expected
+
+
+@pytest.mark.parametrize("end", [15, 17, 20])
+def test_gain_that_has_gone(end):
+    """In all blocks but the last five or three there is a gain, and a loss in these."""
+    log = log_of_blocks([(100, 20, 100, 40 if block < end else 15) for block in range(20)])
+    other, _ = measured(log)
+    assert other.p_value < LEVEL
+    assert max(other.doubts[STRETCH], other.doubts[FEW]) < 0.05
+    assert other.is_better(LEVEL) == (end == 20)
+    assert other.withheld(LEVEL) == ("" if end == 20 else "its gain has gone lately")
 
 
 @pytest.mark.parametrize("visited", [[7], [7, 8, 9]])
@@ -185,7 +217,7 @@ def test_visit_of_bots(visited):
     blocks = [(40, 8, 100, 100) if block in visited else (120, 24, 20, 4) for block in range(20)]
     other, _ = measured(log_of_blocks(blocks))
     assert other.pooled > 0.1
-    assert other.doubt >= 0.5
+    assert other.doubts[STRETCH] >= 0.5
 
 
 def test_visits_of_bots_at_several_times():
@@ -196,14 +228,14 @@ def test_visits_of_bots_at_several_times():
     )
     other, _ = measured(log)
     assert other.p_value < LEVEL
-    assert other.doubt == pytest.approx(sum(comb(20, k) for k in range(7, 21)) / 2**20)
+    assert other.doubts[FEW] == pytest.approx(sum(comb(20, k) for k in range(7, 21)) / 2**20)
 
 
 def test_true_gain_survives_without_any_fifth_of_the_log():
     other, _ = measured(log_of_blocks([(40, 8, 10, 4)] * 20))
     error = sqrt((0.24 + 0.1) / 10 + (0.16 + 0.025) / 40)
     assert other.p_value == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(20))))
-    assert other.doubt == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(16))))
+    assert other.doubts[STRETCH] == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(16))))
 
 
 def test_uneven_gain_in_most_blocks_counts():
@@ -217,7 +249,7 @@ def test_uneven_gain_in_most_blocks_counts():
 def test_sessions_logged_three_times_are_not_certain():
     """Blocks then differ by more than chance, and the error grows."""
     log = some_log()
-    copies = replace(log, times=None)[np.repeat(np.arange(3000), 3)]
+    copies = replace(log[np.repeat(np.arange(3000), 3)], times=np.arange(9000))
     assert measured(copies)[0].standard_error > 1.5 * by_hand(copies)[1]
 
 
@@ -229,7 +261,7 @@ def test_blocks_left_out_are_neighbours_in_time():
     other, _ = measured(log)
     error = sqrt((0.24 + 1 / 40) / 40 + (0.16 + 1 / 40) / 40)
     assert other.blocks == 5
-    assert other.doubt == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(4))))
+    assert other.doubts[STRETCH] == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(4))))
 
 
 CHANGED, NEVER = "the lists changed with time", "never shown together"
@@ -259,7 +291,7 @@ def test_list_that_replaced_another(blocks, together, reason):
     assert isnan(other.difference) == (reason != "")
     assert not other.is_better(0.4)
     if not reason:
-        assert other.doubt == 1.0  # nothing is left without the four blocks
+        assert other.doubts[STRETCH] == 1.0  # nothing is left without the four blocks
 
 
 def test_lists_refused_are_not_counted_among_those_compared():
@@ -270,6 +302,7 @@ def test_lists_refused_are_not_counted_among_those_compared():
         np.zeros(1150),
         LABELS,
         ("shoes",),
+        times=np.arange(1150),
     )
     other, n_lists = measured(log)
     assert n_lists == 1
@@ -288,7 +321,7 @@ def test_lengths_are_strata():
     other, _ = measured(log)
     difference, error, _, without = by_hand(log, (2, 3))
     assert (other.difference, other.standard_error) == pytest.approx((difference, error))
-    assert other.doubt >= without
+    assert max(other.doubts.values()) >= without
 
 
 def test_list_that_is_compared_in_short_alone_is_refused():
@@ -300,7 +333,10 @@ def test_list_that_is_compared_in_short_alone_is_refused():
         np.r_[np.arange(len(short)) / len(short), np.arange(len(whole)) / len(whole)], kind="stable"
     )
     clicks = np.vstack([short.clicks, whole.clicks])
-    log = ClickLog(items[order], clicks[order], np.zeros(len(items)), LABELS, ("shoes",))
+    times = np.arange(len(items))
+    log = ClickLog(
+        items[order], clicks[order], np.zeros(len(items)), LABELS, ("shoes",), times=times
+    )
     other, _ = measured(log)
     assert (other.sessions, other.blocks, other.reason) == (100, 20, CHANGED)
 

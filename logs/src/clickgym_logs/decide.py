@@ -29,7 +29,7 @@ from .evaluation import check_cutoff
 from .fitting import fit_models
 from .lists import QueryLists, Ranking
 from .log import BLOCKS, ClickLog
-from .measured import LEAST_SESSIONS, POWER, STEADY, Measured, Reason, measure
+from .measured import LEAST_SESSIONS, POWER, Measured, Reason, measure
 from .policies import sessions_by_query
 
 LEVEL = 0.005
@@ -38,14 +38,18 @@ HELD_OUT = 0.3
 """The share of sessions that choose the click model which proposes a list."""
 MOST_SESSIONS = 100_000
 """The last sessions of a query, to which click models are fitted for a proposal."""
+LEAST_IN_TEST = 20
+"""Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
 LEAST_ITEMS = 10
 """Items among which a click model proposes a list, at least: those that were shown most."""
 UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
 REASONS: dict[Reason, str] = {
-    "too few sessions": f"no other list was shown in {LEAST_SESSIONS} sessions",
-    "never shown together": "no other list was shown in the same blocks of time as",
-    "the lists changed with time": "too few sessions show another list in the same blocks of "
-    "time as",
+    "no time": "it has no time, and a list that was shown when users click more would look better. "
+    "Export it with its times; where sessions are numbered in order, --columns time=session does",
+    "too few sessions": f"no other list than {{}} was shown in {LEAST_SESSIONS} sessions",
+    "never shown together": "no other list was shown side by side with {}, only at other times or "
+    "in turns",
+    "the lists changed with time": "too few sessions show another list side by side with {}",
 }
 
 Verdict = Literal["better", "no list is proved better", "cannot tell"]
@@ -79,11 +83,10 @@ class Decision:
         n_lists: distinct lists.
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
-        timed: whether the log has times; else its order is taken for that of time.
+        declared: whether the log has the probabilities with which items or lists were drawn.
         production: labels of today's production list.
         since: from when on no list was shown more often; None if never.
         measured: the other lists beside it, those proved better first.
-        gone: the measured lists that the last block does not show, and when each was last shown.
         proposal: of a click model; None where it expects most of the production list.
         by_block: of the production list and up to three measured lists, what a session earned in
             each of 20 blocks of time; NaN where fewer than five sessions show the list.
@@ -95,11 +98,10 @@ class Decision:
     reward: str
     cutoff: int | None
     level: float
-    timed: bool
+    declared: bool
     production: tuple[str, ...]
     since: str | None
     measured: tuple[Measured, ...]
-    gone: dict[tuple[str, ...], str]
     proposal: Proposal | None
     by_block: tuple[tuple[float, ...], ...]
 
@@ -126,9 +128,9 @@ class Decision:
         if self.compared:
             return ""
         reasons = {entry.reason for entry in self.measured}
-        if "the lists changed with time" in reasons:
+        if len(reasons) > 1:
             return "the lists changed with time"
-        return "never shown together" if reasons else "too few sessions"
+        return reasons.pop() if reasons else "too few sessions"
 
     @property
     def recommended(self) -> tuple[str, ...] | None:
@@ -153,43 +155,42 @@ class Decision:
             production += f" (in production since {self.since})"
         if self.best is not None:
             low, high = self.best.interval
-            shown = f"Show {', '.join(self.best.labels[: self.cutoff])}: it"
-            if self.best.labels in self.gone:
-                shown = f"The first list of the table, last shown {self.gone[self.best.labels]},"
             percent = 100 * self.best.difference / self.best.base if self.best.base else math.inf
             return (
-                f"{shown} earned {self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
+                f"Show {', '.join(self.best.labels[: self.cutoff])}: it earned "
+                f"{self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
                 f"{production} at the same times ({low:+.4f} to {high:+.4f}, "
                 f"p = {self.best.p_value:.2g})."
             )
         if self.compared:
-            shown = f"No list is proved better than {production}"
+            shown, first = f"No list is proved better than {production}", self.measured[0]
+            if withheld := first.withheld(self.level):
+                return (
+                    f"{shown}: the first list of the table earned {first.difference:+.4f} {unit} "
+                    f"beside it, but {withheld}."
+                )
             if math.isinf(self.detectable):
                 return f"{shown}; no gain of any size could have been proved with this log."
             return (
                 f"{shown}; a gain of {self.detectable:.4f} {unit} would have been proved with a "
                 f"probability of {POWER:.0%}."
             )
-        why = REASONS[self.reason]
-        if self.reason == "too few sessions":
-            return f"This log cannot tell whether a list is better than {production}: {why}."
-        return f"This log cannot tell whether a list is better: {why} {production}."
+        why = REASONS[self.reason].format(production)
+        return f"This log cannot tell whether a list is better: {why}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What the reader has to know beside the verdict, a sentence each."""
         sentences = []
-        if not self.timed:
+        too_rare = self.reason == "too few sessions" and self.n_lists > max(
+            1, self.n_sessions / LEAST_SESSIONS
+        )
+        if self.declared or too_rare:
+            logging = "" if self.declared else " --logging empirical"
             sentences.append(
-                "The log has no time: its order is taken for that of time. If the export is "
-                "shuffled, changes with time cannot be seen; export it with a time."
-            )
-        if self.reason == "too few sessions" and self.n_lists > self.n_sessions / LEAST_SESSIONS:
-            sentences.append(
-                f"The log shows {self.n_lists:,} lists, as a log with random lists does; whole "
-                "lists cannot be compared. Estimate single lists: clickgym evaluate LOG --policy "
-                "fixed:ITEM,... --estimator item-position --logging empirical, and settle it by an "
-                "A/B test."
+                "If lists were drawn at random, compare them by item and position: clickgym "
+                f"evaluate LOG --policy fixed:ITEM,... --estimator item-position{logging}; and "
+                "settle it by an A/B test."
             )
         best = self.best
         if best is not None and abs(best.pooled - best.difference) > 2 * best.standard_error:
@@ -198,8 +199,8 @@ class Decision:
                 f"{best.pooled:+.4f}."
             )
         sentences.append(
-            "A campaign or bots that stay on one list for more than a fifth of the log cannot be "
-            "told from a better list."
+            "No log of clicks tells a better list from one that was shown to other users than the "
+            "production list, or on which bots or a campaign stay."
         )
         return tuple(sentences)
 
@@ -266,7 +267,7 @@ def _measured_decision(
     """What was measured of a query's lists, without a proposal."""
     since = shown.in_production_since(today)
     measured = measure(shown, today, level)
-    last_block = (BLOCKS - 1) * len(shown) // BLOCKS
+    log = shown.log
     return Decision(
         query=query,
         n_sessions=len(shown),
@@ -274,15 +275,10 @@ def _measured_decision(
         reward=reward,
         cutoff=cutoff,
         level=level,
-        timed=shown.log.times is not None,
+        declared=log.propensities is not None or log.list_propensities is not None,
         production=shown.labels(today),
-        since=None if since is None else shown.moment(since),
+        since=None if since is None or log.times is None else shown.moment(since),
         measured=measured,
-        gone={
-            entry.labels: shown.moment(entry.last_shown)
-            for entry in measured
-            if entry.last_shown < last_block
-        },
         proposal=None,
         by_block=tuple(
             shown.by_block(ranking)
@@ -313,7 +309,10 @@ def decide_all(
     decisions.sort(key=lambda decision: -decision.n_sessions)
     p_values = np.array(
         [
-            min((entry.p_value for entry in decision.compared if entry.doubt <= STEADY), default=1)
+            min(
+                (entry.p_value for entry in decision.compared if not entry.withheld(level)),
+                default=1,
+            )
             for decision in decisions
         ]
     )
@@ -325,14 +324,14 @@ def decide_all(
 
 def experiment(gain: float, variance: float, level: float) -> int:
     """The sessions of an A/B test, both halves together, that proves a gain at a level with
-    probability `POWER`.
+    probability `POWER`; at least `LEAST_IN_TEST` of each list in each block of time.
 
     Example:
         >>> experiment(0.1, 0.8, 0.005)
         3738
     """
     z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(POWER)
-    return 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
+    return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))
 
 
 def _proposal(

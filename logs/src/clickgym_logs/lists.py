@@ -66,6 +66,13 @@ class QueryLists:
     def __len__(self) -> int:
         return len(self.sessions)
 
+    @property
+    def today(self) -> int:
+        """The first session of today: of the last block of time, or of the last `RECENT` sessions,
+        whichever are more.
+        """
+        return max(0, len(self) - max(len(self) // BLOCKS, RECENT))
+
     @cached_property
     def rows(self) -> dict[Ranking, int]:
         """The row of each list."""
@@ -106,14 +113,12 @@ class QueryLists:
         return ranking
 
     def in_production(self) -> Ranking:
-        """Today's production list: the most frequent one of the last block of time, or of the last
-        `RECENT` sessions, whichever is longer.
+        """Today's production list: the most frequent one of today.
 
         ⚠ Not the most frequent one of the whole log: that may be a list of the past. Among lists of
         several lengths it is one of the longest; a shorter list counts for those it begins.
         """
-        window = self.index[-max(len(self) // BLOCKS, RECENT) :]
-        rows, counts = np.unique(window, return_counts=True)
+        rows, counts = np.unique(self.index[self.today :], return_counts=True)
         shown: Counter[Ranking] = Counter()
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             shown[self.lists[row]] += count
@@ -147,7 +152,7 @@ class QueryLists:
         return tuple(means.tolist())
 
     def moment(self, session: int) -> str:
-        """When a session was: the date where times are seconds since 1970, else its time or place.
+        """When a session of a log with times was: the date where these are seconds since 1970.
 
         Example:
             >>> times = ["2026-01-31", "2026-02-01"]
@@ -155,8 +160,7 @@ class QueryLists:
             >>> QueryLists(log, "q", "clicks", None).moment(1)
             '2026-02-01'
         """
-        if self.log.times is None:
-            return f"session {session + 1:,} of {len(self):,}"
+        assert self.log.times is not None
         time = float(self.log.times[self.sessions[session]])
         if 1e9 <= time <= 1e10:
             text = datetime.fromtimestamp(time, UTC).isoformat(" ", "minutes")

@@ -8,8 +8,12 @@ not count as its gain:
 - *Length.* A list of K items is shown in short where a session has fewer results: its first ones.
   So lists are compared among sessions of one length, and only where these show a difference.
 
-In each stratum b (block and length) that shows both lists in five sessions, with n(Q) and n(P)
-sessions of the list and of the production list, d(b) is the difference of mean rewards, and
+A block in which the lists take turns, such as one by day and one by night, compares hours and not
+lists. Its sessions of the list come in few runs without the production list between them: in a
+random order of n(Q) and n(P) sessions, n(Q) (n(P) + 1) / (n(Q) + n(P)) runs are expected.
+
+In each stratum b (block and length) that shows both lists in five sessions, and the list in more
+than a third of the expected runs, d(b) is the difference of mean rewards, and
 v(b) = (s²(Q) + 1/n(Q))/n(Q) + (s²(P) + 1/n(P))/n(P) its variance. The gain is
 Δ = Σ w(b) d(b) / Σ w(b) with w(b) = n(Q) n(P) / (n(Q) + n(P)), and its standard error is
 √(Σ w(b)² v(b)) / Σ w(b).
@@ -17,16 +21,19 @@ v(b) = (s²(Q) + 1/n(Q))/n(Q) + (s²(P) + 1/n(P))/n(P) its variance. The gain is
 A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even
 within a block, and within a block clicks and lists may both follow the hours of the day. So the
 p-value is the largest one within these and finer blocks, down to ten sessions each, and a gain
-must hold in three more ways, each at `STEADY`:
+must hold in more ways, the first three at `STEADY`:
 
 - without any four neighbouring blocks;
 - in most blocks (sign test), where their gains differ by more than chance (Cochran's test). There
   the standard error is also multiplied by the root of Cochran's ratio, so that sessions that were
   logged several times do not make it too small;
-- in the sessions that show whole lists, where shorter ones also compare them.
+- in the sessions that show whole lists, where shorter ones also compare them;
+- lately: in the last four, in the last five, and so on, of the blocks that compare the lists, at
+  `LATELY`, for a gain that has gone is still there on average;
+- today: the last block shows the list.
 
 Where fewer than four blocks compare two lists, the lists changed with time, and the log cannot
-tell.
+tell. Nor can a log without times: its order may be any.
 """
 
 from __future__ import annotations
@@ -34,12 +41,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtrc, chdtrc, ndtr
 
 from .lists import Floats, QueryLists, Ranking
@@ -53,6 +61,8 @@ LEAST_BLOCKS = 4
 """Blocks that have to compare two lists."""
 LEAST_SHARE = 0.5
 """Share of a list's sessions in these blocks that finer ones have to show beside production."""
+TURNS = 1 / 3
+"""Share of the runs expected in a random order, below which two lists took turns."""
 LEFT_OUT = 4
 """Neighbouring blocks that a gain must be able to do without."""
 FINER = 4
@@ -61,6 +71,8 @@ LEAST_IN_BLOCK = 10
 """Sessions of a finer block: few, as the hours of a day in a small log have no more."""
 STEADY = 0.05
 """The largest p-value in each of the three further ways."""
+LATELY = 0.25
+"""The largest p-value of the last blocks: they are few, so that no more can be asked of a gain."""
 UNEVEN = 0.01
 """The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
@@ -68,7 +80,9 @@ WIDEST = 0.025
 POWER = 0.8
 """The probability with which a gain of the size that is called detectable is proved."""
 
-Reason = Literal["", "too few sessions", "never shown together", "the lists changed with time"]
+Reason = Literal[
+    "", "no time", "too few sessions", "never shown together", "the lists changed with time"
+]
 
 
 @dataclass(frozen=True)
@@ -87,8 +101,8 @@ class Measured:
         interval: of the difference; the intervals of all lists of the query hold at once.
         p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
             compared; at most 1.
-        doubt: the largest p-value, not multiplied, in the three further ways of the module's
-            docstring.
+        doubts: in the further ways of the module's docstring, what is wrong if the p-value, which
+            is not multiplied, is above `STEADY`; 0 or 1 where there is no test.
         detectable: the smallest gain that would have been proved with a probability of 80 %.
         pooled: the difference if time is ignored.
     """
@@ -103,13 +117,19 @@ class Measured:
     standard_error: float = math.nan
     interval: tuple[float, float] = (math.nan, math.nan)
     p_value: float = math.nan
-    doubt: float = math.nan
     detectable: float = math.nan
     pooled: float = math.nan
+    doubts: dict[str, float] = field(default_factory=dict)
 
     def is_better(self, level: float) -> bool:
         """Whether the list is proved better than the production list."""
-        return self.p_value <= level and self.doubt <= STEADY
+        return self.p_value <= level and not self.withheld(level)
+
+    def withheld(self, level: float) -> str:
+        """Why a list that seems to be better is not called so; empty for others."""
+        if self.p_value > level and not self.interval[0] > 0:
+            return ""
+        return next((doubt for doubt, p_value in self.doubts.items() if p_value > STEADY), "")
 
 
 def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measured, ...]:
@@ -158,7 +178,8 @@ class _Comparison:
         production: Ranking,
         of_production: Callable[[int, int], Floats],
     ) -> None:
-        self.shown, self.ranking, self.of_production = shown, ranking, of_production
+        self.shown, self.ranking, self.production = shown, ranking, production
+        self.of_production = of_production
         # The lengths of sessions that show a difference, the whole list at last.
         self.lengths = [
             size
@@ -166,11 +187,13 @@ class _Comparison:
             if ranking[:size] != production[:size] and ranking[:size] in shown.rows
         ]
         self.sums = self._sums(BLOCKS)
-        self.weights, self.gains, self.variances = _strata(self.sums)
+        self.weights, self.gains, self.variances = _strata(self.sums, self._takes_turns())
         self.blocks = int((self.weights.sum(axis=0) > 0).sum())
         self.reason: Reason = ""
         if self.blocks < LEAST_BLOCKS or not self.weights[-1].any():
             self.reason = "the lists changed with time" if self.blocks else "never shown together"
+        if shown.log.times is None:
+            self.reason = "no time"
 
     def _sums(self, n_blocks: int) -> Floats:
         """``(2, 3, lengths, n_blocks)``: of the list and of the production list, as
@@ -179,6 +202,19 @@ class _Comparison:
         ours = [self.shown.sums(self.ranking[:size], n_blocks) for size in self.lengths]
         theirs = [self.of_production(size, n_blocks) for size in self.lengths]
         return np.stack([np.stack(ours, axis=1), np.stack(theirs, axis=1)])
+
+    def _takes_turns(self) -> NDArray[np.bool_]:
+        """``(lengths, BLOCKS)`` whether the list took turns with the production list."""
+        runs = np.empty((len(self.lengths), BLOCKS))
+        for row, size in enumerate(self.lengths):
+            ours = self.shown.sessions_of(self.ranking[:size])
+            above = np.searchsorted(self.shown.sessions_of(self.production[:size]), ours)
+            block = BLOCKS * ours // len(self.shown)
+            begins = np.diff(above, prepend=-1) + np.diff(block, prepend=-1) > 0
+            runs[row] = np.bincount(block[begins], minlength=BLOCKS)
+        ours, theirs = self.sums[:, 0]
+        took_turns: NDArray[np.bool_] = runs * (ours + theirs) <= TURNS * ours * (theirs + 1)
+        return took_turns
 
     def measured(self, level: float, n_compared: int) -> Measured:
         """The comparison, one of ``n_compared`` of the query."""
@@ -192,16 +228,21 @@ class _Comparison:
         uneven, sign_p_value = _unevenness(*by_block)
         difference = float(self.gains.sum() / total)
         error = uneven * math.sqrt(self.variances.sum()) / total
-        p_value = float(_p_values(difference, error))
+        p_value = n_compared * float(_p_values(difference, error))
+        finer = 0.0
         if p_value <= STEADY:  # else nothing is proved, whatever finer blocks say
-            p_value = max(p_value, self._finer_p_value())
-        doubts = [sign_p_value]
+            finer = min(1.0, n_compared * self._finer_p_value())
         rest_gains, rest_variances = (_without_neighbours(sums) for sums in by_block[1:])
         rest_errors = uneven * np.sqrt(rest_variances)
-        doubts.append(float(_p_values(rest_gains, rest_errors).max()))
-        if self.weights[:-1].any():
-            whole_error = uneven * math.sqrt(self.variances[-1].sum())
-            doubts.append(float(_p_values(self.gains[-1].sum(), whole_error)))
+        whole_error = uneven * math.sqrt(self.variances[-1].sum())
+        doubts = {
+            f"it was last shown {self.shown.moment(shown[2])}": float(shown[2] < self.shown.today),
+            "its gain is in few blocks of time": sign_p_value,
+            "its gain is in one stretch of time": float(_p_values(rest_gains, rest_errors).max()),
+            "its gain has gone lately": float(_lately(*by_block) > LATELY),
+            "its gain is not in whole lists": float(_p_values(self.gains[-1].sum(), whole_error)),
+            "its gain is not there in shorter blocks of time": float(finer > level),
+        }
         quantile = NormalDist().inv_cdf
         z = quantile(1 - min(level, WIDEST) / n_compared)
         needed = [(quantile(1 - level / n_compared) + quantile(POWER)) * error]
@@ -216,10 +257,10 @@ class _Comparison:
             difference=difference,
             standard_error=error,
             interval=(difference - z * error, difference + z * error),
-            p_value=min(1.0, n_compared * p_value),
-            doubt=max(doubts),
+            p_value=max(min(1.0, p_value), finer),
             detectable=max(needed),
             pooled=self._pooled(),
+            doubts=doubts,
         )
 
     def _finer_p_value(self) -> float:
@@ -264,12 +305,12 @@ def _weights(sums: Floats) -> Floats:
     return weights
 
 
-def _strata(sums: Floats) -> tuple[Floats, Floats, Floats]:
+def _strata(sums: Floats, takes_turns: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
     """Weights, weighted gains and their variances of strata, ``(lengths, BLOCKS)`` each; 0 in
     strata that compare nothing.
     """
     counts = np.maximum(sums[:, 0], 1)
-    enough = sums[:, 0].min(axis=0) >= LEAST_IN_STRATUM
+    enough = (sums[:, 0].min(axis=0) >= LEAST_IN_STRATUM) & ~takes_turns
     weights = np.where(enough, _weights(sums), 0.0)
     means = sums[:, 1] / counts
     # 1/n more, as by a session with a click more or less: a few sessions alike are not certain.
@@ -290,6 +331,13 @@ def _without_neighbours(by_block: Floats) -> Floats:
     left_out = (np.arange(BLOCKS) >= starts) & (np.arange(BLOCKS) < starts + LEFT_OUT)
     rest: Floats = ~left_out @ by_block
     return rest
+
+
+def _lately(weights: Floats, gains: Floats, variances: Floats) -> float:
+    """The largest p-value of the last four, five and more blocks that compare the lists."""
+    used = np.flatnonzero(weights)[::-1]
+    errors = np.sqrt(np.cumsum(variances[used]))
+    return float(_p_values(np.cumsum(gains[used]), errors)[LEAST_BLOCKS - 1 :].max())
 
 
 def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[float, float]:

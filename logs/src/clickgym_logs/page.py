@@ -74,7 +74,7 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
     facts = [
         {"sentence": decision.sentence, "verdict": decision.verdict}
         | {"recommended": decision.recommended, "cautions": decision.cautions}
-        | {name: value for name, value in asdict(decision).items() if name != "gone"}
+        | asdict(decision)
         for decision in decisions
     ]
     files = [folder / "decisions.html", folder / "decisions.json"]
@@ -89,6 +89,8 @@ def figures(decision: Decision, entry: Measured) -> list[str]:
         return [f"cannot tell: {entry.reason}", "", "", ""]
     low, high = entry.interval
     verdict = "better" if entry.is_better(decision.level) else "not proved better"
+    if withheld := entry.withheld(decision.level):
+        verdict += f": {withheld}"
     gain = f"{entry.difference:+.4f}"
     return [verdict, gain, f"{low:+.4f} to {high:+.4f}", f"{entry.p_value:.2g}"]
 
@@ -100,9 +102,8 @@ def proposal_sentence(decision: Decision) -> str:
         return ""
     return (
         f"The click model {proposal.model} expects {proposal.gain:+.4f} of "
-        f"{', '.join(proposal.labels)}. This is a guess, to be tested: of 25 such proposals 16 "
-        f"were better lists and 9 worse ones. An A/B test of {proposal.sessions:,} sessions would "
-        "settle it."
+        f"{', '.join(proposal.labels)}. This is a proposal, no promise: an A/B test of "
+        f"{proposal.sessions:,} sessions would settle it."
     )
 
 

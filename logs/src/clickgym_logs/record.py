@@ -27,7 +27,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         seed: of ``env.reset``; the agent has its own.
 
     Returns:
-        The log: the items labelled by their ids, the query by the environment's instance. In a
+        The log: the items labelled by their ids, the query by the environment's instance, the
+        times by the sessions, from 0. In a
         contextual environment the context holds the features of the items shown, a query is a user,
         and users and items are labelled by their rows in the model. For `Random` the log holds the
         exact propensities, 1/L of every item at every position and (L - K)!/L! of every list, given
@@ -58,7 +59,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     query: str = getattr(core, "instance", "custom") or users.kind
     item_labels = _numbered(n_items)
     query_labels: tuple[str, ...] = (query,)
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"times": np.arange(sessions)}
     if contextual:
         item_labels = _numbered(len(users.items))
         query_labels = _numbered(len(core.task.pool.users))
