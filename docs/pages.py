@@ -16,13 +16,13 @@ import gymnasium as gym
 from clickgym import agents
 from clickgym.core.docstrings import entries
 from clickgym.core.formats import markdown_table
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Users
+from clickgym.envs import ENVIRONMENTS, Users
 from clickgym.runner import PUBLISHED
 from clickgym_lab.results import read_results
 from clickgym_lab.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
-IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY
+IDS = ENVIRONMENTS
 
 
 def agent_page(name: str) -> str:

@@ -15,7 +15,7 @@ from .memory.model import CascadeMDP
 from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
-from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register_click_model, register_others
+from .registration import ENVIRONMENTS, register_click_model, register_others
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
@@ -40,11 +40,9 @@ register_others()
 
 __all__ = [
     "CLICK_MODELS",
-    "CONTEXTUAL",
     "DEFAULT_INSTANCE",
     "ENVIRONMENTS",
     "MAX_SEARCH",
-    "MEMORY",
     "REWARDS",
     "CascadeMDP",
     "ClickEnv",

@@ -14,22 +14,26 @@ from .click_model import ClickModel
 from .instances.instance import AnyInstance, load_instance
 from .users import Users, build, users_class
 
-FORMS: dict[str, tuple[str, ...]] = {
-    "": (),
-    "NonStationary": ("PiecewiseStationaryModel",),
-    "Contextual": ("LinearModel", "LabelledModel"),
+
+class Form(NamedTuple):
+    """What the prefix of an id makes of a click model."""
+
+    users: tuple[str, ...]
+    """The classes of its users: the first, unless instance or parameters say otherwise; none: the
+    click model itself.
+    """
+    family: str
+    """A family of instances of any size."""
+    instance: str | None
+    """What is taken when no instance is asked for, if the click model has one; None: that one."""
+
+
+FORMS = {
+    "": Form((), "uniform", None),
+    "NonStationary": Form(("PiecewiseStationaryModel",), "abrupt", "li2019-switching"),
+    "Contextual": Form(("LinearModel", "LabelledModel"), "linear", "linear"),
 }
-"""The prefixes of an id, and the users that each makes of a click model: the first, unless instance
-or parameters say otherwise.
-"""
-
-DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"}
-"""The instance of a form when none is asked for, if the click model has one; without a form it is
-the click model's own.
-"""
-
-FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
-"""A family of instances of any size, for each form."""
+"""By the prefixes of ids."""
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
 """The named arguments of every environment, for messages."""
@@ -69,7 +73,7 @@ def described_users(
         return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
     name = click_model.name()
-    kinds = {f"{users} of {name}": users_class(users) for users in FORMS[form]}
+    kinds = {f"{users} of {name}": users_class(users) for users in FORMS[form].users}
     kinds = kinds or {name: click_model}
     if parameters:
         # Contextual users whose attractions are given are not linear.
@@ -108,7 +112,7 @@ def default_instance(form: str, model: type[ClickModel]) -> str | None:
     """The instance of a click model's form when none is asked for; None if one must be."""
     if model.default_instance is None:
         return None
-    return DEFAULT_INSTANCES.get(form, model.default_instance)
+    return FORMS[form].instance or model.default_instance
 
 
 def _click_model(name: Any, form: str) -> type[ClickModel]:
@@ -148,7 +152,8 @@ def _why_unknown(
 ) -> str:
     if name != "n_items":
         return unknown("parameter", name, [*OF_ENVIRONMENT, *names])
-    family = FAMILIES[form] if hasattr(click_model, "short") else click_model.default_instance
+    has_forms = hasattr(click_model, "short")
+    family = FORMS[form].family if has_forms else click_model.default_instance
     return (
         f"n_items is no argument; the number of items follows from {names[0]}, or from the "
         f"instance, as instance={f'{family}:n_items={short(value)}'!r}"

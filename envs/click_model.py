@@ -118,7 +118,7 @@ class ClickModel(Users, abstract=True):
         )
         if "short" not in vars(cls):
             return
-        own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users._named.get(cls.short, cls)
+        own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
         if not hasattr(cls, "shapes"):
             raise TypeError(
                 f"{own} declares no shapes; expected a mapping, as {{'attraction': 'L'}}"
@@ -126,7 +126,7 @@ class ClickModel(Users, abstract=True):
         # A cell of a notebook that is run again makes the same class anew, which replaces it.
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
             raise ValueError(f"{own}: the short name {cls.short!r} is that of {namesake}")
-        Users._named[cls.short] = CLICK_MODELS[cls.short] = cls
+        Users.classes[cls.short] = CLICK_MODELS[cls.short] = cls
 
     @classmethod
     def name(cls) -> str:

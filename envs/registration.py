@@ -38,12 +38,12 @@ class Environment(NamedTuple):
     @property
     def kind(self) -> str:
         """The form, or ``"Memory"``."""
-        return self.form or ("Memory" if self.click_model is CascadeMDP else "")
+        return self.form or ("Memory" if self.model == CascadeMDP.name() else "")
 
     @property
     def users(self) -> type[Users]:
         """The class of the users that face the agent."""
-        return users_class(FORMS[self.form][0] if self.form else self.model)
+        return users_class(FORMS[self.form].users[0] if self.form else self.model)
 
     @property
     def default_instance(self) -> str | None:
@@ -75,11 +75,7 @@ class Environment(NamedTuple):
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
-"""The registered ids whose items stay the same."""
-CONTEXTUAL: dict[str, Environment] = {}
-"""The registered ids with other candidates in every session."""
-MEMORY: dict[str, Environment] = {}
-"""The registered ids of stateful users."""
+"""The registered ids; `Environment.kind` tells them apart."""
 
 
 def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
@@ -109,7 +105,7 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
     if isinstance(model, str):
         name = model
-        click_model: Any = Users._named.get(model)
+        click_model: Any = Users.classes.get(model)
     elif isinstance(model, type) and issubclass(model, ClickModel):
         is_short = users_class(model.short) is model
         name = model.short if is_short else f"{model.__module__}:{model.__qualname__}"
@@ -123,20 +119,17 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
         # Where users or candidates change, no number is the best of every episode; and a subclass
         # has other users.
         optimum = None if form or click_model is None else vars(click_model).get("optimum")
-        ids = CONTEXTUAL if form == "Contextual" else ENVIRONMENTS
-        _add(form + env_id, Environment(name, form), ids, optimum)
+        _add(form + env_id, Environment(name, form), optimum)
 
 
 def register_others() -> None:
     """Register the ids of mixtures and of stateful users, which have no other forms."""
-    _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), ENVIRONMENTS, MixtureModel.optimum)
-    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
+    _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), MixtureModel.optimum)
+    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), CascadeMDP.optimum)
 
 
-def _add(
-    env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None
-) -> None:
-    ids[env_id] = environment
+def _add(env_id: str, environment: Environment, optimum: float | None) -> None:
+    ENVIRONMENTS[env_id] = environment
     form = {"form": environment.form} if environment.form else {}
     gymnasium.register(
         env_id,

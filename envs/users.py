@@ -46,16 +46,14 @@ class Users(ABC):
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
     """One session, where it is not that of a click model (`clickgym.envs.session`)."""
 
-    _named: ClassVar[dict[str, type[Users]]] = {}
-    """The classes by the names that files give them."""
-    _defined: ClassVar[dict[str, type[Users]]] = {}
-    """The classes by module and name, ``"module:Class"``."""
+    classes: ClassVar[dict[str, type[Users]]] = {}
+    """The classes by the names that files give them, and by ``"module:Class"``."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not abstract:
-            Users._named.setdefault(vars(cls).get("short", cls.__name__), cls)
-            Users._defined[f"{cls.__module__}:{cls.__qualname__}"] = cls
+            Users.classes.setdefault(vars(cls).get("short", cls.__name__), cls)
+            Users.classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     @classmethod
     def name(cls) -> str:
@@ -174,9 +172,10 @@ def users_named(name: object) -> type[Users]:
     Raises:
         ValueError: no class that is imported is called so.
     """
-    if not isinstance(name, str) or name not in Users._named:
-        raise ValueError(unknown("click model", name, Users._named))
-    return Users._named[name]
+    names = [known for known in Users.classes if ":" not in known]
+    if name not in names:
+        raise ValueError(unknown("click model", name, names))
+    return Users.classes[str(name)]
 
 
 def users_class(name: str) -> type[Users]:
@@ -186,8 +185,8 @@ def users_class(name: str) -> type[Users]:
     Raises:
         ValueError: nothing is called so.
     """
-    if name in Users._defined:
-        return Users._defined[name]
+    if name in Users.classes:
+        return Users.classes[name]
     _, colon, attribute = name.partition(":")
     if not colon:
         return users_named(name)
@@ -198,10 +197,3 @@ def users_class(name: str) -> type[Users]:
     if not isinstance(found, type) or not issubclass(found, Users):
         raise ValueError(f"click model {name!r} is not a subclass of clickgym.envs.ClickModel")
     return found
-
-
-def make_known(name: str, found: type[Users]) -> None:
-    """Let `users_class` find a class by a name, in a process that was sent the class and cannot
-    import it.
-    """
-    Users._defined[name] = found

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 from reference_agents import MODELS
+from registries import default_ids
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
+from clickgym.envs import ENVIRONMENTS
 
-REGISTERED = {
-    env_id: env for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance
-}
+REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
 """The environments that need no argument."""
 
 BESIDES_PBM = {

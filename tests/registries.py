@@ -1,4 +1,4 @@
-"""What is registered within is gone after it."""
+"""The registered ids, and a context after which what is registered within is gone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from contextlib import contextmanager
 
 import gymnasium
 
-from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, Users
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
+
+
+def default_ids(*kinds: str) -> list[str]:
+    """The ids of some kinds that need no argument; of users of a click model if no kind is named."""
+    kinds = kinds or ("", "NonStationary", "Contextual")
+    return [
+        name for name, env in ENVIRONMENTS.items() if env.kind in kinds and env.default_instance
+    ]
+
+
+SAME_ITEMS = default_ids("", "NonStationary")
+"""The ids whose items are the same in every session."""
 
 
 @contextmanager
 def restored() -> Iterator[None]:
     """Environments, click models and the names of users are afterwards what they were before."""
-    tables = (gymnasium.registry, ENVIRONMENTS, CONTEXTUAL, CLICK_MODELS, Users._named)
+    tables = (gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, Users.classes)
     before = [dict(table) for table in tables]
     yield
     for table, kept in zip(tables, before, strict=True):

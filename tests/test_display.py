@@ -5,12 +5,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import default_ids
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, FrozenPolicy
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, PositionBasedModel, load_instance
+from clickgym.envs import PositionBasedModel, load_instance
 
-IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
+IDS = default_ids()
 
 
 class Mine(Agent):

@@ -26,6 +26,7 @@ from gymnasium.wrappers import (
     TransformReward,
     vector,
 )
+from registries import default_ids
 from slow import slow
 
 import clickgym
@@ -60,9 +61,7 @@ def rewards_of(env, n_sessions=20, seed=0):
 # ------------------------------------------------------------ Gymnasium's wrappers
 
 
-@pytest.mark.parametrize(
-    "env_id", [key for key, env in clickgym.envs.CONTEXTUAL.items() if env.default_instance]
-)
+@pytest.mark.parametrize("env_id", default_ids("Contextual"))
 def test_flattened_observations(env_id):
     plain, streams = gym.make(env_id), gym.make_vec(env_id, 3)
     env, envs = FlattenObservation(gym.make(env_id)), vector.FlattenObservation(streams)

@@ -267,7 +267,7 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
         is_file = any(str(value).endswith(".json") for value in values.values())
         # What a file or a family of the user says may change.
         makes = _made if is_ours and not is_file else _made.__wrapped__
-        made = makes(make, tuple(values.items()), tuple(Users._named.values()))
+        made = makes(make, tuple(values.items()), tuple(Users.classes.values()))
         description = made.description or " ".join((make.__doc__ or "").split())
         estimation = dict(made.estimation)
         made = replace(made, name=name, description=description, estimation=estimation)

@@ -13,7 +13,7 @@ import pytest
 from pages import environment_page, models
 
 from clickgym.core.docstrings import sections
-from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 
 by_model = pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
 
@@ -26,7 +26,7 @@ def test_page_of_a_click_model(name):
 
 
 def test_every_id_has_a_page():
-    ids = {*ENVIRONMENTS, *CONTEXTUAL, *MEMORY}
+    ids = set(ENVIRONMENTS)
     assert set(re.findall(r"`(\w+-v0)`", "".join(map(environment_page, models())))) == ids
 
 

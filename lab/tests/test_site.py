@@ -17,7 +17,7 @@ from pages import described
 import clickgym
 import clickgym_logs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.envs import ENVIRONMENTS, load_instance
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -80,7 +80,7 @@ def test_every_agent_and_every_environment_has_a_page(source):
         *LEARNERS,
     }
     assert {path.stem for path in (source / "docs" / "environments").glob("*.md")} == {
-        environment.model for environment in (ENVIRONMENTS | CONTEXTUAL | MEMORY).values()
+        environment.model for environment in ENVIRONMENTS.values()
     }
     page = (source / "docs" / "agents" / "TopRank.md").read_text(encoding="utf-8")
     for words in ("TopRank(n_items, n_positions", "Lattimore", "lab/results/bubble-fig1.md"):

@@ -13,12 +13,13 @@ import pairs
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from gymnasium.utils.env_checker import check_env
+from registries import default_ids
 from slow import slow
 
 import clickgym
 from clickgym.agents import CONTEXTUAL_AGENTS
 from clickgym.envs import (
-    CONTEXTUAL,
+    ENVIRONMENTS,
     CascadeModel,
     ClickEnv,
     ClickModel,
@@ -55,9 +56,7 @@ LABELLED = {
 REWARDS = [
     (name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)
 ]
-by_id = pytest.mark.parametrize(
-    "env_id", [env_id for env_id, env in CONTEXTUAL.items() if env.default_instance]
-)
+by_id = pytest.mark.parametrize("env_id", default_ids("Contextual"))
 by_model = pytest.mark.parametrize("name", MODELS)
 by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
 
@@ -332,7 +331,7 @@ def test_default_instance(env_id):
         5,
         10,
     )
-    assert env.model.kind == f"LinearModel of {CONTEXTUAL[env_id].model}"
+    assert env.model.kind == f"LinearModel of {ENVIRONMENTS[env_id].model}"
     query = load_instance("yandex-9982")
     known = query.model(type(env.model.base), 5).to_dict()
     of_items = dict.fromkeys(type(env.model.base).item_parameters(), 0)
@@ -434,7 +433,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
         np.testing.assert_array_equal(one, other)
 
 
-@pairs.by_id(CONTEXTUAL_AGENTS, CONTEXTUAL)
+@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"))
 def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(

@@ -7,12 +7,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import default_ids
 from scipy.optimize import brentq
 from scipy.special import expit
 from test_contextual_envs import assert_engines_agree
 
 import clickgym
-from clickgym.envs import CONTEXTUAL, LabelledModel, PositionBasedModel, load_instance
+from clickgym.envs import LabelledModel, PositionBasedModel, load_instance
 from clickgym.envs.contextual.interactions import with_products
 
 PBM = "LabelledModel of PBM"
@@ -132,7 +133,7 @@ def test_features_and_attractions_of_a_session(name):
         observation, *_ = env.step(np.arange(5))
 
 
-@pytest.mark.parametrize("env_id", [key for key, env in CONTEXTUAL.items() if env.default_instance])
+@pytest.mark.parametrize("env_id", default_ids("Contextual"))
 @pytest.mark.parametrize("name", ["personal:features=outer", "network:features=plain"])
 def test_engines_agree_in_every_click_model(env_id, name):
     def make():

@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.envs import ENVIRONMENTS
 
-IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
+IDS = [*ENVIRONMENTS]
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 
 

@@ -13,10 +13,10 @@ import pytest
 from click_stories import arguments_of
 from docstrings import check_examples, module_names
 from gymnasium.utils.env_checker import check_env
+from registries import SAME_ITEMS
 
 import clickgym
 from clickgym.envs import (
-    ENVIRONMENTS,
     ClickEnv,
     ClickVectorEnv,
     DependentClickModel,
@@ -24,8 +24,7 @@ from clickgym.envs import (
 )
 
 L, K = 6, 3
-IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.default_instance]
-by_id = pytest.mark.parametrize("env_id", IDS)
+by_id = pytest.mark.parametrize("env_id", SAME_ITEMS)
 
 
 def arguments(env_id, seed=0):

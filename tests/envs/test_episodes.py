@@ -15,9 +15,9 @@ import clickgym
 from clickgym.envs import (
     ItemByItemVector,
 )
-from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY
+from clickgym.envs.registration import ENVIRONMENTS, EPISODE
 
-IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
+IDS = [*ENVIRONMENTS]
 STATIONARY, CHANGING, FEATURES, USERS = (
     "PBMRank-v0",
     "NonStationaryCMRank-v0",

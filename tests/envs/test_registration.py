@@ -13,14 +13,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import STORIES
+from registries import default_ids
 from test_check_click_model import Charming
 
 import clickgym
 from clickgym.envs import (
     CLICK_MODELS,
-    CONTEXTUAL,
     ENVIRONMENTS,
-    MEMORY,
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
@@ -60,7 +59,7 @@ class Shy(PositionBasedModel):
 def test_every_click_model_has_a_story_and_three_ids():
     own = {
         model
-        for model in map(users_class, Users._named)
+        for model in map(users_class, Users.classes)
         if issubclass(model, ClickModel) and hasattr(model, "short")
     }
     own = {model for model in own if model.__module__.startswith("clickgym.")}
@@ -68,17 +67,12 @@ def test_every_click_model_has_a_story_and_three_ids():
     assert own <= set(CLICK_MODELS.values())
     for short, model in CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in forms_of(model)]
-        assert [(ENVIRONMENTS | CONTEXTUAL)[env_id].click_model for env_id in ids] == [model] * len(
-            ids
-        )
+        assert {ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
         assert len(ids) == 3 or "attraction" not in model.shapes
         assert model.short == model.name() == short
 
 
-@pytest.mark.parametrize(
-    "env_id",
-    [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance],
-)
+@pytest.mark.parametrize("env_id", default_ids())
 def test_a_specification_can_be_written_and_read(env_id):
     spec = gym.spec(env_id)
     again = gym.envs.registration.EnvSpec.from_json(spec.to_json())
@@ -216,10 +210,10 @@ def test_model_without_attraction(monkeypatch):
     assert result.engine == "compiled"
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_reward_threshold(env_id):
     """Of users and candidates that stay the same; for others no one number is the optimum."""
-    spec, kind = gym.spec(env_id), (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id].kind
+    spec, kind = gym.spec(env_id), ENVIRONMENTS[env_id].kind
     if kind == "Memory":
         users = gym.make(env_id).unwrapped.model
         assert spec.reward_threshold == pytest.approx(users.first @ users.value, rel=1e-12)

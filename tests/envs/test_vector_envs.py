@@ -12,17 +12,17 @@ import pytest
 from click_stories import arguments_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from registries import SAME_ITEMS, default_ids
 
 import clickgym
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, ClickVectorEnv
+from clickgym.envs import ENVIRONMENTS, ClickVectorEnv
 
 B, L, K = 3, 5, 3
 RESET_MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
-IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.default_instance]
-by_id = pytest.mark.parametrize("env_id", IDS)
+by_id = pytest.mark.parametrize("env_id", SAME_ITEMS)
 OF_IDS = [
     (env_id, reward, cutoff)
-    for env_id in IDS
+    for env_id in SAME_ITEMS
     for reward in ENVIRONMENTS[env_id].click_model.rewards
     for cutoff in (None, 2)
 ]
@@ -306,13 +306,13 @@ def first(values):
     ("env_id", "reward", "cutoff"),
     [
         *OF_IDS,
-        *((env_id, "clicks", 2) for env_id, env in CONTEXTUAL.items() if env.default_instance),
+        *((env_id, "clicks", 2) for env_id in default_ids("Contextual")),
     ],
 )
 def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
     """Session by session, also where users or candidates change."""
     given = {}
-    if env_id in CONTEXTUAL:
+    if env_id.startswith("Contextual"):
         given = {"instance": "linear:n_items=5,n_positions=3,n_pool=9,n_users=3,n_features=4"}
     elif env_id.startswith("NonStationary"):
         given = {"instance": "abrupt:n_items=5,n_positions=3,n_epochs=3,length=30"}

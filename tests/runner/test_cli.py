@@ -13,11 +13,11 @@ from terminal_output import asking
 
 import clickgym
 from clickgym.command_line import COMMANDS, main
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
+from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.metrics import DERIVED, METRICS
 
-NAMES = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY, *list_instances(), *PUBLISHED, *METRICS, *DERIVED]
+NAMES = [*ENVIRONMENTS, *list_instances(), *PUBLISHED, *METRICS, *DERIVED]
 
 
 # ------------------------------------------------------------------------------------------- help

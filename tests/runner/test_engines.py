@@ -17,6 +17,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
 from reference_agents import MODELS, make, plain
+from registries import SAME_ITEMS
 from reporting import run_reporting
 from slow import slow
 
@@ -24,7 +25,7 @@ import clickgym
 from clickgym.agents import AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
-from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 PBM = MODELS["PBM"]
 # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
@@ -114,7 +115,7 @@ def test_engines_give_the_same_numbers(kind, name):
     assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
 
 
-@by_id(AGENTS, ENVIRONMENTS, most=3)
+@by_id(AGENTS, SAME_ITEMS, most=3)
 def test_engines_agree_on_registered_ids(env_id, name):
     """Through `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model.epochs[0]

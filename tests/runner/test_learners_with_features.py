@@ -5,11 +5,12 @@ it learns.
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import default_ids
 from slow import slow
 
 import clickgym
 from clickgym.agents import LEARNERS, Agent, FrozenPolicy
-from clickgym.envs import CONTEXTUAL, ClickEnv, LinearModel, PositionBasedModel
+from clickgym.envs import ClickEnv, LinearModel, PositionBasedModel
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.metrics import Metrics
 
@@ -74,7 +75,8 @@ def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
 
 
 @pytest.mark.parametrize(
-    "env_id", ["ContextualPBMRank-v0", *slow(*(set(CONTEXTUAL) - {"ContextualPBMRank-v0"}))]
+    "env_id",
+    ["ContextualPBMRank-v0", *slow(*(set(default_ids("Contextual")) - {"ContextualPBMRank-v0"}))],
 )
 def test_every_contextual_id_and_reward_is_played(env_id):
     played = []

@@ -19,7 +19,7 @@ from ..agents.search_space import SearchSpace
 from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
-from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, Users
+from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.click_env import name_of
 from ..envs.interface import sizes_of
 from .facts import fact
@@ -112,7 +112,7 @@ def _registered(env_id: str) -> EnvSpec:
         return gym.registry[name]
     if colon:
         raise ValueError(f"environment {env_id!r}: the module {module!r} registers no id {name!r}")
-    ids = dict.fromkeys([*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry])
+    ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
     raise ValueError(f"{unknown('environment', env_id, ids)}; your own is named module:Id-v0")
 
 

@@ -37,7 +37,7 @@ from ..core.files import FORMAT
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from ..envs import Users
-from ..envs.users import make_known, users_class
+from ..envs.users import users_class
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
@@ -226,7 +226,7 @@ def _unpacked(packed: bytes, folder: str, path: tuple[str, ...]) -> Job:
         content, own = pickle.loads(packed).fn
     for name, users in own.items():
         if users is not None:
-            make_known(name, users)
+            Users.classes[name] = users
     return Job(*content)
 
 

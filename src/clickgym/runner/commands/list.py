@@ -11,7 +11,7 @@ import typer
 from ...core.checks import unknown
 from ...core.console import output
 from ...core.terminal import Column, print_table
-from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
+from ...envs import ENVIRONMENTS, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, METRICS
 
@@ -47,7 +47,7 @@ def list_(
 def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("name"), Column("about", rank=1, words=True)]
     if kind == "environments":
-        ids = ENVIRONMENTS | CONTEXTUAL | MEMORY
+        ids = ENVIRONMENTS
         return columns, [[name, environment.about] for name, environment in ids.items()]
     if kind == "instances":
         return columns, [[name, about] for name, about in list_instances().items()]

@@ -14,7 +14,7 @@ from ...core.checks import unknown
 from ...core.console import output
 from ...core.formats import visible
 from ...core.terminal import say
-from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances, load_instance
+from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ..labels import PUBLISHED
 from ..make import agent_class, place_of
 from ..metrics import DERIVED, METRICS
@@ -50,7 +50,7 @@ def text_of(name: str) -> str:
     Raises:
         ValueError: there is no such name.
     """
-    ids, instances = ENVIRONMENTS | CONTEXTUAL | MEMORY, list_instances()
+    ids, instances = ENVIRONMENTS, list_instances()
     if name in METRICS:
         return METRICS[name].description
     if name in DERIVED:
@@ -71,7 +71,7 @@ def _documented(thing: Any) -> str:
 def _of_environment(env_id: str) -> str:
     """What an environment is, and the docstring of its users."""
     maker = place_of(env_id).maker  # which imports a module first, so that it registers the id
-    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(getattr(maker, "id", ""))
+    environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")
     return f"{environment.about}\n\n{_documented(environment.users)}"

@@ -26,7 +26,7 @@ from ...core.checks import check_kind
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
-from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from ...envs import ENVIRONMENTS
 from ..labels import PUBLISHED, parse_spec
 from ..summaries import NOT_SUMMED, average, metrics_of, per_session
 
@@ -190,7 +190,7 @@ def unit_of(config: Config, env: str) -> str:
         'reward'
     """
     name, arguments = parse_spec(config.get("envs", {}).get(env) or env)
-    known = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
+    known = ENVIRONMENTS.get(name)
     reward = arguments.get("reward", known.default_reward if known else "")
     return UNITS.get(reward, "reward")
 
