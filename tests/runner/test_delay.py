@@ -271,7 +271,7 @@ def test_sweep_and_command_line(tmp_path, capsys):
     assert not late.equals(sweep(None))
     assert clickgym.Results(out).config["delay"] == "batch:50"
     for other in (None, "batch:5"):
-        with pytest.raises(ValueError, match='delay: "batch:50" there'):
+        with pytest.raises(ValueError, match="delay: 'batch:50' there"):
             sweep(other, out=out)
     with pytest.raises(ValueError, match="TopRank cannot learn from late clicks"):
         clickgym.sweep(["PBMRank-v0"], ["TopRank"], 500, 2, delay="batch:5", out=tmp_path / "no")

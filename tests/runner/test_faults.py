@@ -352,6 +352,6 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys)
     assert len(said) == 1
     assert said[0].startswith(f"clickgym: {name} in PBMRank-v0, {when}: ZeroDivisionError: ")
     if name == "Plain":  # compiled code does not tell where
-        assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\); ", said[0])
+        assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\)$", said[0])
     assert "Traceback" not in errors
     assert len(list((tmp_path / "out").rglob("*.parquet"))) == 2
