@@ -16,6 +16,9 @@ hence in what they assume about users, and in variance:
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
 | `pbm`, `cm`, `dcm`, … | examinations of a_k per list under Φ / π | that click model |
 
+⚠ `sdbn` is fitted as if the last click of a session had satisfied, as its closed form assumes; where
+users go on unsatisfied to the end of the list, take `dbn`.
+
 *Click-model estimators.* In each of these models a click is an examination times an attraction
 α(a), whatever the list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of
 examinations of item a per list, and clicks weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM
@@ -113,11 +116,11 @@ class Evaluation:
         interval: bootstrap confidence interval of ``value``; NaN for a single session.
         on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: bootstrap confidence interval of ``on_policy``.
-        difference: ``value`` minus ``on_policy``; None by `ips` where the lists changed with time.
+        difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
+            the lists changed with time, for it would be one of times.
         difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole,
             with both sides of the difference, so that what they share cancels.
-        lists_changed: whether `ips` was asked and the lists changed with time. Then a difference by
-            `ips` may be one of times, and is None.
+        lists_changed: whether the lists changed with time.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
             (at the worst position, where weights are normalised by position).
@@ -152,8 +155,8 @@ class Evaluation:
         sentences = []
         if self.lists_changed:
             sentences.append(
-                "the lists of this log changed with time: ips cannot tell lists from times, and "
-                "compares nothing."
+                f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
+                "from times, and compare nothing; click models assume that users do not change."
             )
         low, high = self.mean_weight_interval
         if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
@@ -224,8 +227,8 @@ def evaluate(
     values, weights = contributions(log, target, estimator, logging=logging, **settings)
     per_session = values.sum(axis=1)
     logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
-    lists_changed = estimator == "ips" and lists_follow_time(log)
-    gains = None if lists_changed else per_session - logged
+    lists_changed = lists_follow_time(log)
+    gains = None if lists_changed and estimator in WEIGHTS else per_session - logged
     diagnostics = _diagnostics(weights, level)
     spread, unit = in_units(per_session)
     return Evaluation(

@@ -94,7 +94,8 @@ class ClickLog:
         session, item = faulty_list(self.items, self.clicks)
         if item >= 0:
             raise ValueError(
-                f"items[{session}] shows the item {item} twice; expected distinct items in a list"
+                f"items[{session}] shows the item {self.item_labels[item]!r} twice; expected "
+                "distinct items in a list"
             )
         if session >= 0:
             expected = "expected one item or more, then -1 for the rest, without clicks"

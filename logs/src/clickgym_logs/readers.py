@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from clickgym.core.checks import check_path, is_sequence, short, unknown
 from clickgym.core.formats import one_line
 
+from .counting import faulty_list
 from .log import ClickLog
 from .times import as_seconds
 
@@ -242,6 +243,9 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         if role in rows.columns:
             alike = begins | rows[role].eq_missing(rows[role].shift())
             _check_all(name, rows, alike.to_numpy(), f"has two values of {role}")
+    _check_all(
+        name, rows, rows["clicked"].is_between(0, 1).to_numpy(), "has a click that is not 0 or 1"
+    )
     heads = rows[starts]
     shape = len(starts), int(lengths.max())
     filled = np.arange(shape[1]) < lengths[:, None]
@@ -256,9 +260,16 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
 
     items, item_labels = coded(rows["item"])
     rows = rows.with_columns(item=items)
+    lists, clicks = padded("item", -1), padded("clicked", 0)
+    session, twice = faulty_list(lists, clicks)
+    if twice >= 0:
+        which = str(heads["session"][session])
+        raise ValueError(
+            f"{name}: the session {which!r} shows the item {item_labels[twice]!r} twice"
+        )
     fields: dict[str, Any] = {
-        "items": padded("item", -1),
-        "clicks": padded("clicked", 0),
+        "items": lists,
+        "clicks": clicks,
         "item_labels": item_labels,
         "queries": np.zeros(len(starts), np.int32),
         "query_labels": (ONE_QUERY,),

@@ -40,7 +40,8 @@ def evaluate(
             "-e",
             metavar="NAME...",
             help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their "
-            "beginnings, item-position single items; the others are click models.",
+            "beginnings, item-position single items; the others are click models (sdbn takes the "
+            "last click for the one that satisfies; where this is doubtful, take dbn).",
         ),
     ],
     columns: Columns = "",
@@ -64,7 +65,12 @@ def evaluate(
     reward: Reward = "clicks",
     cutoff: Cutoff = None,
     level: Annotated[
-        float, typer.Option(metavar="P", help="Confidence level of the intervals.")
+        float,
+        typer.Option(
+            metavar="P",
+            help="Confidence level of the intervals, without the uncertainty of click models' "
+            "parameters.",
+        ),
     ] = 0.95,
     seed: Seed = 0,
     as_json: Json = False,
@@ -83,8 +89,9 @@ def evaluate(
     clickgym evaluate log.csv --query shoes --policy shoes.json:UBM \\
         --cutoff 5 --estimator pbm ubm
 
-    Where two estimators contradict each other beyond their intervals, or the lists changed with
-    time, this is said first, and ips compares nothing. Click-model estimators fit their model to
+    Where two estimators contradict each other beyond their intervals, this is said first, and ips
+    compares nothing; nor do ips, cascade and item-position where the lists changed with time.
+    Click-model estimators fit their model to
     the log. An estimate is refused if the policy shows lists or items that the log never shows:
     their weight would be infinite.
     """
@@ -155,7 +162,8 @@ def _print(
         )
         for name, result in results
     ]
-    print_table(console, heads, rows, title=f"{earned}; intervals at {level:.4g}", groups=True)
+    title = f"{earned}; intervals at {level:.4g}, with click models' parameters as fitted"
+    print_table(console, heads, rows, title=title, groups=True)
     _, logged = results[0]
     spread = _interval(logged.on_policy_interval)
     say(
