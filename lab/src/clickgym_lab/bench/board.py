@@ -17,7 +17,9 @@ from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, FEATURES, Task, all_tasks
 
 DATA = Path(__file__).parent / "data"
-"""A file of each agent; ``anchors.parquet``; ``replayed.txt``, whose results were played again."""
+"""A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
+were played again.
+"""
 HEADER = (
     "agent",
     "requires",
@@ -156,10 +158,15 @@ def board(
     return [list(HEADER), *rows]
 
 
+def line_file(folder: Path, agent: str) -> Path:
+    """The file of an agent's results in a folder."""
+    return folder / f"{quote(agent, safe='')}.parquet"
+
+
 def save_line(
     folder: Path, agent: str, requires: str, table: polars.DataFrame, made: dict[str, Any]
 ) -> Path:
     """Write the file of an agent, by which it enters the board."""
-    path = folder / f"{quote(agent, safe='')}.parquet"
+    path = line_file(folder, agent)
     write_results(path, table, {"agent": agent, "requires": requires, **made})
     return path
