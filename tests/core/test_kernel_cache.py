@@ -7,13 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from textwrap import dedent
 
 import numpy as np
 import pytest
 
 from clickgym.core import kernels, parts
-from clickgym.core.kernels import KernelError, cache_folder, kernel
+from clickgym.core.kernels import KernelError, cache_folder, clock, entry, kernel
 
 FILES = {
     "constants_of_it": "FACTOR = 3.0\n",
@@ -153,6 +154,21 @@ def test_kernel_that_moved(tmp_path, before, after):
         )
         assert f'File "{file}", line 7, in refuse' in done.stderr
         file.unlink()
+
+
+def test_clock_stands_still_while_kernels_compile(monkeypatch):
+    monkeypatch.setattr(kernels, "_kept_file", lambda name: None)  # nothing comes from the disk
+
+    @kernel
+    def total(values):
+        result = 0.0
+        for value in values:
+            result += value
+        return result
+
+    wall, counted = time.perf_counter(), clock()
+    assert entry(total)(np.ones(3)) == 3.0
+    assert clock() - counted < 0.1 * (time.perf_counter() - wall)
 
 
 def test_old_files_are_removed(play, monkeypatch):

@@ -250,6 +250,18 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert isinstance(env, gym.wrappers.TimeLimit)
 
 
+def test_runner_keeps_users_beyond_the_limit():
+    """Stateful users who stay longer than an episode of the id are not replaced at its end."""
+    loyal = {"instance": "independent:mean_sessions=5000,seed=0"}
+    env, endless = gym.make(USERS, **loyal), gym.make(USERS, **loyal, max_episode_steps=-1)
+    results = [
+        clickgym.run("CascadeVI", which, 2500, seed=0, engine=engine)
+        for which, engine in ((env, "python"), (endless, "python"), (env, "compiled"))
+    ]
+    np.testing.assert_array_equal(results[0].reward, results[1].reward)
+    np.testing.assert_array_equal(results[0].reward, results[2].reward)
+
+
 def test_runner_and_the_limit_below_wrappers():
     """The runner takes the limit off, and puts it back."""
     env = clickgym.RecordRegret(gym.make(USERS))

@@ -15,9 +15,9 @@ import clickgym
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.metrics import DERIVED, METRICS
+from clickgym.runner.metrics import METRICS
 
-NAMES = [*ENVIRONMENTS, *list_instances(), *PUBLISHED, *METRICS, *DERIVED]
+NAMES = [*ENVIRONMENTS, *list_instances(), *PUBLISHED, *METRICS]
 
 
 # ------------------------------------------------------------------------------------------- help

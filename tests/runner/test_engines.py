@@ -314,7 +314,7 @@ OPAQUE = {
 @pytest.mark.parametrize(("make_agent", "make_env", "reason"), OPAQUE.values(), ids=OPAQUE)
 def test_opaque_pairs_run_in_python_only(make_agent, make_env, reason):
     agent = make_agent()
-    with pytest.raises(ValueError, match=rf"engine='compiled' cannot serve this pair: {reason}"):
+    with pytest.raises(ValueError, match=rf"engine='compiled' cannot play .*: {reason}"):
         clickgym.run(agent, make_env(), 50, seed=0, engine="compiled")
     result = clickgym.run(agent, make_env(), 50, seed=0)
     assert result.engine == "python"

@@ -24,6 +24,7 @@ import linecache
 import os
 import re
 import sys
+import threading
 import time
 import types
 import warnings
@@ -104,6 +105,18 @@ def entry(function: Callable[..., Any]) -> Any:
     return kernel(function)
 
 
+class _FirstCalls(threading.local):
+    seconds = 0.0
+
+
+_first_calls = _FirstCalls()
+
+
+def clock() -> float:
+    """Seconds of wall time, on a clock that stands still while its thread compiles kernels."""
+    return time.perf_counter() - _first_calls.seconds
+
+
 class _Entry:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.kernel, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
@@ -118,6 +131,7 @@ class _Entry:
         """The first call with arguments of these classes; numba tells apart what else belongs to a
         type.
         """
+        before = time.perf_counter()
         functions, records = _reached(self.kernel), list(_records(arguments))
         compiled = _named_entry(self.kernel, _key(functions, records), _may_be_kept(records))
         try:
@@ -126,6 +140,7 @@ class _Entry:
         except NumbaError as error:
             raise KernelError(_explanation(functions, str(error))) from None
         self._compiled[tuple(map(type, arguments))] = self.direct = compiled
+        _first_calls.seconds += time.perf_counter() - before
         return result
 
 

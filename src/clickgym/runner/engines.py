@@ -11,6 +11,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from ..agents import Agent, CompiledAgent, Learner, StateAgent
 from ..core.checks import check_choice
 from ..envs import ClickEnv, ContextualModel
+from ..envs.click_env import name_of
 from ..envs.interface import sizes_of
 from ..envs.registration import is_limit_of_id
 from .labels import UnsuitedError
@@ -19,16 +20,13 @@ Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
 
 
-def engine_of(
-    agent: Agent | Learner, env: gym.Env, engine: str = "auto", pair: str = "this pair"
-) -> str:
+def engine_of(agent: Agent | Learner, env: gym.Env, engine: str = "auto") -> str:
     """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
     library of a `Learner`.
 
     Args:
         agent, env: who and where.
         engine: as in `clickgym.run`.
-        pair: what messages call the two.
 
     Raises:
         ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
@@ -42,14 +40,13 @@ def engine_of(
     if isinstance(agent, Learner):
         _check_learner(agent, layer)
         if engine != "auto":
-            raise ValueError(
-                f"engine={engine!r} cannot serve {pair}: {agent.engine} has its own loop"
-            )
+            name = type(agent).__name__
+            raise ValueError(f"engine={engine!r}: {name} has a loop of its own, {agent.engine}")
         engine = agent.engine
     else:
         obstacle = _why_not_compiled(type(agent), layer)
         if engine == "compiled" and obstacle:
-            raise ValueError(f"engine='compiled' cannot serve {pair}: {obstacle}")
+            raise ValueError(f"engine='compiled' cannot play {name_of(env)}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
     for size, expected in sizes_of(env)._asdict().items():
         value = getattr(agent, size, expected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, StateAgent
 from ..core.faults import SessionError, cause, only_own_frames
-from ..core.kernels import KernelError, entry, kernel
+from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
 from ..envs.interface import clicks_of, regret_of, sizes_of
@@ -37,8 +36,8 @@ class AgentError(SessionError):
 # ------------------------------------------------------------------------------ the compiled engine
 
 
-class Users(NamedTuple):
-    """The users under the present task, and the memory of one session of theirs.
+class SessionMemory(NamedTuple):
+    """What kernels read of the users under the present task, and what they write in a session.
 
     Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
     holds one.
@@ -49,12 +48,13 @@ class Users(NamedTuple):
     cutoff: int
     pool: Any
     round: Any
-    observed: tuple[Any, ...]  # by the agent besides clicks: nothing, features, or a state
+    observed: tuple[Any, ...]  # by the agent besides clicks: (), features or a state
     uniforms: NDArray[np.float64]  # (K,), one more in a mixture
     clicks: NDArray[np.int8]  # (K,)
     examined: NDArray[np.int8]  # (K,)
     scratch: NDArray[np.float64]  # (K + 1,)
     shown: NDArray[np.int64]  # (L,) the last session of a chunk that showed an item, or -1
+    drawn: NDArray[np.int64]  # (1,) the last session of a chunk that has its clicks, or -1
 
 
 @cache
@@ -70,27 +70,28 @@ def session_loop(
     """
 
     @kernel
-    def sessions(users, env_rng, state, agent_rng, ranking, late, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
-        parameters, reward, cutoff = users.parameters, users.reward, users.cutoff
-        uniforms, clicks, examined = users.uniforms, users.clicks, users.examined
+    def sessions(memory, env_rng, state, agent_rng, ranking, late, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
+        parameters, reward, cutoff = memory.parameters, memory.reward, memory.cutoff
+        uniforms, clicks, examined = memory.uniforms, memory.clicks, memory.examined
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         realised, satisfied, played = 0.0, -1, np.int64(0)
         while played < n_sessions:
-            rank(state, agent_rng, ranking, *users.observed)
-            if not is_ranked_list(ranking, users.shown, played):
+            rank(state, agent_rng, ranking, *memory.observed)
+            if not is_ranked_list(ranking, memory.shown, played):
                 break
             for k in range(len(uniforms)):
                 uniforms[k] = env_rng.random()
             realised, expectation, satisfied = play(
-                parameters, ranking, uniforms, clicks, examined, reward, cutoff, users.scratch
+                parameters, ranking, uniforms, clicks, examined, reward, cutoff, memory.scratch
             )
-            regret += users.round.optimum[0] - expectation
+            memory.drawn[0] = played
+            regret += memory.round.optimum[0] - expectation
             rewards += realised
             for k in range(len(ranking)):
                 n_clicks += clicks[k]
-            measure(contexts, ranking, clicks, expectation, totals, 3)
-            learn(late, played, state, ranking, clicks, *users.observed)
-            next_round(users.pool, users.round, parameters, env_rng, reward, users.scratch)
+            measure(contexts, ranking, clicks, expectation, totals)
+            learn(late, played, state, ranking, clicks, *memory.observed)
+            next_round(memory.pool, memory.round, parameters, env_rng, reward, memory.scratch)
             played += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, realised, satisfied
@@ -119,7 +120,7 @@ def play_compiled(
             run.
 
     Returns:
-        The seconds of the sessions, compilation excluded.
+        The seconds of the sessions, without the compilation of kernels.
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
@@ -133,31 +134,32 @@ def play_compiled(
         late, slots = waiting(delay, agent), delay.slots
     task, chunk, seconds = None, 1000, 0.0
     while meter.step < meter.horizon:
-        if env.task is not task:  # at the start, and where the users change
+        is_new = env.task is not task  # at the start, and where the users change
+        if is_new:
             task = env.task
-            users, contexts = users_of(task, agent), metrics.contexts(env)
+            memory, contexts = memory_of(task, agent), metrics.contexts(env)
             kernels = agent.rank_kernel, learn, session(task.model), metrics.kernel, task.next_round
-            loop, is_compiled = entry(session_loop(*kernels)), False
+            loop = entry(session_loop(*kernels))
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
         agent.make_room(size + slots)
         if delay is not None:
             late = late._replace(due=delay.due(meter.step + 1, size))
-        state = users, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
-        if not is_compiled:
-            loop(*state, 0, meter.totals)
-            is_compiled = True
-        users.shown.fill(-1)
-        regret, before = meter.totals[0], time.perf_counter()
+        state = memory, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
+        if is_new:
+            loop(*state, 0, meter.totals)  # the first call compiles
+        memory.shown.fill(-1)
+        memory.drawn[0] = -1
+        regret, before = meter.totals[0], clock()
         try:
             played, realised, satisfied = loop(*state, size, meter.totals)
         except Exception as error:
-            raise _blamed(agent, env, users, meter.step, error) from error
-        lasted = time.perf_counter() - before
+            raise _blamed(agent, env, memory, meter.step, error) from error
+        lasted = clock() - before
         if played < size:
             step = meter.step + played + 1
             check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
         lost = meter.totals[0] - regret
-        last = agent.ranking, users.clicks, users.examined, satisfied, realised
+        last = agent.ranking, memory.clicks, memory.examined, satisfied, realised
         env._record(size, lost, *last)
         agent.ranking[0] = -1  # its clicks are learned
         meter.advance(size)
@@ -169,11 +171,11 @@ def play_compiled(
     return seconds
 
 
-def users_of(task: Task, agent: CompiledAgent) -> Users:
-    """The users under a task, with memory for a session."""
+def memory_of(task: Task, agent: CompiledAgent) -> SessionMemory:
+    """The memory of sessions of an agent under a task."""
     n_items, n_positions = agent.n_items, agent.n_positions
     observes = isinstance(agent, ContextualAgent | StateAgent)
-    return Users(
+    return SessionMemory(
         parameters=task.parameters,
         reward=task.code,
         cutoff=task.cutoff,
@@ -185,29 +187,22 @@ def users_of(task: Task, agent: CompiledAgent) -> Users:
         examined=np.zeros(n_positions, np.int8),
         scratch=np.empty(n_positions + 1),
         shown=np.empty(n_items, np.int64),
+        drawn=np.empty(1, np.int64),
     )
 
 
 def _blamed(
-    agent: CompiledAgent, env: ClickEnv, users: Users, steps: int, error: Exception
+    agent: CompiledAgent, env: ClickEnv, memory: SessionMemory, steps: int, error: Exception
 ) -> Exception:
-    """What failed in a chunk after so many steps: `Users.shown` says how many of its lists were
-    shown, and the last session is played again from its own random numbers; if that fails, too, it
-    was the click model.
+    """What failed in a chunk after so many steps: the click model, if the last list has no clicks
+    yet, else the agent.
     """
-    shown = int(users.shown.max()) + 1
-    if not shown:
-        return session_error(agent, env, f"step {steps + 1}", error)
-    play = entry(session(env.task.model))
-    try:
-        play(
-            *(users.parameters, agent.ranking, users.uniforms, users.clicks, users.examined),
-            *(users.reward, users.cutoff, users.scratch),
-        )
-    except Exception as again:
-        what = f"{cause(again)}, in a {type(env.task.model).__name__}"
+    shown = int(memory.shown.max()) + 1
+    if shown > memory.drawn[0] + 1:
+        what = f"{cause(error)}, in a {type(env.task.model).__name__}"
         error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
-    return session_error(agent, env, f"after the list of step {steps + shown}", error)
+    when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"
+    return session_error(agent, env, when, error)
 
 
 # -------------------------------------------------------------------------------- the Python engine
@@ -230,7 +225,7 @@ def play_python(
         observation: what ``reset`` returned.
 
     Returns:
-        The seconds of the sessions.
+        As `play_compiled`.
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
@@ -241,10 +236,11 @@ def play_python(
     is_guest = not isinstance(click_env, ClickEnv)
     player = agent if delay is None else LateAgent(agent, delay, n_positions)
     task, contexts = None, metrics.contexts(click_env) if is_guest else ()
-    before = time.perf_counter()
+    before = clock()
     reported, due = meter.step, before + CHUNK
     player.leave()
-    with endless(env) as stream:  # an episode only costs time
+    # The limit of an id would end the stay of stateful users after 1000 sessions.
+    with endless(env) as stream:
         while meter.step < meter.horizon:
             try:
                 ranking = player.rank(observation)
@@ -264,7 +260,7 @@ def play_python(
             if metrics.summed:
                 expectation = float(info.get("expected_reward", math.nan))
                 items = np.asarray(ranking, np.int64)
-                metrics.measure(contexts, items, clicks, expectation, meter.totals, 3)
+                metrics.measure(contexts, items, clicks, expectation, meter.totals)
             meter.add(regret_of(info), reward, int(clicks.sum()))
             if terminated or truncated:
                 if delay is not None and terminated:
@@ -272,11 +268,11 @@ def play_python(
                     raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
                 observation, _ = stream.reset()
                 player.leave()
-            is_due = meter.step == meter.horizon or time.perf_counter() > due
+            is_due = meter.step == meter.horizon or clock() > due
             if on_chunk is not None and is_due:
                 on_chunk(meter.step - reported)
-                reported, due = meter.step, time.perf_counter() + CHUNK
-    return time.perf_counter() - before
+                reported, due = meter.step, clock() + CHUNK
+    return clock() - before
 
 
 # ------------------------------------------------------------------------------------------- faults

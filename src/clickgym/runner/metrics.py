@@ -1,5 +1,4 @@
-"""Metrics besides regret, reward and clicks: sums over sessions, and what follows from totals at
-checkpoints.
+"""Metrics besides regret, reward and clicks: sums over sessions.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the
 sessions, and one function that builds its context, a named tuple of arrays, from the environment
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_labels, unknown
+from ..core.checks import check_choice, check_labels
 from ..core.kernels import entry, kernel
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.wrappers.regret import Meter
@@ -25,26 +24,21 @@ Env = ClickEnv | ClickVectorEnv
 
 
 class Metric(NamedTuple):
-    """A metric: its description, its kernel, and the function that builds the kernel's context;
-    and whether it is defined where candidates or states change from session to session.
+    """A metric.
+
+    Attributes:
+        description: one line, for the command line.
+        kernel: what is summed over the sessions; None for ``window_regret``.
+        context: builds the kernel's context; None if it needs none. A metric with a context is
+            refused where candidates or states change from session to session.
     """
 
     description: str
-    kernel: Callable[..., float]
-    context: Callable[[Env], Any]
-    contextual: bool = False
+    kernel: Callable[..., float] | None
+    context: Callable[[Env], Any] | None = None
 
 
 # ---------------------------------------------------------------------------------------- any_click
-
-
-class NoContext(NamedTuple):
-    nothing: float = 0.0
-
-
-def no_context(env: Env) -> NoContext:
-    """What a metric needs of an environment, if it needs nothing."""
-    return NoContext()
 
 
 @kernel
@@ -126,12 +120,7 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric(
-        "sessions with at least one click (CTR_set is their share)",
-        any_click,
-        no_context,
-        contextual=True,
-    ),
+    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click),
     "ndcg": Metric(
         "NDCG of the first five positions, attraction as gain; its mean over sessions is in [0, 1]",
         ndcg,
@@ -148,51 +137,48 @@ METRICS: dict[str, Metric] = {
         is_optimal,
         lambda env: OptimumContext(env.task.round.optimum),
     ),
+    "window_regret": Metric(
+        "regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of "
+        "100,000 sessions)",
+        None,
+    ),
 }
-"""The metrics by name; the table has their running sums."""
-
-
-def window_regret(meter: Meter) -> NDArray[np.float64]:
-    """Regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of
-    100,000 sessions).
-    """
-    return np.diff(meter.regret, prepend=0.0) / np.diff(meter.steps, prepend=0)
-
-
-DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": window_regret}
-"""What follows at a checkpoint from the totals there, by name."""
+"""The metrics by name. The table has their running sums; of ``window_regret``, which follows from
+the regret, the value at each checkpoint.
+"""
 
 
 # -------------------------------------------------------------------------------- several, compiled
 
 
 @cache
-def chain(value: Callable[..., float], rest: Callable[..., None]) -> Callable[..., None]:
-    """The kernel of a metric, followed by those of others."""
+def chain(
+    value: Callable[..., float], column: int, rest: Callable[..., None]
+) -> Callable[..., None]:
+    """The kernel that adds a metric to its column of the totals, and then those of ``rest``."""
 
     @kernel
-    def measure(contexts, ranking, clicks, expectation, totals, place):  # type: ignore
-        totals[place] += value(contexts[0], ranking, clicks, expectation)
-        rest(contexts[1:], ranking, clicks, expectation, totals, place + 1)
+    def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
+        totals[column] += value(contexts[0], ranking, clicks, expectation)
+        rest(contexts[1:], ranking, clicks, expectation, totals)
 
     return measure
 
 
 @kernel
-def nothing(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
+def nothing(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
     pass
 
 
 class Metrics:
-    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals,
-    place)``.
+    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals)``.
 
     Args:
-        names: of `METRICS` and `DERIVED`.
+        names: of `METRICS`.
 
     Attributes:
         names: all of them, the columns of the table.
-        summed: those that the kernel sums.
+        summed: those that the kernel sums, in the totals after regret, reward and clicks.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -201,18 +187,18 @@ class Metrics:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = check_labels("metrics", names)
         for name in self.names:
-            if name not in METRICS | DERIVED:
-                raise ValueError(unknown("metric", name, METRICS | DERIVED))
-        self.summed = tuple(name for name in self.names if name in METRICS)
+            check_choice("metric", name, METRICS)
+        self.summed = tuple(name for name in self.names if METRICS[name].kernel)
         self.kernel = nothing
-        for name in reversed(self.summed):
-            self.kernel = chain(METRICS[name].kernel, self.kernel)
+        for column, name in reversed(list(enumerate(self.summed, 3))):
+            self.kernel = chain(METRICS[name].kernel, column, self.kernel)
         self.measure = entry(self.kernel)
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
         sums = dict(zip(self.summed, meter.kept.T[3:], strict=True))
-        return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
+        window_regret = np.diff(meter.regret, prepend=0.0) / np.diff(meter.steps, prepend=0)
+        return {name: sums.get(name, window_regret) for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:
         """The data about the environment's present task that the kernels need.
@@ -220,13 +206,14 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        for name in self.summed:
-            changes = isinstance(getattr(env, "model", None), ContextualModel | CascadeMDP)
-            if changes and not METRICS[name].contextual:
+        builders = {name: METRICS[name].context for name in self.summed}
+        changes = isinstance(getattr(env, "model", None), ContextualModel | CascadeMDP)
+        for name, builder in builders.items():
+            if builder and changes:
                 raise ValueError(
                     f"the metric {name!r} needs the same items and users in every session; "
                     f"{env} has others"
                 )
-            if not isinstance(env, Env) and METRICS[name].context is not no_context:
+            if builder and not isinstance(env, Env):
                 raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
-        return tuple(METRICS[name].context(env) for name in self.summed)
+        return tuple(builder and builder(env) for builder in builders.values())

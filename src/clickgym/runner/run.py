@@ -40,10 +40,8 @@ class Result:
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret``.
-        seconds: wall time of the sessions, without compilation.
+        seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
-        training_sessions, training_seconds: sessions and time of the training of a `Learner` before
-            the run (``protocol="meta"``); all other figures exclude them.
     """
 
     env: str

@@ -266,7 +266,7 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
             job.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for label, player in job.players.items():
                 agent = player.make(env, job.shared["horizon"], 0)
-                engine = engine_of(agent, env, job.shared["engine"], f"{label} in {env_label}")
+                engine = engine_of(agent, env, job.shared["engine"])
                 if job.shared["delay"] is not None:
                     check_learns_late(agent, env)
                 if Trial(env_label, name, label, 0) in trials:

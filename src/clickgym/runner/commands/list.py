@@ -13,7 +13,7 @@ from ...core.console import output
 from ...core.terminal import Column, print_table
 from ...envs import ENVIRONMENTS, list_instances
 from ..labels import PUBLISHED
-from ..metrics import DERIVED, METRICS
+from ..metrics import METRICS
 
 KINDS = ("environments", "instances", "agents", "metrics")
 WIDEST = 100
@@ -52,8 +52,7 @@ def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
     if kind == "instances":
         return columns, [[name, about] for name, about in list_instances().items()]
     if kind == "metrics":
-        sums = [[name, metric.description] for name, metric in METRICS.items()]
-        return columns, sums + [[name, first_sentence(it)] for name, it in DERIVED.items()]
+        return columns, [[name, metric.description] for name, metric in METRICS.items()]
     columns = [Column("name"), *(Column(name, words=True) for name in ("made for", "requires"))]
     columns.append(Column("paper", rank=1, words=True))
     agents: dict[str, Any] = dict(PUBLISHED)
@@ -61,8 +60,3 @@ def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
         [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
         for name, agent in agents.items()
     ]
-
-
-def first_sentence(thing: Any) -> str:
-    """The first paragraph of a docstring in one line."""
-    return " ".join((thing.__doc__ or "").partition("\n\n")[0].split()).rstrip(".").replace("`", "")

@@ -11,7 +11,7 @@ from ...core.console import Cluster, errors, output
 from ...core.terminal import say
 from ...core.workers import on_cluster
 from ..engines import Engine
-from ..metrics import DERIVED, METRICS
+from ..metrics import METRICS
 from ..progress import Progress
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
@@ -87,7 +87,7 @@ def run(
             "--metrics",
             "-m",
             metavar="METRIC...",
-            help=f"Metrics besides regret and reward: {', '.join(METRICS | DERIVED)}.",
+            help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
         ),
     ] = None,
     delay: Annotated[

@@ -17,7 +17,7 @@ from ...core.terminal import say
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ..labels import PUBLISHED
 from ..make import agent_class, place_of
-from ..metrics import DERIVED, METRICS
+from ..metrics import METRICS
 
 
 def show(
@@ -53,15 +53,13 @@ def text_of(name: str) -> str:
     ids, instances = ENVIRONMENTS, list_instances()
     if name in METRICS:
         return METRICS[name].description
-    if name in DERIVED:
-        return _documented(DERIVED[name])
     if name.endswith(".json") or name.partition(":")[0] in instances:
         return _of_instance(name)
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in PUBLISHED or re.fullmatch(r"[\w.]+:[\w.]+", name):
         return _documented(agent_class(name))
-    raise ValueError(unknown("name", name, [*PUBLISHED, *ids, *instances, *METRICS, *DERIVED]))
+    raise ValueError(unknown("name", name, [*PUBLISHED, *ids, *instances, *METRICS]))
 
 
 def _documented(thing: Any) -> str:

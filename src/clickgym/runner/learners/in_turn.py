@@ -71,7 +71,7 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             clicks = clicks_of(observation)
             if self._metrics.summed and self.meter.step < self.meter.horizon:
                 self._metrics.measure(
-                    self._contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3
+                    self._contexts, ranking, clicks, info["expected_reward"], self.meter.totals
                 )
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
         return self._seen(observation), rewards, never, never.copy(), {}

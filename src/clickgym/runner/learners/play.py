@@ -6,7 +6,6 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...agents.stable_baselines import Actions, Learner
 from ...agents.vec_env import StableBaselinesVecEnv
+from ...core.kernels import clock
 from ...envs import (
     REWARDS,
     CascadeMDP,
@@ -68,7 +68,7 @@ def play_learner(
     Raises:
         RuntimeError: the learner ended before the horizon.
     """
-    before = time.perf_counter()
+    before = clock()
     if isinstance(env.model, ContextualModel):
         apart = agent.actions == "rankings"
         envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart))
@@ -88,7 +88,7 @@ def play_learner(
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
         name = type(agent).__name__
         raise RuntimeError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
-    return time.perf_counter() - before
+    return clock() - before
 
 
 def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> RecordVectorRegret:
@@ -115,7 +115,7 @@ def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> 
     def on_session(
         ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float
     ) -> None:
-        metrics.measure(contexts, ranking, clicks, expectation, meter.totals, 3)
+        metrics.measure(contexts, ranking, clicks, expectation, meter.totals)
 
     recorded.on_session = on_session if metrics.summed else None
     return recorded
