@@ -15,7 +15,6 @@ import pytest
 
 import clickgym
 from clickgym.envs import ENVIRONMENTS
-from clickgym.runner import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -153,19 +152,6 @@ def test_documentation_pages_are_up_to_date():
     pages = script["pages"]()
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
-
-
-def test_table_of_agents():
-    """It has every agent, with the paper, the models and what the class requires."""
-    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\) \| (.+) \|$", page, flags=re.MULTILINE)
-    assert sorted(name for name, _, _ in rows) == sorted(PUBLISHED)
-    for name, link, cells in rows:
-        agent = PUBLISHED[name]
-        requires = ", ".join(getattr(agent, "requires", {})) or "–"
-        any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
-        assert cells.split(" | ") == [agent.paper, agent.click_models, requires, any_list]
-        assert Path(link).stem == agent.__module__.rpartition(".")[2]
 
 
 def test_headings_of_environments():

@@ -8,7 +8,9 @@ import copy
 import inspect
 import io
 import itertools
+import re
 from collections import Counter
+from pathlib import Path
 
 import cloudpickle
 import gymnasium as gym
@@ -35,6 +37,7 @@ from clickgym.agents import (
 )
 from clickgym.core.state import declared
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.runner import PUBLISHED
 
 L, K = 6, 3
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
@@ -77,6 +80,19 @@ def test_registries():
     assert all(name == agent.__name__ for name, agent in EVERY.items())
     assert set(EVERY) <= set(clickgym.agents.__all__)
     assert {name for name, agent in EVERY.items() if not agent.learns_from_any_list} == LAST_LIST
+
+
+def test_table_of_agents():
+    """docs/agents.md has every agent, with the paper, the models and what the class requires."""
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(PUBLISHED)
+    for name, link, cells in rows:
+        agent = PUBLISHED[name]
+        requires = ", ".join(getattr(agent, "requires", {})) or "–"
+        any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
+        assert cells.split(" | ") == [agent.paper, agent.click_models, requires, any_list]
+        assert Path(link).stem == agent.__module__.rpartition(".")[2]
 
 
 @by_name

@@ -1,5 +1,5 @@
-"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. Their laws
-are tested elsewhere.
+"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. The laws of
+their draws are tested in ``tests/agents/test_sampler_edges.py``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .reference import Reference, Remembering, is_close
 
 
 class Sampled(IndexReference):
-    """Base of the Thompson samplers: the list shows the largest draws, the k-th largest at the k-th
-    place.
+    """Base of the samplers of probabilities: the list shows the largest draws, the k-th largest at
+    the k-th place.
     """
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
