@@ -29,7 +29,7 @@ from .evaluation import check_cutoff
 from .fitting import fit_models
 from .lists import QueryLists, Ranking
 from .log import BLOCKS, ClickLog
-from .measured import LEAST_SESSIONS, POWER, Measured, Reason, measure
+from .measured import LEAST_SESSIONS, PASSED, POWER, Measured, Reason, measure
 from .policies import sessions_by_query
 
 LEVEL = 0.005
@@ -328,9 +328,9 @@ def experiment(gain: float, variance: float, level: float) -> int:
 
     Example:
         >>> experiment(0.1, 0.8, 0.005)
-        3738
+        5460
     """
-    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(POWER)
+    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(PASSED)
     return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))
 
 

@@ -79,6 +79,10 @@ WIDEST = 0.025
 """Simultaneous intervals err with this probability on each side, or less."""
 POWER = 0.8
 """The probability with which a gain of the size that is called detectable is proved."""
+PASSED = 0.94
+"""That of a significant gain over all blocks, with which it also holds in the further ways at
+`POWER` (40,000 simulations of twenty equal blocks).
+"""
 
 Reason = Literal[
     "", "no time", "too few sessions", "never shown together", "the lists changed with time"
@@ -245,10 +249,10 @@ class _Comparison:
         }
         quantile = NormalDist().inv_cdf
         z = quantile(1 - min(level, WIDEST) / n_compared)
-        needed = [(quantile(1 - level / n_compared) + quantile(POWER)) * error]
+        needed = [(quantile(1 - level / n_compared) + quantile(PASSED)) * error]
         with np.errstate(divide="ignore", invalid="ignore"):
             rest_weights = _without_neighbours(by_block[0])
-            steady = (quantile(1 - STEADY) + quantile(POWER)) * rest_errors / rest_weights
+            steady = (quantile(1 - STEADY) + quantile(PASSED)) * rest_errors / rest_weights
         needed.append(float(np.where(rest_weights > 0, steady, np.inf).max()))
         base = (self.weights * _means(self.sums[1])).sum() / total
         return Measured(
