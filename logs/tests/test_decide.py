@@ -199,6 +199,8 @@ def test_command(log, tmp_path, printed, refused):
         "decisions.json",
     ]
     assert "better" in printed([*command, "--all"])
+    assert "it has no time" in printed([*command, "--columns", "time="])
+    assert "Show d, c, b: it earned +" in printed([*command, "--columns", "time=session"])
     for words, message in (
         (["--query", "shoe"], "did you mean 'shoes'"),
         (["--cutoff", "4"], "cutoff is 4, but the log has 3 positions"),
