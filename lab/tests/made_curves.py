@@ -28,9 +28,3 @@ def piecewise(*rates):
     ends = np.linspace(0, 100_000, len(rates) + 1)
     values = np.concatenate([[0], np.cumsum(rates) * np.diff(ends)])
     return lambda steps: np.interp(steps, ends, values)
-
-
-def verdicts(study, evidence, only=""):
-    """Of each statement by itself: the rules are what is tested."""
-    statements = study.statements(evidence)
-    return {row.text: row.finding.verdict() for row in statements if only in row.text}

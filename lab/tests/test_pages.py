@@ -1,0 +1,153 @@
+"""Pages: those that are made are complete and new, links lead somewhere, and what docstrings say
+of users is what the kernels do.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from make_pages import pages
+from pages import agent_page, bibliography, environment_page, models, package_page, plain
+
+import clickgym_logs
+from clickgym.core.docstrings import sections
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
+from clickgym.runner import PUBLISHED
+from clickgym_lab.mix_ts import MixTS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_made_pages_are_up_to_date():
+    """The shipped results of all studies, judged again, give what the pages say."""
+    for file, text in pages().items():
+        assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_page_of_an_agent(name):
+    """It has the parts in their order, and the bibliography has its papers."""
+    text = agent_page(name)
+    parts = [f"# {name}", "Made for: ", f"{name}(n_items", "## Idea", "## BibTeX"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("agent", [*PUBLISHED.values(), MixTS])
+def test_docstring_of_an_agent(agent):
+    """The idea takes about five sentences, the algorithm 8 to 30 lines of pseudo-code."""
+    text = sections(agent.__doc__)
+    assert 4 <= len(re.findall(r"[.!?](?=\s+[A-Z`]|$)", text["Idea"])) <= 6
+    marker, empty, *lines = text["Algorithm"].splitlines()
+    assert (marker, empty) == ("::", "")
+    assert 8 <= len(lines) <= 30
+
+
+def test_contents_of_the_page_of_an_agent():
+    text = agent_page("BCMPTS")
+    assert "@inproceedings{mpts,\n" in text
+    assert "@inproceedings{pbmbandits,\n" in text
+    assert "[pbm-synthetic](../../lab/results/pbm-synthetic.md)" in text
+    assert re.search(r"## Args\n\n- `n_items`", agent_page("TopRank"))
+
+
+def test_every_paper_is_named():
+    """A class or the paper about the package names each entry of the bibliography."""
+    folders = ("agents", "envs", "src", "logs/src", "lab/src")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    text = plain(" ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files))
+    cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
+    for title, entry in bibliography().items():
+        assert title in text or re.match(r"@\w+{(\w+)", entry)[1] in cited, title
+
+
+def test_every_id_has_a_page():
+    made = "".join(environment_page(name) for name in models())
+    assert "| action space | `RankedList(" in made
+    assert set(re.findall(r"`(\w+-v0)`", made)) == set(ENVIRONMENTS)
+
+
+def test_public_names_have_a_page():
+    page = package_page("clickgym_logs")
+    assert all(re.search(rf"\b{name}\b", page) for name in clickgym_logs.__all__)
+
+
+def test_links():
+    """Those of the README are absolute, so that the page of the package shows them; each link to
+    a file leads to one, and each link to an environment to its heading.
+    """
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#]+)", readme):
+        assert link.startswith("https://")
+        own, _, path = link.partition("/main/")
+        assert "clickgym/clickgym" not in own or (ROOT / path).exists(), link
+    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    headings = {heading.lower() for heading in re.findall(r"^#+ (\S+)$", page, re.MULTILINE)}
+    anchors = set(re.findall(r"docs/environments\.md#(\S+-v0)\)", readme))
+    kinds = "", "Memory"
+    plain_ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in kinds]
+    assert anchors == {env_id.lower() for env_id in plain_ids}
+    assert anchors <= headings
+    for file in [*ROOT.glob("docs/*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):
+            assert (file.parent / link).exists(), f"{file.name}: {link}"
+
+
+SYMBOLS = {
+    "α(d_k)": "attraction",
+    "s(d_k)": "satisfaction",
+    "χ_k": "examination",
+    "γ_{k,k'}": "examination",
+    "v_k": "termination",
+    "ε⁺_k": "trust_relevant",
+    "ε⁻_k": "trust_irrelevant",
+    "g": "perseverance",
+    "τ_1": "continue_after_skip",
+    "τ_2": "continue_after_click",
+    "τ_3": "continue_after_relevant",
+}
+
+
+def clicks_of_moves(model, ranking):
+    """``(K,)`` click probabilities of a user who moves as the docstring of the model says."""
+    moves = [
+        re.fullmatch(r"\s*(.+?) → (.+?): (.+?)\s*", line).groups()
+        for line in sections(type(model).__doc__)["User"].splitlines()
+    ]
+    clicks = np.zeros(len(ranking))
+    reading = [Counter() for _ in range(len(ranking) + 1)]  # users at a position, by last click
+    reading[0][0] = 1.0
+
+    def probability(symbol, k, last):
+        if symbol.startswith("1 - "):
+            return 1.0 - probability(symbol.removeprefix("1 - "), k, last)
+        if symbol == "1":
+            return 1.0
+        places = {"L": ranking[k], "K": k, "KK": (k, last), "": ()}
+        name = SYMBOLS[symbol]
+        return np.asarray(getattr(model.parameters, name))[places[model.shapes[name]]]
+
+    def walk(state, weight, k, last, clicked):
+        if state.startswith("click"):
+            clicked = True
+            clicks[k] += weight
+        if "k + 1" in state:
+            reading[k + 1][k + 1 if clicked else last] += weight
+        for source, target, symbol in moves:
+            if source == state:
+                walk(target, weight * probability(symbol, k, last), k, last, clicked)
+
+    for k in range(len(ranking)):
+        for last, weight in reading[k].items():
+            walk(moves[0][0], weight, k, last, False)
+    return clicks
+
+
+@pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
+def test_moves_of_a_user_are_those_of_the_model(model):
+    users = load_instance("uniform:n_items=6,n_positions=4,seed=1").model(model.short)
+    for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
+        expected = users.click_probabilities(ranking)
+        np.testing.assert_allclose(clicks_of_moves(users, ranking), expected, rtol=1e-12)
