@@ -56,6 +56,9 @@ class Agent(ABC):
     horizon, the search also tries None.
     """
 
+    filled_in: Mapping[str, Any] = {}
+    """The arguments of the constructor that `clickgym.make_agent` filled in."""
+
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show.

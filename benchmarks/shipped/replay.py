@@ -24,7 +24,8 @@ from polars import col
 
 from clickgym import make_agent, run
 from clickgym.agents import LEARNERS
-from clickgym.runner import Trial, make_env
+from clickgym.runner import make_env
+from clickgym.runner.results import Trial
 from clickgym_lab.bench.board import DATA
 from clickgym_lab.bench.play import play
 from clickgym_lab.bench.tasks import all_tasks

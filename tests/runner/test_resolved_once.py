@@ -54,7 +54,6 @@ def test_a_place_makes_an_environment_of_an_instance():
 def test_a_player_says_what_it_is_and_what_it_needs():
     player = player_of("PBMUCB:epsilon=0.1")
     assert (player.label, player.name, player.observes) == ("PBMUCB:epsilon=0.1", "PBMUCB", [])
-    assert (player.asks, player.but(examination=[1.0]).asks) == ({"examination": "examination"}, {})
     assert player_of(player) is player
     assert player_of("C2UCB").observes == ["n_features"]
     assert player_of("CascadeVI").observes == ["n_states"]

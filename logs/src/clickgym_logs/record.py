@@ -8,10 +8,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from clickgym import run
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
 from clickgym.envs import ContextualModel
-from clickgym.runner import run, sizes_of
+from clickgym.runner import sizes_of
 
 from .log import ClickLog
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import random
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.faults import Fault, expect, run_checks
@@ -136,13 +136,13 @@ class _Check:
         """The lists of agents that take turns, each in an environment of its own, all with the same
         seed.
         """
-        envs = [self.env() for _ in agents]
-        observations = [env.reset(seed=0)[0] for env in envs]
         lists: list[list[list[int]]] = [[] for _ in agents]
-        for number in range(1, n_sessions + 1):
-            for i, agent in enumerate(agents):
-                observations[i], ranking = _session(agent, envs[i], observations[i], number)
-                lists[i].append(np.asarray(ranking).tolist())
+        for turns in zip(
+            *(_sessions(agent, self.env(), n_sessions) for agent in agents), strict=True
+        ):
+            for i, session in enumerate(turns):
+                agents[i].update(*session)
+                lists[i].append(np.asarray(session[1]).tolist())
         return lists
 
     # -------------------------------------------------------------------------------- of all agents
@@ -160,9 +160,9 @@ class _Check:
         """Lists."""
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
-            agent, (observation, _) = self.make(env, SHORT), env.reset(seed=0)
-            for number in range(1, SESSIONS + 1):
-                observation, _ = _session(agent, env, observation, number)
+            agent = self.make(env, SHORT)
+            for session in _sessions(agent, env, SESSIONS):
+                agent.update(*session)
 
     def seeds(self) -> None:
         """Seeds."""
@@ -183,23 +183,20 @@ class _Check:
 
     def inputs(self) -> None:
         """What it is given."""
-        agent, env = self.make(), self.env()
-        observation, _ = env.reset(seed=0)
-        for _ in range(50):
+        agent = self.make()
+
+        def rank(observation: Any) -> Any:
             before = copy.deepcopy(observation)
             ranking = agent.rank(observation)
             _expect_same("rank", "observation", before, observation)
-            following, reward, terminated, _, _ = env.step(ranking)
-            clicks, shown = clicks_of(following), np.array(ranking)
-            clicked = clicks.copy()
-            agent.update(observation, shown, clicks, float(reward))
-            _expect_same("update", "observation", before, observation)
-            _expect_same("update", "ranking", ranking, shown)
-            _expect_same("update", "clicks", clicked, clicks)
-            observation = following
-            if terminated:
-                observation, _ = env.reset()
-                agent.leave()
+            return ranking
+
+        for observation, ranking, clicks, reward in _sessions(agent, self.env(), 50, rank):
+            before = copy.deepcopy((observation, ranking, clicks))
+            agent.update(observation, ranking, clicks, reward)
+            _expect_same("update", "observation", before[0], observation)
+            _expect_same("update", "ranking", before[1], ranking)
+            _expect_same("update", "clicks", before[2], clicks)
 
     def numbers_of_items(self) -> None:
         """Numbers of items."""
@@ -269,17 +266,16 @@ class _Check:
 
     def kernels(self) -> None:
         """Kernels."""
-        agent, env = self.make(), self.env()
-        observation, _ = env.reset(seed=0)
+        agent = self.make()
+
+        def rank(observation: Any) -> Any:
+            agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
+            return agent.ranking
+
         with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code
-            for _ in range(100):  # in Python, where an index out of range is noticed
-                seen = agent.seen(observation)
-                agent.rank_kernel(agent.state, agent.rng, agent.ranking, *seen)
-                observation, _, terminated, truncated, _ = env.step(agent.ranking)
-                clicks = np.array(clicks_of(observation))
-                agent.update_kernel(agent.state, agent.ranking, clicks, *seen)
-                if terminated or truncated:
-                    observation, _ = env.reset()
+            # In Python, where an index out of range is noticed.
+            for observation, ranking, clicks, _ in _sessions(agent, self.env(), 100, rank):
+                agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
 
     def engines(self) -> None:
         """Engines."""
@@ -310,19 +306,25 @@ def _global_generators() -> tuple[Any, ...]:
     return state[1].tolist(), state[2], random.getstate()
 
 
-def _session(agent: Any, env: Any, observation: Any, number: int) -> tuple[Any, Any]:
-    """Play a session: what is observed after it, and the list."""
-    ranking, users = agent.rank(observation), env.unwrapped.model
-    try:
-        check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
-    except AgentError as error:
-        raise Fault(str(error)) from None
-    following, reward, terminated, truncated, _ = env.step(ranking)
-    agent.update(observation, ranking, np.array(clicks_of(following)), float(reward))
-    if terminated or truncated:
-        following, _ = env.reset()
-        agent.leave()
-    return following, ranking
+def _sessions(
+    agent: Any, env: gym.Env, n_sessions: int, rank: Callable[[Any], Any] | None = None
+) -> Iterator[tuple[Any, Any, NDArray[np.int8], float]]:
+    """The arguments of `Agent.update` after each session; the caller lets the agent learn."""
+    (observation, _), users = env.reset(seed=0), env.unwrapped.model
+    for number in range(1, n_sessions + 1):
+        try:
+            ranking = (rank or agent.rank)(observation)
+            check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
+        except AgentError as error:
+            raise Fault(str(error)) from None
+        except StopIteration:  # which a generator cannot raise
+            raise Fault("StopIteration") from None
+        following, reward, terminated, truncated, _ = env.step(ranking)
+        yield observation, ranking, np.array(clicks_of(following)), float(reward)
+        observation = following
+        if terminated or truncated:
+            observation, _ = env.reset()
+            agent.leave()
 
 
 def _run(agent: Any, env: gym.Env, engine: Any = "auto") -> Result:

@@ -150,35 +150,47 @@ class LateAgent(Agent):
 
 
 class Waiting(NamedTuple):
-    """The sessions that wait for their clicks, in C slots: session n lies in slot n mod C, and what
-    is due with session m hangs in a list at m mod C. No two waiting sessions have the same slot,
-    because none waits for C sessions.
+    """The sessions that wait for their clicks: session n lies in slot n mod C. No two waiting
+    sessions have the same slot, because none waits for C sessions.
     """
 
-    due: NDArray[np.int64]  # (n,) of the sessions of this chunk
+    first: int  # the number of the first session of this chunk
+    arrivals: NDArray[np.int64]  # the sessions whose clicks arrive in this chunk, in order
+    ends: NDArray[np.int64]  # (n + 1,) after t of its sessions, so many have arrived
     rankings: NDArray[np.int64]  # (C, K)
     clicks: NDArray[np.int8]  # (C, K)
     features: NDArray[np.float64]  # (C, L, d) of contextual agents
-    first: NDArray[np.int64]  # (C,) the first slot of each list, or -1
-    last: NDArray[np.int64]  # (C,) the last slot
-    following: NDArray[np.int64]  # (C,) the next slot of the same list, or -1
-    session: NDArray[np.int64]  # (1,) the number of the present session, from 1
 
 
-def waiting(delay: Delay, agent: CompiledAgent) -> Waiting:
-    """The queue of a run before its first session."""
-    slots = delay.slots
-    candidates = (agent.n_items, agent.n_features) if isinstance(agent, ContextualAgent) else (0, 0)
-    return Waiting(
-        due=np.zeros(0, np.int64),
-        rankings=np.empty((slots, agent.n_positions), np.int64),
-        clicks=np.empty((slots, agent.n_positions), np.int8),
-        features=np.empty((slots, *candidates)),
-        first=np.full(slots, -1),
-        last=np.full(slots, -1),
-        following=np.full(slots, -1),
-        session=np.ones(1, np.int64),
-    )
+class Queue:
+    """The queue of a run, chunk by chunk.
+
+    Args:
+        delay: when clicks arrive.
+        agent: who learns.
+    """
+
+    def __init__(self, delay: Delay, agent: CompiledAgent) -> None:
+        self.slots, self._delay = delay.slots, delay
+        self._sessions = self._due = np.zeros(0, np.int64)
+        is_contextual = isinstance(agent, ContextualAgent)
+        candidates = (agent.n_items, agent.n_features) if is_contextual else (0, 0)
+        self._kept = (
+            np.empty((self.slots, agent.n_positions), np.int64),
+            np.empty((self.slots, agent.n_positions), np.int8),
+            np.empty((self.slots, *candidates)),
+        )
+
+    def chunk(self, first: int, n_sessions: int) -> Waiting:
+        """What the kernel needs for ``n_sessions`` from ``first`` on."""
+        ends = np.arange(first, first + n_sessions)
+        sessions = np.append(self._sessions, ends)
+        due = np.append(self._due, self._delay.due(first, n_sessions))
+        order = np.argsort(due, kind="stable")
+        sessions, due = sessions[order], due[order]
+        arrived = np.searchsorted(due, np.append(first - 1, ends), "right")
+        self._sessions, self._due = sessions[arrived[-1] :], due[arrived[-1] :]
+        return Waiting(first, sessions[: arrived[-1]], arrived, *self._kept)
 
 
 @cache
@@ -219,24 +231,13 @@ def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[...
 
     @kernel
     def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
-        slots = len(late.first)
-        now = late.session[0] % slots
+        slots = len(late.rankings)
+        slot = (late.first + played) % slots
         for k in range(len(ranking)):
-            late.rankings[now, k] = ranking[k]
-            late.clicks[now, k] = clicks[k]
-        keep(late, now, observed)
-        moment = late.due[played] % slots
-        if late.first[moment] < 0:
-            late.first[moment] = now
-        else:
-            late.following[late.last[moment]] = now
-        late.last[moment] = now
-        late.following[now] = -1
-        slot = late.first[now]
-        while slot >= 0:
-            hand_over(late, slot, state)
-            slot = late.following[slot]
-        late.first[now] = -1
-        late.session[0] += 1
+            late.rankings[slot, k] = ranking[k]
+            late.clicks[slot, k] = clicks[k]
+        keep(late, slot, observed)
+        for i in range(late.ends[played], late.ends[played + 1]):
+            hand_over(late, late.arrivals[i] % slots, state)
 
     return learn

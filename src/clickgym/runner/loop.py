@@ -21,7 +21,7 @@ from ..envs.registration import endless
 from ..envs.session import is_ranked_list, session
 from ..envs.task import Task
 from ..envs.wrappers.regret import Meter
-from .delay import Delay, LateAgent, learn_at_once, learn_late, waiting
+from .delay import Delay, LateAgent, Queue, learn_at_once, learn_late
 from .metrics import Metrics
 
 OnChunk = Callable[[int], object]
@@ -131,7 +131,8 @@ def play_compiled(
         learn, slots = learn_at_once(agent.update_kernel), 0
     else:
         learn = learn_late(agent.update_kernel, isinstance(agent, ContextualAgent))
-        late, slots = waiting(delay, agent), delay.slots
+        queue = Queue(delay, agent)
+        slots = queue.slots
     task, chunk, seconds = None, 1000, 0.0
     while meter.step < meter.horizon:
         is_new = env.task is not task  # at the start, and where the users change
@@ -143,7 +144,7 @@ def play_compiled(
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
         agent.make_room(size + slots)
         if delay is not None:
-            late = late._replace(due=delay.due(meter.step + 1, size))
+            late = queue.chunk(meter.step + 1, size)
         state = memory, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
         if is_new:
             loop(*state, 0, meter.totals)  # the first call compiles

@@ -187,12 +187,6 @@ class Player:
         return getattr(self.maker, "requires", {})
 
     @property
-    def asks(self) -> Mapping[str, str]:
-        """Those of `requires` that were not passed."""
-        passed = self.hyperparameters
-        return {key: source for key, source in self.requires.items() if key not in passed}
-
-    @property
     def observes(self) -> list[str]:
         """The sizes of what it ranks by beside clicks: keys of `OBSERVED`."""
         return [size for size in OBSERVED if size in self.parameters]
@@ -237,7 +231,7 @@ class Player:
         agent: Any = self.maker(**filled_in, **passed, seed=seed)
         if not isinstance(agent, Agent | Learner):
             raise TypeError(f"{self.name} returned {agent!r}; expected an agent")
-        setattr(agent, "filled_in", filled_in)  # noqa: B010 (no type checker knows it)
+        agent.filled_in = filled_in
         return agent
 
 

@@ -50,8 +50,9 @@ def prepared(agent: AgentLike, task: Task, env: gym.Env, seed: int) -> Any:
         env: of the task.
         seed: of the agent.
     """
-    known = {}
-    if "examination" in player_of(agent).asks and _has_items(env):
+    known, maker = {}, player_of(agent)
+    is_open = "examination" in maker.requires and "examination" not in maker.hyperparameters
+    if is_open and _has_items(env):
         known["examination"] = examination(env)
     player: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
     if task.log and isinstance(player, Agent) and player.learns_from_any_list:
