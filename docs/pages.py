@@ -14,7 +14,6 @@ from typing import Any
 import gymnasium as gym
 
 from clickgym import agents
-from clickgym.core.docstrings import entries
 from clickgym.core.formats import markdown_table
 from clickgym.envs import ENVIRONMENTS, Users
 from clickgym.runner import PUBLISHED
@@ -133,10 +132,10 @@ def described(thing: Any, heading: str = "**{}**") -> str:
 def _parameters(args: str, shapes: dict[str, str]) -> str:
     """The parameters of a click model: name, type and meaning."""
     rows = [["parameter", "type", "meaning"]]
-    for name, meaning in entries(args).items():
+    for name, meaning in re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", args, flags=re.MULTILINE):
         shape = shapes.get(name)
         kind = f"array ({', '.join(shape)})" if shape else "number"
-        rows.append([f"`{name}`", kind, re.sub(r"^``\(.*?\)`` |\|", "", meaning)])
+        rows.append([f"`{name}`", kind, re.sub(r"^``\(.*?\)`` |\|", "", " ".join(meaning.split()))])
     return "\n".join(markdown_table(rows))
 
 

@@ -42,6 +42,8 @@ class BaseClickEnv:
     np_random: Any
     _np_random: Any
     task: Task
+    _is_open: bool
+    """Whether a list can be shown: after a reset, until a stateful user leaves."""
     _rounds: Any
     """What the next sessions meet: the round of the task, or that of each stream."""
 
@@ -63,12 +65,11 @@ class BaseClickEnv:
         self._changes = [*self.model.starts[1:], sys.maxsize]
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self._scratch = np.empty(self.model.n_positions + 1)
-        self._begun = False
         return self._tasks[0].observation_space
 
     def _forget(self) -> None:
         """Begin a new stream of sessions; nothing is drawn."""
-        self._steps = 0
+        self._steps, self._is_open = 0, False
         self._enter()
 
     def _enter(self) -> None:
@@ -87,14 +88,12 @@ class BaseClickEnv:
             # the environment's stream is a child of its seed.
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
-        is_new = seed is not None or not self._begun
-        if is_new:
-            self._begun = True
             self._forget()
         if self.task.has_memory:
             self._rounds.ended[:] = True  # so that others follow
-        if self.task.has_memory or (is_new and self.task.pool is not None):
+        if self.task.pool is not None and (self.task.has_memory or not self._is_open):
             self._draw()
+        self._is_open = True
 
     def _draw(self) -> None:
         """Draw the next round of every stream."""

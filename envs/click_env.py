@@ -13,7 +13,7 @@ from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES, ResultPage, render
+from .rendering import RENDER_MODES, render
 from .session import play_list, session
 from .spaces import RankedList
 from .users import Users
@@ -65,11 +65,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     action_space: RankedList
-    _ranking: NDArray[np.int64] | None
-    """The list shown last, with its clicks, examined positions and totals."""
-    _clicks: NDArray[np.int8]
-    _examined: NDArray[np.int8]
-    _regret: float
+    _last: tuple[NDArray[np.int64], float, int] | None
+    """The list shown last, its reward, and where the user left satisfied."""
 
     def __init__(
         self,
@@ -87,9 +84,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         users = described_users(model, form, instance, n_positions, parameters)
         self.observation_space = self._set_up(users, reward, cutoff, reference, render_mode)
         self.action_space = self._lists
-        self._needs_reset = True
         self._shape = (self._lists.n_positions,)
         self._uniforms = np.empty(self.model.n_uniforms)
+        self._clicks, self._examined = np.zeros((2, *self._shape), np.int8)
         self._seen = np.full(self._lists.n_items, -1)
         self._n_lists = 0  # the marks in _seen: refused lists count, too
         self._forget()
@@ -114,7 +111,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
         self._restart(seed)
-        self._needs_reset = False
         task = self.task
         info = {
             "optimal_ranking": task.optimal_ranking.copy(),
@@ -143,9 +139,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
                 the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
-        if self._needs_reset:
-            when = "now that the user has left" if self._begun else "before the first step()"
-            raise gym.error.ResetNeeded(f"call reset() {when}")
+        if not self._is_open:
+            raise gym.error.ResetNeeded(
+                "call reset() before the first step(), and after the user has left"
+            )
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()
         else:
@@ -177,15 +174,16 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if not is_list:
             self._refuse(ranking)
         regret = optimum - expectation
-        self._ranking, self._reward, self._satisfied = ranking, reward, satisfied
+        self._last = ranking, reward, satisfied
         self._regret += regret
         self._steps += 1
         if self._steps == self._next_change:
             self._enter()
-        self._needs_reset = task.has_memory and bool(task.round.ended[0])
+        has_left = task.has_memory and bool(task.round.ended[0])
+        self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
         observation = task.observe(task.round, self._clicks.copy())
-        return observation, reward, self._needs_reset, False, info
+        return observation, reward, has_left, False, info
 
     def _refuse(self, ranking: NDArray[np.int64]) -> None:
         """Say what is wrong with a list that was not played, and take back the numbers drawn for
@@ -202,12 +200,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._ranking = None
-        self._clicks, self._examined = (
-            np.zeros(self._shape, np.int8),
-            np.zeros(self._shape, np.int8),
-        )
-        self._regret, self._reward, self._satisfied = 0.0, 0.0, -1
+        self._last, self._regret = None, 0.0
 
     def _record(
         self,
@@ -222,7 +215,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """Count ``steps`` sessions of a compiled loop, which must not pass over a change, and
         remember the last.
         """
-        self._ranking, self._reward, self._satisfied = ranking.copy(), reward, satisfied
+        self._last = ranking.copy(), reward, satisfied
         self._clicks[:], self._examined[:] = clicks, examined
         self._regret += regret
         self._steps += steps
@@ -241,28 +234,16 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if self.render_mode is None:
             self._warn_of_no_mode("gym.make")
             return None
-        return render(self.result_page(), self.render_mode)
-
-    def result_page(self) -> ResultPage:
-        """The data that `render` draws: the last session, and the totals so far."""
-        return self._page(
+        if self._last is None:
+            return render(self._page(self.instance), self.render_mode)
+        ranking, reward, satisfied = self._last
+        page = self._page(
             self.instance,
             regret=self._regret,
-            ranking=None if self._ranking is None else self._ranking.tolist(),
+            ranking=ranking.tolist(),
             clicks=self._clicks.tolist(),
             examined=self._examined.tolist(),
-            satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
-            reward=self._reward,
+            satisfied=satisfied >= 0 if "satisfaction" in self.model.rewards else None,
+            reward=reward,
         )
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use
-        `ItemByItem` for masks of single items.
-
-        Raises:
-            TypeError: always, naming the wrapper to take.
-        """
-        raise TypeError(
-            f"{name_of(self)} has no action masks, because an action is a whole list; MaskablePPO "
-            "chooses the items one by one with the wrapper clickgym.envs.ItemByItem(env)"
-        )
+        return render(page, self.render_mode)

@@ -149,7 +149,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
-        if not self._begun:
+        if not self._is_open:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._all_over:  # NEXT_STEP: this call is the reset
             observations, infos = self._begin_episode()

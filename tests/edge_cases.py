@@ -370,7 +370,7 @@ def play(case: Case, *, compiled: bool = True) -> str:
                 seed=case.seed,
                 checkpoints=steps,
                 engine="compiled",
-                on_chunk=lambda _: lists.append(env.unwrapped._ranking.tolist()),
+                on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
             )
         except Exception as error:
             return f"compiled, {error!r}"

@@ -48,7 +48,7 @@ class Round(NamedTuple):
 
     user: Annotated[Ints, "1"]  # who meets them
     items: Annotated[Ints, "L"]  # their numbers in the pool
-    features: Annotated[Floats, "L d"]
+    observed: Annotated[Floats, "L d"]  # features
     values: tuple[NDArray[np.float64], ...]  # 1 + P times (L,): attraction, further item parameters
     best: Annotated[Ints, "K", range]  # the best list
     optimum: Annotated[Floats, "1"]  # its expected reward
@@ -71,7 +71,7 @@ class Round(NamedTuple):
 class Rounds(NamedTuple):
     """What a session needs of the rounds of B streams."""
 
-    features: NDArray[np.float64]  # (B, L, d)
+    observed: NDArray[np.float64]  # (B, L, d) features
     values: NDArray[np.float64]  # (B, 1 + P, L)
     best: NDArray[np.int64]  # (B, K)
     optimum: NDArray[np.float64]  # (B,)
@@ -119,13 +119,13 @@ def draw_candidates(pool, drawn, rng):
                 drawn.values[1 + p][a] = pool.item_others[p, item]
         drawn.items[a] = item
         for j in range(n_user_features):
-            drawn.features[a, j] = pool.users[user, j]
+            drawn.observed[a, j] = pool.users[user, j]
         for j in range(pool.items.shape[1]):
-            drawn.features[a, n_user_features + j] = pool.items[item, j]
+            drawn.observed[a, n_user_features + j] = pool.items[item, j]
         for q in range(len(pool.pairs)):
-            product = drawn.features[a, pool.pairs[q, 0]] * drawn.features[a, pool.pairs[q, 1]]
-            drawn.features[a, n_user_features + pool.items.shape[1] + q] = (
-                product / drawn.features[a, 0]
+            product = drawn.observed[a, pool.pairs[q, 0]] * drawn.observed[a, pool.pairs[q, 1]]
+            drawn.observed[a, n_user_features + pool.items.shape[1] + q] = (
+                product / drawn.observed[a, 0]
             )
         insert(drawn.candidates, a, attraction, a)
     for a in range(n_items - 1, -1, -1):  # so that a draw depends on nothing but the generator
@@ -223,9 +223,9 @@ def store_round(streams, b, drawn):
     for p in range(len(drawn.values)):
         for a in range(len(drawn.items)):
             streams.values[b, p, a] = drawn.values[p][a]
-    for a in range(drawn.features.shape[0]):
-        for j in range(drawn.features.shape[1]):
-            streams.features[b, a, j] = drawn.features[a, j]
+    for a in range(drawn.observed.shape[0]):
+        for j in range(drawn.observed.shape[1]):
+            streams.observed[b, a, j] = drawn.observed[a, j]
     for k in range(len(drawn.best)):
         streams.best[b, k] = drawn.best[k]
     streams.optimum[b] = drawn.optimum[0]
@@ -294,7 +294,7 @@ class RoundTask(Task):
     def rounds(self, size: int) -> Rounds:
         drawn = self.round
         return Rounds(
-            np.zeros((size, *drawn.features.shape)),
+            np.zeros((size, *drawn.observed.shape)),
             np.zeros((size, len(drawn.values), len(drawn.items))),
             np.zeros((size, len(drawn.best)), np.int64),
             np.zeros(size),
@@ -304,7 +304,7 @@ class RoundTask(Task):
         return np.atleast_2d(rounds.best)
 
     def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        return {"clicks": clicks, "features": rounds.features.copy()}
+        return {"clicks": clicks, "features": rounds.observed.copy()}
 
 
 def _check_search(base: ClickModel, m: int, what: str) -> None:

@@ -38,7 +38,7 @@ class Law(NamedTuple):
 class Round(NamedTuple):
     """The user who is there; of B streams all arrays have B rows."""
 
-    features: NDArray[np.int64]  # (3,) state, 1 in a user's first session, sessions left (or -1)
+    observed: NDArray[np.int64]  # (3,) state, 1 in a user's first session, sessions left (or -1)
     optimum: NDArray[np.float64]  # (1,) V* of the state
     ended: NDArray[np.bool_]  # (1,) whether the user has left
     now: NDArray[np.int64]  # (3,) as in `Parameters`, of the task the same array
@@ -77,26 +77,26 @@ def draw_state(cumulated, rng):
 
 @kernel
 def set_state(law, drawn, state):
-    drawn.now[0], drawn.now[1] = state, max(drawn.features[2] - 1, 0)
-    drawn.features[0] = state
+    drawn.now[0], drawn.now[1] = state, max(drawn.observed[2] - 1, 0)
+    drawn.observed[0] = state
     drawn.optimum[0] = law.value[drawn.now[1], state]
 
 
 @kernel
 def draw_user(law, drawn, rng):
     drawn.ended[0] = False
-    drawn.features[1] = 1
-    drawn.features[2] = law.n_sessions if law.n_sessions > 0 else -1
+    drawn.observed[1] = 1
+    drawn.observed[2] = law.n_sessions if law.n_sessions > 0 else -1
     set_state(law, drawn, draw_state(law.first, rng))
 
 
 @kernel
 def end_session(law, drawn, rng):
     """After a session: the user leaves, or comes back in another state."""
-    drawn.features[1] = 0
+    drawn.observed[1] = 0
     if law.n_sessions > 0:
-        drawn.features[2] -= 1
-        drawn.ended[0] = drawn.features[2] == 0
+        drawn.observed[2] -= 1
+        drawn.ended[0] = drawn.observed[2] == 0
     else:
         drawn.ended[0] = rng.random() < law.leaving
     if not drawn.ended[0]:
@@ -125,14 +125,14 @@ def next_session(law, drawn, users, rng, reward, scratch):
 @kernel
 def load_round(streams, b, drawn):
     for i in range(3):
-        drawn.features[i], drawn.now[i] = streams.features[b, i], streams.now[b, i]
+        drawn.observed[i], drawn.now[i] = streams.observed[b, i], streams.now[b, i]
     drawn.optimum[0], drawn.ended[0] = streams.optimum[b], streams.ended[b]
 
 
 @kernel
 def store_round(streams, b, drawn):
     for i in range(3):
-        streams.features[b, i], streams.now[b, i] = drawn.features[i], drawn.now[i]
+        streams.observed[b, i], streams.now[b, i] = drawn.observed[i], drawn.now[i]
     streams.optimum[b], streams.ended[b] = drawn.optimum[0], drawn.ended[0]
 
 
@@ -164,14 +164,14 @@ class StatefulTask(Task):
         self.observation_space = Dict(spaces)
 
     def rounds(self, size: int) -> Round:
-        features, now = np.zeros((size, 3), np.int64), np.zeros((size, 3), np.int64)
-        return Round(features, np.zeros(size), np.ones(size, np.bool_), now)
+        observed, now = np.zeros((2, size, 3), np.int64)
+        return Round(observed, np.zeros(size), np.ones(size, np.bool_), now)
 
     def best(self, rounds: Any) -> NDArray[np.int64]:
         state, left, _ = np.atleast_2d(rounds.now).T
         return self._best[left, state]
 
     def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> dict[str, Any]:
-        state, _, left = rounds.features.T
+        state, _, left = rounds.observed.T
         seen = {"clicks": clicks, "state": state.copy()}
         return seen | {"sessions_left": left.copy()} if self.pool.n_sessions else seen

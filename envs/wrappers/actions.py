@@ -30,13 +30,6 @@ from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
 
-def check_autoreset_mode(env: VectorEnv) -> None:
-    """Refuse a vector environment whose finished streams are not reset by its own ``step``."""
-    mode = env.metadata.get("autoreset_mode")
-    if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
-        raise ValueError(f"autoreset_mode is {mode}; expected AutoresetMode.SAME_STEP or NEXT_STEP")
-
-
 def recorded(values: ArrayLike | None) -> list[Any] | None:
     """An argument as the spec of a wrapped environment can hold it: specs are compared, and written
     as JSON.
@@ -369,17 +362,15 @@ class ItemByItemVector(VectorWrapper):
     """`ItemByItem` for a vector environment: K steps of all streams together, then one session of
     each stream.
 
-    A complete list ends the episode of every stream. The next episode begins as the autoreset mode
-    of ``env`` says. With ``SAME_STEP`` the step of the last item returns the first observation of
-    the next list. The last observation of this list is then in ``final_obs``, and the info of the
-    session in ``final_info``. With ``NEXT_STEP`` the following step ignores its actions. The
-    sessions of the streams continue. Of stateful users, as in `ItemByItem`, episodes are those
-    of ``env``.
+    A complete list ends the episode of every stream. The step of the last item returns the first
+    observation of the next list. The last observation of this list is then in ``final_obs``, and
+    the info of the session in ``final_info``. The sessions of the streams continue. Of stateful
+    users, as in `ItemByItem`, episodes are those of ``env``.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode
-            ``SAME_STEP`` or ``NEXT_STEP``, whose streams end together if at all; for
-            stateful users ``SAME_STEP``.
+            ``SAME_STEP``, whose streams end together if at all; those of stateful users may end
+            alone.
         items: ``(L,)`` as in `ItemByItem`, the same for all streams.
 
     Raises:
@@ -402,30 +393,29 @@ class ItemByItemVector(VectorWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
-        check_autoreset_mode(env)
+        mode = env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
         self._has_memory = _has_memory(env)
-        if self._has_memory and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            raise ValueError("autoreset_mode is NEXT_STEP; expected SAME_STEP for stateful users")
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
         self.single_observation_space = _with_draft(env.single_observation_space, self._draft)
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
         self._observations: Any = None
-        self._ended = True  # the episodes of env, not the lists
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list on each stream, and reset ``env`` where `ItemByItem.reset` does.
+        """Begin a list on each stream. The first time, with a seed or options, and for stateful
+        users, also reset ``env``.
 
         Returns:
             The observations; and the infos of the reset of ``env``, or none.
         """
         infos: dict[str, Any] = {}
-        if self._ended or self._has_memory or seed is not None or options:
+        if self._observations is None or self._has_memory or seed is not None or options:
             self._observations, infos = self.env.reset(seed=seed, options=options)
-            self._ended = False
         self._draft.clear()
         return self._observe(), infos
 
@@ -443,20 +433,12 @@ class ItemByItemVector(VectorWrapper):
             The observations; rewards 0 and no infos, but those of the sessions on the last item;
             whether the lists are complete; whether the sessions were truncated.
         """
-        size = self.num_envs
-        nothing, nobody = np.zeros(size), np.zeros(size, np.bool_)
         if self._observations is None:
             raise gym.error.ResetNeeded("call reset() first: it begins a list on each stream")
-        if self._draft.complete:  # NEXT_STEP: this call is the reset
-            infos: dict[str, Any] = {}
-            if self._ended:
-                self._observations, _, _, _, infos = self.env.step(self._draft.rankings)
-                self._ended = False
-            self._draft.clear()
-            return self._observe(), nothing, nobody, nobody.copy(), infos
         self._draft.place(actions)
+        nobody = np.zeros(self.num_envs, np.bool_)
         if not self._draft.complete:
-            return self._observe(), nothing, nobody, nobody.copy(), {}
+            return self._observe(), np.zeros(self.num_envs), nobody, nobody.copy(), {}
         self._observations, rewards, terminations, truncations, infos = self.env.step(
             self._draft.rankings
         )
@@ -467,16 +449,12 @@ class ItemByItemVector(VectorWrapper):
         if ended.any() != ended.all():
             which = np.flatnonzero(ended).tolist()
             raise ValueError(f"the streams must end together; those that ended: {which}")
-        self._ended = bool(ended.any())
-        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
-            infos = self._next_lists(infos)
+        infos = self._next_lists(infos, ended.any())
         return self._observe(), rewards, ~nobody, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(B, L)`` which choices are allowed now on each stream: all before the step of
-        ``NEXT_STEP`` that ignores them.
-        """
-        return self._draft.left | self._draft.complete
+        """``(B, L)`` which choices are allowed now on each stream."""
+        return self._draft.left
 
     def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
         """Give the last observations of the episodes that ended their lists, and begin the next
@@ -487,16 +465,15 @@ class ItemByItemVector(VectorWrapper):
             infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
         self._draft.clear()
 
-    def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
+    def _next_lists(self, infos: dict[str, Any], ended: bool) -> dict[str, Any]:
         """Begin the next lists in the step that completed these, of which the infos tell."""
-        if self._ended:  # so did the episodes of env, and the infos are already those of the next
+        if ended:  # so did the episodes of env, and the infos are already those of the next
             last = infos["final_obs"], infos["final_info"]
             infos = {
                 name: value
                 for name, value in infos.items()
                 if name.removeprefix("_") not in ("final_obs", "final_info")
             }
-            self._ended = False
         else:
             last = iterate(self.env.observation_space, deepcopy(self._observations)), infos
             infos = {}

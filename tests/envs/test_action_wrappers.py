@@ -391,16 +391,15 @@ def test_observations_are_the_callers_own():
     assert env.action_masks().sum() == 3
 
 
-@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
-def test_item_by_item_on_streams(mode, limit, env_id):
+def test_item_by_item_on_streams(limit, env_id):
     """Beside the plain vector environment, given the lists of the choices, nothing is lost and
     nothing is added.
     """
     items = np.random.default_rng(5).permutation(10 if env_id == "PBMRank-v0" else 20)
-    envs = ItemByItemVector(make_streams(env_id, mode, limit), items)
-    plain = make_streams(env_id, mode, limit)
+    envs = ItemByItemVector(make_streams(env_id, limit), items)
+    plain = make_streams(env_id, limit)
     n_positions = envs.unwrapped.model.n_positions
     rng = np.random.default_rng(0)
     observations, infos = envs.reset(seed=3)
@@ -430,43 +429,27 @@ def test_item_by_item_on_streams(mode, limit, env_id):
         assert rewards.tolist() == paid.tolist()
         assert same(inner(observations), expected)
         placed = np.eye(len(items))[numbers]
-        if mode == "SameStep":
-            assert not observations["placed"].any()
-            assert infos["_final_obs"].all()
-            assert infos["_final_info"].all()
-            assert (
-                np.stack([final["placed"] for final in infos["final_obs"]]).tolist()
-                == placed.tolist()
-            )
-            rows = expected_infos["final_obs"] if over else rows_of(expected)
-            assert all(
-                same(inner(final), row) for final, row in zip(infos["final_obs"], rows, strict=True)
-            )
-            assert same(
-                infos["final_info"], expected_infos.pop("final_info") if over else expected_infos
-            )
-            if over:
-                assert same(infos["optimal_ranking"], expected_infos["optimal_ranking"])
-            else:
-                assert set(infos) == {"final_obs", "_final_obs", "final_info", "_final_info"}
+        assert not observations["placed"].any()
+        assert infos["_final_obs"].all()
+        assert infos["_final_info"].all()
+        assert (
+            np.stack([final["placed"] for final in infos["final_obs"]]).tolist() == placed.tolist()
+        )
+        rows = expected_infos["final_obs"] if over else rows_of(expected)
+        assert all(
+            same(inner(final), row) for final, row in zip(infos["final_obs"], rows, strict=True)
+        )
+        assert same(
+            infos["final_info"], expected_infos.pop("final_info") if over else expected_infos
+        )
+        if over:
+            assert same(infos["optimal_ranking"], expected_infos["optimal_ranking"])
         else:
-            assert observations["placed"].tolist() == placed.tolist()
-            assert same(infos, expected_infos)
-            if over:
-                expected, _, _, _, expected_infos = plain.step(np.zeros((4, n_positions), np.int64))
-            assert envs.action_masks().all()  # so that a policy may draw something
-            # ignored
-            observations, rewards, terminations, truncations, infos = envs.step(np.full(4, 99))
-            assert not any(
-                values.any()
-                for values in (rewards, terminations, truncations, observations["placed"])
-            )
-            assert same(inner(observations), expected)
-            assert same(infos, expected_infos if over else {})
+            assert set(infos) == {"final_obs", "_final_obs", "final_info", "_final_info"}
 
 
-def make_streams(env_id, mode, limit):
-    return gym.make_vec(env_id, num_envs=4, autoreset_mode=mode, max_episode_steps=limit)
+def make_streams(env_id, limit):
+    return gym.make_vec(env_id, num_envs=4, autoreset_mode="SameStep", max_episode_steps=limit)
 
 
 def inner(observation):
@@ -488,23 +471,16 @@ def same(a, b):
 def test_streams_that_end_apart_are_refused():
     limits = [2, 3]
     envs = ItemByItemVector(
-        SyncVectorEnv([lambda limit=limit: TimeLimit(scalar(), limit) for limit in limits])
+        SyncVectorEnv(
+            [lambda limit=limit: TimeLimit(scalar(), limit) for limit in limits],
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
     )
     envs.reset(seed=0)
-    for action in [0, 1, 2, 9, 0, 1]:
+    for action in [0, 1, 2, 0, 1]:
         envs.step([action, action])
     with pytest.raises(ValueError, match=r"the streams must end together; those that ended: \[0\]"):
         envs.step([2, 2])
-
-
-def remembering(mode="SameStep", **arguments):
-    return gym.make_vec(
-        "CascadeMDPRank-v0",
-        3,
-        instance="clickbait:mean_sessions=3",
-        autoreset_mode=mode,
-        **arguments,
-    )
 
 
 def test_item_by_item_a_life_is_an_episode():
@@ -549,6 +525,6 @@ def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
     disabled = SyncVectorEnv([scalar] * 2, autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(
         ValueError,
-        match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT",
+        match="autoreset_mode is DISABLED; expected SAME_STEP",
     ):
         ItemByItemVector(disabled)

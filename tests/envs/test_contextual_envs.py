@@ -66,7 +66,7 @@ def session_of(model, now):
     if not isinstance(model, LinearModel):
         return model.at(int(now.user[0]), now.items)
     return model.at(
-        now.features, **{name: values[now.items] for name, values in model.others.items()}
+        now.observed, **{name: values[now.items] for name, values in model.others.items()}
     )
 
 
@@ -201,7 +201,7 @@ def test_law_of_named_candidates(model, n_sessions):
         assert set(items) <= set(CANDIDATES[user])
         assert len(set(items)) == L
         np.testing.assert_array_equal(
-            now.features, [[*USERS[user], *ITEMS[item]] for item in items]
+            now.observed, [[*USERS[user], *ITEMS[item]] for item in items]
         )
         np.testing.assert_allclose(now.values[0], session_of(model, now).attraction)
         drawn.append((user, items[0]))
@@ -422,7 +422,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
                 result.reward,
                 result.clicks,
                 agent.ranking,
-                inner._ranking,
+                inner._last[0],
                 inner._clicks,
                 inner._steps,
             ]

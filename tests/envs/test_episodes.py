@@ -107,7 +107,7 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         before = state_of(env)
         env.reset()
         assert state_of(env) != before
-        assert env.unwrapped.task.round.features[1] == 1  # his first session
+        assert env.unwrapped.task.round.observed[1] == 1  # his first session
         env.step(first_list(env))
 
 

@@ -73,7 +73,7 @@ def run_compiled(
 
     def record(sessions: int) -> None:
         assert sessions == 1
-        lists.append(env.unwrapped._ranking.tolist())
+        lists.append(env.unwrapped._last[0].tolist())
         clicks.append(env.unwrapped._clicks.tolist())
 
     steps = np.arange(1, horizon + 1)

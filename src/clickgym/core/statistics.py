@@ -1,11 +1,8 @@
-"""Student's t: quantiles and half widths of intervals; the worst tenth of some scores."""
+"""Student's t: quantiles and half widths of intervals."""
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 POWER = 7.848879734
@@ -37,18 +34,3 @@ def half_width(n: int, confidence: float = CONFIDENCE) -> float:
         2.4841
     """
     return t_quantile(n - 1, confidence) / math.sqrt(n) if n > 1 else math.nan
-
-
-def worst_tenth(scores: ArrayLike) -> float:
-    """The mean of the tenth of some scores that are lowest, rounded up to whole scores; nan where
-    there are none.
-
-    Args:
-        scores: of any shape; the higher, the better. Losses are passed with a minus sign.
-
-    Example:
-        >>> worst_tenth([3.0, 1.0, 2.0]), worst_tenth(range(20))
-        (1.0, 0.5)
-    """
-    values = np.sort(np.ravel(scores))
-    return float(values[: math.ceil(values.size / 10)].mean()) if values.size else math.nan

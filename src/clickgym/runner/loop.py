@@ -182,7 +182,7 @@ def memory_of(task: Task, agent: CompiledAgent) -> SessionMemory:
         cutoff=task.cutoff,
         pool=task.pool,
         round=task.round,
-        observed=(task.round.features,) if observes else (),
+        observed=(task.round.observed,) if observes else (),
         uniforms=np.empty(task.model.n_uniforms),
         clicks=np.zeros(n_positions, np.int8),
         examined=np.zeros(n_positions, np.int8),

@@ -4,12 +4,11 @@ lists?
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
-
-from clickgym.core.statistics import worst_tenth
 
 from .evidence import (
     LEARNS_RULE,
@@ -146,8 +145,9 @@ def mean(runs: Sequence[Values]) -> float:
 
 
 def tenth(runs: Sequence[Values]) -> float:
-    """The mean of the tenth of all runs that lose most."""
-    return -worst_tenth(-np.concatenate(runs))
+    """The mean of the tenth of all runs that lose most, rounded up to whole runs."""
+    losses = np.concatenate(runs, axis=None)
+    return -float(np.sort(-losses)[: math.ceil(losses.size / 10)].mean())
 
 
 def ratio_of(

@@ -95,5 +95,5 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
             entry(draw_candidates)(task.pool, drawn, coming)
-            features[b] = drawn.features
+            features[b] = drawn.observed
         return features
