@@ -36,13 +36,6 @@ def data_folder() -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from browsing import started  # loads selenium, which most tests do not need
-
-    yield from started(tmp_path_factory.mktemp("profile"))
-
-
 # pytest-xdist sets it for its workers; commands follow it where there is no terminal
 os.environ.pop("COLUMNS", None)
 # no worker processes but where a test asks for them by a number of jobs
@@ -67,27 +60,19 @@ def not_drawing() -> Iterator[None]:
         yield
 
 
-def drawing_only(wanted: str) -> Any:
-    """The other files of each figure are empty: for tests that read what is in one of them."""
+@pytest.fixture
+def only_svg() -> Iterator[None]:
+    """The other files of each figure are empty: for tests that read the SVG."""
+    from clickgym.runner.reports import figures
 
-    def only() -> Iterator[None]:
-        from clickgym.runner.reports import figures
+    drawn = figures.drawn
 
-        drawn = figures.drawn
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                figures,
-                "drawn",
-                lambda figure, kind, **options: (
-                    drawn(figure, kind, **options) if kind == wanted else b""
-                ),
-            )
-            yield
+    def draw(figure: Any, kind: str, **options: Any) -> bytes:
+        return drawn(figure, kind, **options) if kind == "svg" else b""
 
-    return only
-
-
-only_svg, only_pdf = pytest.fixture(drawing_only("svg")), pytest.fixture(drawing_only("pdf"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "drawn", draw)
+        yield
 
 
 undrawn = pytest.fixture(not_drawing)

@@ -22,10 +22,3 @@ def check(narrow, unlimited, width):
     assert bool(missing) <= ("columns also:" in narrow), missing
 
 
-def asking(words):
-    """What a shell tells the program that it asks for completions."""
-    return {
-        "_CLICKGYM_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }

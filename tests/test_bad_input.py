@@ -106,6 +106,13 @@ RUN --horizon 1.5                 horizon is 1.5; expected an integer of at leas
 RUN --horizon nan                 horizon is nan; expected an integer of at least 1
 RUN --seed=-1                     seed is -1; expected a non-negative integer
 RUN --jobs 0                      n_jobs is 0; expected a number of workers
+RUN --jobs 1000000000             n_jobs is 1000000000
+RUN --runs 1000001                these are 1,000,001 trials; expected at most 1,000,000
+RUN --horizon 1e18                horizon is 1e+18; expected an integer of at least 1, at most
+RUN --delay weekly                delay is 'weekly'; expected batch:B, fixed:D or
+RUN --delay batch:0               delay is 'batch:0'
+RUN --delay fixed:1.5             delay is 'fixed:1.5'
+RUN --metrics regrets             metric 'regrets'
 RUN --engine compile              'compile' is not one of 'auto', 'compiled', 'python'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice
@@ -113,11 +120,22 @@ ENV PBMRank-v0:rewrd=clicks       unknown parameter 'rewrd'; did you mean 'rewar
 ENV PBMRank-v0:cutoff=true        cutoff is True; expected an integer from 1
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 ENV PBMRank-v0:cutoff=2,reward    expected key=value after the name
+ENV CartPol-v1                    did you mean 'CartPole-v1'
+ENV json:My-v0                    the module 'json' registers no id 'My-v0'
+AGENT json:dumps.nothing          has no 'dumps.nothing'
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
 AGENT Random Random               agent 'Random' is named twice
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT CascadeTS:feedback=x        unknown feedback 'x'
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
+AGENT =TopRank                    the label of agent 'TopRank' is ''; expected some words
+AGENT a\u202eb=TopRank            expected some words
+AGENT mine=TopRank mine=Random    agent 'mine' is named twice
+AGENT TopRank TopRank=TopRank     agent 'TopRank' is named twice
+AGENT TopRank=BatchRank           the label 'TopRank' is the name of something else
+AGENT PBMRank-v0=BatchRank        the label 'PBMRank-v0' is the name of something else
+AGENT mine=other=TopRank          only a sweep takes labels
+AGENT mine=                       unknown agent ''
 AGENT TopRank:horizon=5           horizon is set by --horizon
 AGENT TopRank:delta=.1,delta=.2   delta is given twice
 AGENT TopRank:delta=NaN           delta is nan; expected a number in (1e-300, 1)
@@ -203,20 +221,41 @@ def planner():
     return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
 
 
+class TrainedPolicy:
+    def predict(self, observation):
+        return [0, 1]
+
+
 DISABLED = gym.vector.AutoresetMode.DISABLED
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
+short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
     "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
+    "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
     "n_items is set by the env": lambda: batch_rank(n_items=3),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
-    "expected a list of environments": lambda: sweep("PBMRank-v0", ["Random"], 9, 1, out="new"),
-    "no environment was named": lambda: sweep([], ["Random"], 9, 1, out="new"),
-    "no agent was named": lambda: sweep(["PBMRank-v0"], [], 9, 1, out="new"),
+    "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
+    "no environment was named": lambda: short([], ["Random"]),
+    "no agent was named": lambda: short(["PBMRank-v0"], []),
     "unknown click model '../x:Y'": lambda: ClickModel.from_dict({"model": "../x:Y"}),
     "^models.0.: it is a Piecewise": lambda: ClickModel.from_dict(endless()),
+    "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
+    "expected a list of env": lambda: short(MODEL, ["Random"]),
+    "has no name; give it one": lambda: short(["PBMRank-v0"], [planner()]),
+    "pass its class, CascadeVI": lambda: short(["PBMRank-v0"], {"a": planner()}),
+    "makes a new environment": lambda: short({"a": ClickEnv(MODEL)}, ["Random"]),
+    "or a click model, got": lambda: short({"a": 3}, ["Random"]),
+    "or a click model": lambda: short([PositionBasedModel], ["Random"]),
+    " has users of its own": lambda: short({"a": MODEL}, ["Random"], instances=["uniform"]),
+    "returned is 3; expected an env": lambda: short({"a": lambda: 3}, ["Random"]),
+    "returned 3; expected an agent": lambda: short(["PBMRank-v0"], {"a": lambda **_: 3}),
+    "the name of something else": lambda: short({"PBMRank-v0": MODEL}, ["Random"]),
+    "only a sweep takes labels": lambda: run("mine=TopRank", "PBMRank-v0", 9),
+    "source is 3; expected a path": lambda: clickgym.Results(3),
+    "play it as clickgym.agents.FrozenPolicy": lambda: run(TrainedPolicy(), "PBMRank-v0", 9),
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),

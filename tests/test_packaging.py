@@ -86,8 +86,9 @@ def test_wheel_in_a_clean_environment(tmp_path):
 
 
 def test_import_loads_nothing_heavy():
+    """Nor does making a learner."""
     heavy = "{'torch', 'matplotlib', 'scipy.stats', 'stable_baselines3', 'PIL', 'plotly', 'jinja2'}"
-    code = f"import sys, clickgym; print(*{heavy} & set(sys.modules))"
+    code = f"import sys, clickgym; clickgym.agents.PPO(10, 5); print(*{heavy} & set(sys.modules))"
     assert output(sys.executable, "-c", code).split() == []
 
 

@@ -38,17 +38,9 @@ class Process:
     """The example in a process of its own, and four users who call it until it is killed."""
 
     def __init__(self, store: Path, seed: int) -> None:
-        command = [
-            sys.executable,
-            str(EXAMPLES / "service.py"),
-            "--store",
-            str(store),
-            "--positions",
-            str(K),
-            "--port",
-            "0",
-        ]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, EXAMPLES / "service.py", "--store", store]
+        words = f"--positions {K} --port 0".split()
+        self.process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         self.port = int(self.process.stdout.readline().split()[-1])
         self.seed = seed
@@ -96,13 +88,9 @@ def replayed_by_hand(events: list[tuple[Any, ...]], query: str) -> clickgym.agen
         elif of_query == query and kind == "close":
             (impression,) = [event[3] for event in events if event[0] == number]
             (shown,) = [json.loads(event[4]) for event in events if event[0] == impression]
-            clicked = [
-                event[4] for event in events if event[3] == impression and event[2] == "click"
-            ]
-            ranking, clicks = (
-                [ITEMS.index(item) for item in shown],
-                [int(item in clicked) for item in shown],
-            )
+            clicked = [event[4] for event in events if event[2:4] == ("click", impression)]
+            ranking = [ITEMS.index(item) for item in shown]
+            clicks = [int(item in clicked) for item in shown]
             agent.update(None, ranking, clicks, sum(clicks))
     return agent
 
@@ -149,11 +137,8 @@ def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
 
 def test_service_that_starts_again(example, tmp_path):
     """It has the agents of the one that went on."""
-    service, rng, waiting = (
-        example.Service(tmp_path / "clicks.db", "PBMHB", K),
-        random.Random(0),
-        [],
-    )
+    service = example.Service(tmp_path / "clicks.db", "PBMHB", K)
+    rng, waiting = random.Random(0), []
     for _ in range(60):
         waiting.append(service.rank("q", ITEMS))
         shown = waiting.pop(rng.randrange(len(waiting))) if len(waiting) > 3 else waiting[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from clickgym.runner.labels import own_label, parse_spec
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
-ROOT = Path(__file__).resolve().parents[2]
 
 by_name = pytest.mark.parametrize("name", LEARNERS)
 SEEDED = ("A2C", "DQN", "PPO", "SAC")
@@ -56,26 +54,16 @@ def test_same_seed_same_regret(name: str) -> None:
     assert measured(1, 3) != first
 
 
-@pytest.mark.slow
-def test_the_episodes_of_an_id_change_nothing() -> None:
-    """One stream of more sessions than an episode has."""
-    results = []
-    for limit in ({}, {"max_episode_steps": -1}):
-        env = gym.make(
-            "PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7, 0.4], **limit
-        )
-        results.append(
-            clickgym.run(quick("A2C", n_envs=1, n_steps=275, seed=0), env, 1100, seed=0).regret[-1]
-        )
-    assert results[0] == results[1]
-
-
 @by_name
 def test_exactly_the_horizon_is_counted(name: str) -> None:
     reported: list[int] = []
-    agent = quick(name, seed=0)
     result = run_reporting(
-        agent, ClickEnv(SMALL), 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append
+        quick(name, seed=0),
+        ClickEnv(SMALL),
+        101,
+        seed=0,
+        checkpoints=[1, 64, 65],
+        on_chunk=reported.append,
     )
     assert result.steps.tolist() == [1, 64, 65, 101]
     assert reported == [8] * 12 + [5]
@@ -128,26 +116,11 @@ def test_learns_a_trivial_problem(name: str) -> None:
     sessions the regret is below a quarter of what random lists have, 2/3 a session (exploration
     that never ends is allowed for).
     """
-    agent = LEARNERS[name](
-        3, 1, seed=0, **({"n_steps": 4, "batch_size": 128} if name == "MaskablePPO" else {})
-    )
-    result = clickgym.run(
-        agent,
-        ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])),
-        12_000,
-        seed=0,
-        checkpoints=[10_000],
-    )
+    small = {"n_steps": 4, "batch_size": 128} if name == "MaskablePPO" else {}
+    env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
+    agent = LEARNERS[name](3, 1, seed=0, **small)
+    result = clickgym.run(agent, env, 12_000, seed=0, checkpoints=[10_000])
     assert (result.regret[-1] - result.regret[-2]) / 2000 < 0.25 * 2 / 3
-
-
-@by_name
-def test_hyperparameters_that_do_not_exist_are_refused(name: str) -> None:
-    with pytest.raises(
-        TypeError,
-        match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'",
-    ):
-        LEARNERS[name](4, 3, learing_rate=0.1)
 
 
 def test_further_arguments_of_the_library_reach_it() -> None:
@@ -194,41 +167,26 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 
 # two workers load torch for 10 s
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_sweep_repeats_a_run(tmp_path: Path, n_jobs: int) -> None:
+def test_a_sweep_repeats_a_run(n_jobs: int) -> None:
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1).frame
-    again = clickgym.sweep(
-        ["PBMRank-v0"], agents[::-1], 60, 2, out=tmp_path / "b", n_jobs=n_jobs
-    ).frame
+    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, n_jobs=1).frame
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 60, 2, n_jobs=n_jobs).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
 
 
-class Sleeper(Learner):
-    """Takes 5 ms for a step, after 10 steps that take none."""
-
-    engine = "none"
-    model = None
-    n_items, n_positions, n_envs, actions = 4, 3, 8, "codes"
-    items = np.arange(4)
-
-    def __init__(self) -> None:
-        pass
-
-    def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
-        envs.reset()
-        step, going_on = 0, True
-        while going_on:
-            time.sleep(0.005 if step > 10 else 0)
-            envs.step(np.zeros((8, 3), np.int64))
-            going_on = on_step()
-            step += 1
-
-
 def test_a_learner_that_ends_early_has_no_result() -> None:
-    class Quitter(Sleeper):
+    class Quitter(Learner):
+        engine, model, n_items, n_positions, n_envs = "none", None, 4, 3, 8
+        actions, items = "codes", np.arange(4)
+
+        def __init__(self) -> None:
+            pass
+
         def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
-            super().learn(envs, sessions, lambda: on_step() and False)
+            envs.reset()
+            envs.step(np.zeros((8, 3), np.int64))
+            on_step()
 
     with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
@@ -283,9 +241,6 @@ class NoList(PPO):
         from gymnasium.spaces import MultiBinary
         assert isinstance(env.action_space, MultiBinary), "The algorithm only supports MultiBinary"
 
-class NoAlgorithm:
-    pass
-
 class Deaf(PPO):
     def learn(self, total_timesteps, callback=None, **others):
         return super().learn(100 * total_timesteps, lambda *_: callback(_) or True, **others)
@@ -295,10 +250,9 @@ class Deaf(PPO):
 def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
-    table = clickgym.sweep(
-        ["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1
-    ).frame
-    assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
+    spec = "own_ppo:MyPPO:boldness=2.0,n_envs=4"
+    table = clickgym.sweep(["PBMRank-v0"], [spec], 50, 1, n_jobs=1).frame
+    assert table["agent"].unique().to_list() == [spec]
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0
     deaf = clickgym.make_agent(
@@ -306,13 +260,8 @@ def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
     assert deaf.model.num_timesteps == 14 * 8  # one step more than the 13 it takes
-    with pytest.raises(
-        ValueError,
-        match="NoList takes none of the action spaces in which ranked lists can be written",
-    ):
+    with pytest.raises(ValueError, match="NoList takes none of the action spaces"):
         clickgym.make_agent("own_ppo:NoList", gym.make("PBMRank-v0"))
-    with pytest.raises(ValueError, match=r"is not a subclass of clickgym.agents.Agent"):
-        clickgym.make_agent("own_ppo:NoAlgorithm", gym.make("PBMRank-v0"))
 
 
 def test_sweep_refuses_unsuited_learners(tmp_path: Path) -> None:

@@ -75,13 +75,3 @@ def test_the_discount_is_the_probability_that_the_user_comes_back(learner, power
     assert result.steps[-1] == 640
 
 
-def test_metrics_of_users_who_stay_the_same_are_refused_before_it_learns():
-    agent, env = PPO(12, 4, seed=0), gym.make(ENV)
-    with pytest.raises(
-        ValueError, match="'optimal_lists' needs the same items and users in every session"
-    ):
-        clickgym.run(agent, env, 100, seed=0, metrics=["optimal_lists"])
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="'ndcg' needs the same items and users in every session"):
-        play_learner(agent, env.unwrapped, Meter([100]), Metrics(["ndcg"]))
-    assert agent.model is None

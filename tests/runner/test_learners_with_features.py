@@ -58,13 +58,8 @@ def streams(n, horizon, users=USERS, metrics=(), apart=False):
 )
 def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
     def measured(seed):
-        return clickgym.run(
-            quick(name, seed=seed),
-            ClickEnv(USERS),
-            203,
-            seed=1,
-            checkpoints=[1, 100, 203],
-        )
+        agent, steps = quick(name, seed=seed), [1, 100, 203]
+        return clickgym.run(agent, ClickEnv(USERS), 203, seed=1, checkpoints=steps)
 
     result = measured(0)
     assert result.steps.tolist() == [1, 100, 203]
@@ -181,41 +176,5 @@ def test_policy_of_other_observations():
     clickgym.run(agent, ClickEnv(USERS), 16, seed=0)
     more = LinearModel(USERS.base, [0.9, 0.2], ITEMS[:, :2])
     frozen = FrozenPolicy(5, 2, model=agent.model, actions="scores")
-    with pytest.raises(
-        clickgym.AgentError, match=r"trained to observe Box\(.*\(15,\).*an array of shape \(10,\)"
-    ):
+    with pytest.raises(clickgym.AgentError, match="trained to observe"):
         clickgym.run(frozen, ClickEnv(more), 5, seed=0)
-
-
-def test_sweeps_tune_and_estimates_of_time_know_features(tmp_path):
-    agents = ["A2C:n_envs=8", "SAC:n_envs=8,learning_starts=16", "LinearTS"]
-    table = clickgym.sweep(
-        ["ContextualPBMRank-v0"], agents, 40, 2, out=tmp_path / "sweep", n_jobs=1
-    ).frame
-    assert sorted(table["agent"].unique()) == sorted(agents)
-    last = table.filter(step=40)
-    assert (last["regret"] > 0).all()
-    alone = clickgym.sweep(["ContextualPBMRank-v0"], agents[:1], 40, 2, n_jobs=1).frame
-    assert alone["regret"].to_list() == table.filter(agent=agents[0])["regret"].to_list()
-
-
-def test_tune_searches_where_candidates_change():
-    pytest.importorskip("optuna")
-    found = clickgym.tune(
-        "A2C",
-        ["ContextualPBMRank-v0"],
-        2,
-        horizon=50,
-        runs=1,
-        search_space={"n_envs": (8, 16)},
-        n_jobs=1,
-        progress=False,
-    )
-    assert found.agent.partition(":")[0] == "A2C"
-
-
-def test_metrics_of_items_that_stay_are_refused_before_it_learns():
-    agent = quick("A2C", seed=0)
-    with pytest.raises(ValueError, match="'ndcg' needs the same items and users in every session"):
-        clickgym.run(agent, ClickEnv(USERS), 50, seed=0, metrics=["ndcg"])
-    assert agent.model is None

@@ -2,21 +2,17 @@
 finished is kept.
 """
 
-import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 from bit_flips import flipped, kinds
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.__main__ import main
-from clickgym.core.files import HOST, FileError
+from clickgym.core.files import HOST
 
 ROOT = Path(__file__).resolve().parents[2]
 ARGUMENTS = {"horizon": 200, "checkpoints": [10, 200], "seed": 3, "n_jobs": 1}
@@ -100,7 +96,6 @@ for words in sys.stdin:
 WRITERS = {RUN: r"out/runs/\S*.parquet", "report b": "b/regret.png"}  # with the file named first
 
 
-@pytest.mark.slow
 def test_command_that_cannot_write_says_so_in_one_line(here):
     """A limit to the size of files refuses as a full disk does, and needs no privileges."""
     sweep("b", ["Random"], runs=1)
@@ -111,66 +106,6 @@ def test_command_that_cannot_write_says_so_in_one_line(here):
         wanted = f"clickgym: {file} cannot be written: File too large"
         assert re.fullmatch(wanted, line := next(lines)), line
         assert next(lines) == "code 1"
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A function that mounts a file system of some size, or changes the one that there is."""
-    place = tmp_path / "disk"
-    place.mkdir()
-
-    def mount(*options):
-        already = os.path.ismount(place)
-        how = (
-            ["-o", ",".join(("remount", *options))]
-            if already
-            else ["-t", "tmpfs", "-o", ",".join(options), "tmpfs"]
-        )
-        try:
-            done = subprocess.run(["mount", *how, place], capture_output=True, check=False)
-        except FileNotFoundError:
-            pytest.skip("there is no mount")
-        if done.returncode:
-            pytest.skip("not allowed to mount")
-        return place
-
-    yield mount
-    if os.path.ismount(place):
-        subprocess.run(["umount", place], check=True)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(small_disk, capsys):
-    out = small_disk("size=100k") / "out"
-    words = f"run PBMRank-v0 --agents Random TopRank --horizon 1000 --runs 20 --jobs 1 --out {out}"
-    words = words.split()
-    assert main(words) == 1
-    err = capsys.readouterr().err
-    assert re.fullmatch(
-        r"clickgym: .*runs/\S+.parquet cannot be written: No space left on device\n",
-        err[err.index("clickgym: ") :],
-    )
-    kept = len(list((out / "runs").rglob("*.parquet")))
-    assert 0 < kept < 40
-    assert not list(out.rglob("*.partial"))
-    small_disk("size=20m")
-    assert main(words) == 0
-    assert len(list((out / "runs").rglob("*.parquet"))) == 40
-
-
-def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_disk, capsys):
-    out = small_disk("size=20m") / "out"
-    table = sweep(out)
-    small_disk("ro")
-    assert_frame_equal(sweep(out), table)
-    assert_frame_equal(sweep(out, ["Random"]), table.filter(agent="Random"))
-    for call in (lambda: sweep(out, runs=4), lambda: sweep(out.parent / "new")):
-        with pytest.raises(FileError, match=r"cannot be written: Read-only file system$"):
-            call()
-    assert main(["report", str(out)]) == 1
-    assert capsys.readouterr().err.endswith(
-        "summary.csv cannot be written: Read-only file system\n"
-    )
 
 
 # ------------------------------------------------------------------------------------------ workers
@@ -196,63 +131,12 @@ class Victim(Agent):
 @pytest.mark.slow
 def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
     Path("victim.py").write_text(KILLED)
-    words = (
-        RUN.replace("Random", "Random victim:Victim")
-        .replace("runs 2 --jobs 1", "runs 4 --jobs 2")
-        .split()
-    )
-    first = subprocess.run(
-        [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
-    )
+    words = RUN.replace("Random", "Random victim:Victim").replace("2 --jobs 1", "4 --jobs 2")
+    command = [sys.executable, "-m", "clickgym", *words.split()]
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
     assert first.returncode == 1
     wanted = "clickgym: a worker process was killed, perhaps because memory ran out"
     assert first.stderr.splitlines()[1:] == [wanted]
     Path("spared").touch()
-    again = subprocess.run(
-        [sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False
-    )
-    assert again.returncode == 0
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "8 of 8 runs" in again.stderr
-
-
-# -------------------------------------------------------------------------------------------- sizes
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--runs 99999999999", "these are 99,999,999,999 trials; expected at most 1,000,000"),
-        ("--runs 1000001", "these are 1,000,001 trials"),
-        (
-            "--horizon 1e18",
-            "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000",
-        ),
-        (
-            "--horizon 1000000000000000000000",
-            "horizon is 1e+21; expected an integer of at least 1, at most",
-        ),
-        ("--jobs 1000000000", "n_jobs is 1000000000; expected a number of workers up to 1,000"),
-    ],
-)
-def test_absurd_sizes_are_refused_at_once_with_what_they_would_take(here, capsys, words, message):
-    began = time.monotonic()
-    assert main([*RUN.split(), *words.split()]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
-    assert not Path("out").exists()
-    assert time.monotonic() - began < 5  # the sessions or trials themselves would take hours
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda env: clickgym.run("TopRank", env, 10**18),
-            "horizon is 1000000000000000000; expected an integer of at least 1, at most",
-        ),
-    ],
-)
-def test_absurd_sizes_are_refused_in_python(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(gym.make("PBMRank-v0"))

@@ -17,11 +17,8 @@ from clickgym.core.files import FORMAT
 from clickgym.runner.progress import Callback
 from clickgym.runner.results import RUNS, Trial, extended, file_name, read_results, write_run
 
-ENVS, AGENTS, INSTANCES = (
-    ["PBMRank-v0", "CMRank-v0"],
-    ["TopRank", "Random"],
-    ["yandex-9", "yandex-990"],
-)
+ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
+INSTANCES = ["yandex-9", "yandex-990"]
 LISTED = {"envs": ENVS, "agents": AGENTS, "instances": INSTANCES}
 ALL = LISTED | {"runs": 3}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
@@ -84,10 +81,8 @@ def test_files_of_a_python_sweep(whole):
     assert len(runs) == 24
     table = polars.read_parquet(whole / "results.parquet")
     assert_frame_equal(table, read_results(whole)[0])
-    assert table.columns == [
-        *("env", "instance", "agent", "run", "step", "regret", "reward", "clicks"),
-        *("engine", "seconds"),
-    ]
+    columns = "env instance agent run step regret reward clicks engine seconds"
+    assert table.columns == columns.split()
 
 
 def test_configuration(whole):
@@ -107,12 +102,8 @@ def test_command_repeats_the_numbers(tmp_path):
     options = {"metrics": ["ndcg"], "engine": "python", "n_jobs": 1}
     clickgym.sweep(envs, agents, 20, 2, out=tmp_path / "a", **options)
     _, *words = read_results(tmp_path / "a")[1]["command"].split()
-    assert words[1:5] == [
-        "easy=PBMRank-v0:cutoff=3",
-        "--agents",
-        "mine=TopRank:delta=0.1",
-        "R=Random",
-    ]
+    assert words[1] == "easy=PBMRank-v0:cutoff=3"
+    assert words[3:5] == ["mine=TopRank:delta=0.1", "R=Random"]
     assert main([*words, "--out", str(tmp_path / "b")]) == 0
     assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
 
@@ -173,11 +164,9 @@ def test_half_finished_folder_is_reported(tmp_path, printed):
     assert "(mean ± 95 % interval over 2 to 3 runs)" in printed(["report", str(out)])
     assert (out / "regret.png").exists()
     assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 5
-    with pytest.raises(KeyboardInterrupt):
-        sweep(tmp_path / "new", callback=Played(at_most=1))
-    shutil.rmtree(tmp_path / "new" / RUNS)
+    shutil.rmtree(out / RUNS)
     with pytest.raises(ValueError, match="holds no finished run yet"):
-        clickgym.Results(tmp_path / "new")
+        clickgym.Results(out)
 
 
 def test_files_are_written_again_after_a_stop(whole, tmp_path):
@@ -300,44 +289,44 @@ def test_other_versions_warn_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("edited", "message"),
+    ("edited", "named"),
     [
-        ({"format": FORMAT - 1}, "is of another version of clickgym"),
-        ({"envs": [3]}, "is not the configuration of a sweep"),
-        ({"sources": None}, "is not the configuration of a sweep"),
-        ({"agents": {"Random": "Random"}}, "holds results of 'TopRank', not named in config.json"),
-        ({"agents": {}}, "holds results of 'TopRank', not named in config.json"),
-        ({"checkpoints": [10, 200, 300]}, "its steps are not the checkpoints of config.json"),
+        ({"format": FORMAT - 1}, "another version"),
+        ({"envs": [3]}, "config.json"),
+        ({"sources": None}, "config.json"),
+        ({"agents": {"Random": "Random"}}, "TopRank"),
+        ({"agents": {}}, "TopRank"),
+        ({"checkpoints": [10, 200, 300]}, "checkpoints"),
         ({"metrics": ["ndcg"]}, "ndcg"),
     ],
 )
-def test_configuration_that_does_not_fit(tmp_path, edited, message, refused):
+def test_configuration_that_does_not_fit(tmp_path, edited, named, refused):
     sweep(tmp_path / "out", **FIRST)
     edit(tmp_path / "out", **edited)
     line = refused(["report", str(tmp_path / "out")])
     assert line.count("\n") == 1
-    assert message in line
+    assert named in line
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda frame: frame.with_columns(run=7), "it belongs to another run"),
-        (lambda frame: frame.with_columns(env=polars.lit(ENVS[1])), "it belongs to another run"),
-        (lambda frame: frame.with_columns(agent=polars.lit("b")), "it belongs to another run"),
-        (lambda frame: frame.with_columns(instance=polars.lit("b")), "it belongs to another run"),
-        (lambda frame: frame.head(1), "its steps are not the checkpoints of config.json"),
-        (None, ""),
+        lambda frame: frame.with_columns(run=7),
+        lambda frame: frame.with_columns(env=polars.lit(ENVS[1])),
+        lambda frame: frame.with_columns(agent=polars.lit("b")),
+        lambda frame: frame.with_columns(instance=polars.lit("b")),
+        lambda frame: frame.head(1),
+        None,
     ],
 )
-def test_damaged_run_is_named_with_the_cure(tmp_path, change, message):
+def test_damaged_run_is_named_with_the_cure(tmp_path, change):
     """A file of another run is refused by each of its names, however undamaged it is."""
     table, path = sweep(tmp_path / "out", **FIRST), tmp_path / "out" / RUNS / ONE.file
     if change is None:
         path.write_bytes(path.read_bytes()[:-7])
     else:
         write_run(tmp_path / "out", ONE, change(polars.read_parquet(path)))
-    with pytest.raises(ValueError, match=rf"{path.name} is damaged .*{message}.*; delete it to"):
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged .*; delete it to"):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
     assert_frame_equal(sweep(tmp_path / "out", **FIRST), table)

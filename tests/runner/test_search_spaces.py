@@ -58,13 +58,3 @@ def test_a_range_contains_the_default(name):
                 make_agent(name, env, horizon=horizon, seed=0, **{key: value})
 
 
-def test_a_class_of_a_library_says_what_may_be_searched_of_it():
-    stable_baselines3 = pytest.importorskip("stable_baselines3")
-    player = player_of("stable_baselines3:DDPG")
-    assert player.maker.adopted is stable_baselines3.DDPG
-    parameters = inspect.signature(stable_baselines3.DDPG).parameters
-    assert all(
-        parameters[key].default in values
-        for key, values in player.search_space.items()
-        if key != "n_envs"
-    )

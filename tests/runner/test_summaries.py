@@ -17,10 +17,10 @@ COLUMNS += ["engine", "seconds"]
 TIMED = ("python", 0.1)
 
 
-def frame_of(regrets, env="E", instance="i"):
-    """A frame with nothing but final regrets, by agent."""
+def frame_of(regrets, env="E", instance="i", step=10):
+    """A frame with nothing but regrets at a step, by agent."""
     rows = [
-        (env, instance, agent, run, 10, float(r), 1.0, 1, *TIMED)
+        (env, instance, agent, run, step, float(r), 1.0, 1, *TIMED)
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
@@ -137,6 +137,23 @@ def test_unknown_regret_is_ranked_by_reward():
     table = clickgym.Results(frame).table()
     assert table.select("agent", "regret", "reward").rows() == [("b", None, 1.1), ("a", None, 0.1)]
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
+
+
+def test_single_run_burdens_no_other_test():
+    """Holm's correction counts the tests that are made: of three agents two have several runs."""
+    both = {"a": [1, 2, 3], "b": [4, 5, 7]}
+    alone = pairwise(frame_of(both))["p"].to_list()
+    assert pairwise(frame_of(both | {"c": [6]}))["p"].drop_nulls().to_list() == alone
+
+
+def test_last_step_decides():
+    """At step 5 the order is the contrary, and as clear."""
+    last = frame_of({"a": [1, 2, 3], "b": [40, 50, 70]})
+    first = frame_of({"a": [0.9, 0.95, 0.99], "b": [0.1, 0.2, 0.3]}, step=5)
+    for table in (polars.concat([first, last]), polars.concat([last, first])):
+        (row,) = pairwise(table).iter_rows(named=True)
+        assert (row["better"], row["worse"]) == ("a", "b")
+        assert row["difference"] == pytest.approx(160 / 3 - 2)
 
 
 def test_regret_of_nothing_has_no_sign():

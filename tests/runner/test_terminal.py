@@ -17,7 +17,7 @@ from terminal_output import WIDTHS, check
 
 import clickgym
 from clickgym.core import compiling
-from clickgym.core.compiling import Compiling, compilation_note
+from clickgym.core.compiling import Compiling
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
@@ -148,109 +148,29 @@ def test_the_bar_is_never_cut(width, horizon):
     assert ("10 %" in text.getvalue()) == (width >= 80)
 
 
-def test_that_kernels_are_compiled_is_shown_while_they_are():
-    text = io.StringIO()
-    trials = [Trial("E", "i", "A", run) for run in range(2)]
-    with Progress(Console(file=text, force_terminal=True, width=100, no_color=True)) as progress:
-        with event.trigger_event("numba:compile"):
-            descriptions = [progress._bar.tasks[0].description]  # before a sweep begins
-        progress.start(trials, [], 100)
-        descriptions.append(progress._bar.tasks[0].description)
-        with event.trigger_event("numba:compile"):
-            with event.trigger_event("numba:compile"):  # of what it calls
-                descriptions.append(progress._bar.tasks[0].description)
-            descriptions.append(progress._bar.tasks[0].description)
-        descriptions.append(progress._bar.tasks[0].description)
-    note, run = "compiling …", "run 1 of 2"
-    assert descriptions == [note, run, note, note, run]
-    with event.trigger_event("numba:compile"):
-        pass
-    assert progress._bar.tasks[0].description == "run 1 of 2"
-
-
-def as_terminal(monkeypatch):
-    """A terminal instead of stderr, where a note is due at once."""
+def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
+    """In a terminal, once it has taken long."""
     monkeypatch.setattr(compiling, "PATIENCE", 0.05)
     monkeypatch.setenv("TERM", "xterm")
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    return terminal
-
-
-def compile_for(seconds):
-    with event.trigger_event("numba:compile"):
-        time.sleep(seconds)
-
-
-def test_compiling_is_noted_once_it_has_taken_long(monkeypatch):
-    stderr = as_terminal(monkeypatch)
-    with compilation_note():
-        compile_for(0.01)
-    assert stderr.getvalue() == "", "soon done"
-    with compilation_note():
-        compile_for(0.1)
-        compile_for(0.1)
-        compile_for(0.1)
-    assert stderr.getvalue() == "compiling …\n"
-    stderr.isatty = lambda: False
-    with compilation_note():
-        compile_for(0.1)
-        compile_for(0.1)
-    assert stderr.getvalue() == "compiling …\n", "a file or a pipe"
-
-
-def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypatch):
-    stderr = as_terminal(monkeypatch)
     module = sys.modules["clickgym.runner.run"]
     play = module.play_compiled
 
     def slow(*arguments):
-        compile_for(0.1)
-        compile_for(0.1)
+        for _ in range(2):
+            with event.trigger_event("numba:compile"):
+                time.sleep(0.1)
         return play(*arguments)
 
     monkeypatch.setattr(module, "play_compiled", slow)
     clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, progress=False)
     with Compiling(lambda going_on: None):
         clickgym.run("Random", "PBMRank-v0", 10, seed=0)
-    assert stderr.getvalue() == ""
+    assert terminal.getvalue() == ""
     clickgym.run("Random", "PBMRank-v0", 10, seed=0)
-    assert "compiling …" in stderr.getvalue()
-
-
-def test_where_there_is_no_terminal_nothing_is_said_of_compiling():
-    text = io.StringIO()
-    with Progress(Console(file=text)), event.trigger_event("numba:compile"):
-        pass
-    assert text.getvalue() == ""
-
-
-def test_progress_on_a_terminal_shows_sessions_rate_and_time_left():
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=True, width=150)
-    cells = [Trial("E", "i", "A", run) for run in range(2)]
-    with Progress(console) as progress:
-        progress.start(cells, [], 10_000)
-        progress.sessions(9500)
-        progress.sessions(500)
-        progress.finished(cells[0], counted=True)
-        progress.finished(cells[1], counted=False)
-        bar = progress._bar
-        assert bar.tasks[0].completed == bar.tasks[0].total == 20_000
-    shown = text.getvalue()
-    assert "100 %" in shown
-    assert "left" in shown
-
-
-def test_progress_of_several_sweeps_is_one_bar():
-    text = io.StringIO()
-    trials = [Trial("E", "i", "A", run) for run in range(2)]
-    with Progress(Console(file=text, force_terminal=True, width=150)) as progress:
-        for _ in range(2):
-            progress.start(trials, trials[:1], 10_000)
-            progress.finished(trials[1], counted=False)
-            assert [task.completed for task in progress._bar.tasks] == [20_000]
+    assert "compiling …" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("lines", [True, False])
