@@ -347,15 +347,6 @@ def _same(first: Any, second: Any) -> bool:
     return np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f")
 
 
-def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:
-    """Which arrays of the states of two agents differ; those that grow may, in their size."""
-    return [
-        name
-        for name, array in agent.arrays.items()
-        if name not in agent.growing and not _same(array, other.arrays[name])
-    ]
-
-
 def _expect_same(method: str, what: str, before: Any, after: Any) -> None:
     expect(_same(before, after), f"{method} changes the {what} that it is given; copy it first")
 
@@ -381,5 +372,8 @@ def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: A
     if isinstance(agent, CompiledAgent):
         same = agent.rng.bit_generator.state == other.rng.bit_generator.state
         expect(same, f"{what} have drawn differently from their generators")
-        changes = ", ".join(_changes(agent, other))
+        arrays = agent.arrays.keys() - agent.growing  # which may differ in size
+        changes = ", ".join(
+            name for name in sorted(arrays) if not _same(agent.arrays[name], other.arrays[name])
+        )
         expect(not changes, f"{what} differ in {changes} of their states")

@@ -236,7 +236,7 @@ def play_python(
     click_env: Any = env.unwrapped
     is_guest = not isinstance(click_env, ClickEnv)
     player = agent if delay is None else LateAgent(agent, delay, n_positions)
-    task, contexts = None, metrics.contexts(click_env) if is_guest else ()
+    task, contexts = None if is_guest else click_env.task, metrics.contexts(click_env)
     before = clock()
     reported, due = meter.step, before + CHUNK
     player.leave()
@@ -251,10 +251,8 @@ def play_python(
                 last = observation
                 observation, reward, terminated, truncated, info = stream.step(ranking)
                 clicks, reward = clicks_of(observation), float(reward)
-                if is_guest:
-                    clicks = np.array(
-                        clicks, np.int8
-                    )  # a copy: the environment may write into its own
+                if is_guest:  # which may write into its own array
+                    clicks = np.array(clicks, np.int8)
                 player.update(last, ranking, clicks, reward)
             except Exception as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error

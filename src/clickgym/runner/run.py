@@ -57,18 +57,13 @@ class Result:
     engine: str
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{name}={text}" for name, text in self._in_short().items())
-        return f"<Result of {self.agent} in {self.env}, {self.instance}: {words}>"
-
-    def _in_short(self) -> dict[str, str]:
         regret, reward = self.regret[-1], self.reward[-1]
-        end = {"reward": f"{reward:,.1f}"} if np.isnan(regret) else {"regret": f"{regret:z,.1f}"}
-        return {
-            "sessions": f"{self.steps[-1]:,}",
-            **end,
-            "engine": self.engine,
-            "seconds": f"{self.seconds:.3g}",
-        }
+        total = f"reward={reward:,.1f}" if np.isnan(regret) else f"regret={regret:z,.1f}"
+        return (
+            f"<Result of {self.agent} in {self.env}, {self.instance}: "
+            f"sessions={self.steps[-1]:,}, {total}, engine={self.engine}, "
+            f"seconds={self.seconds:.3g}>"
+        )
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is
@@ -216,7 +211,6 @@ def play(
     core: Any = env.unwrapped
     meter = Meter(steps, len(metrics.summed))
     observation, _ = env.reset(seed=seed)
-    metrics.contexts(core)  # what is missing is said before any work starts
     if engine == "compiled":
         seconds = play_compiled(agent, core, meter, metrics, late, on_chunk)
     elif engine == "python":
