@@ -310,7 +310,8 @@ def _sessions(
     agent: Any, env: gym.Env, n_sessions: int, rank: Callable[[Any], Any] | None = None
 ) -> Iterator[tuple[Any, Any, NDArray[np.int8], float]]:
     """The arguments of `Agent.update` after each session; the caller lets the agent learn."""
-    (observation, _), users = env.reset(seed=0), env.unwrapped.model
+    core: Any = env.unwrapped
+    (observation, _), users = env.reset(seed=0), core.model
     for number in range(1, n_sessions + 1):
         try:
             ranking = (rank or agent.rank)(observation)
