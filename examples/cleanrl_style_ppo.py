@@ -112,7 +112,8 @@ def main() -> None:
             if "episode" in infos:
                 returns = infos["episode"]["r"][infos["_episode"]]
                 print(
-                    f"after {recorded.meter.step:,} sessions: mean return of an episode {returns.mean():,.0f}"
+                    f"after {recorded.meter.step:,} sessions: mean return of an episode "
+                    f"{returns.mean():,.0f}"
                 )
 
         with torch.no_grad():  # generalised advantage estimation
@@ -161,7 +162,8 @@ def main() -> None:
     print(f"PPO    regret {meter.totals[0]:9,.0f} in {meter.step:,} sessions")
     random = clickgym.make_agent("Random", gym.make(args.env), horizon=meter.step, seed=args.seed)
     print(
-        f"Random regret {clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}"
+        f"Random regret "
+        f"{clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}"
     )
 
 

@@ -94,8 +94,10 @@ def yandex_instance(
             name=f"yandex60-{query}",
             models={model.kind: model for model in models},
             n_positions=5,
-            description="real search query of the PyClickLambdas collection, 10 items (all click models)",
-            origin="fitted to Yandex Relevance Prediction 2011 sessions; github.com/changlicn/PyClickLambdas",
+            description="real search query of the PyClickLambdas collection, 10 items (all click "
+            "models)",
+            origin="fitted to Yandex Relevance Prediction 2011 sessions; "
+            "github.com/changlicn/PyClickLambdas",
             initial_ranking=np.arange(len(parameters["CM"])),
         )
 
@@ -119,7 +121,8 @@ def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> 
         name=f"kdd-{query}",
         models={model.kind: model},
         n_positions=model.n_positions,
-        description=f"search advertising query of the KDD Cup 2012, {model.n_items} advertisements (PBM)",
+        description=f"search advertising query of the KDD Cup 2012, {model.n_items} "
+        f"advertisements (PBM)",
         origin="fitted to the log of the KDD Cup 2012, track 2; github.com/gaudel/ranking_bandits",
     )
 

@@ -32,7 +32,8 @@ from clickgym_logs import (
 MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
 
 ORIGIN = (
-    "Estimated by clickgym from the sample of real Yandex sessions (format of the Relevance Prediction Challenge 2011) "
+    "Estimated by clickgym from the sample of real Yandex sessions (format of the Relevance "
+    "Prediction Challenge 2011) "
     "in the history of the PyClick repository, github.com/markovi/PyClick. The log is not included."
 )
 
@@ -46,22 +47,28 @@ ESTIMATORS = {
 }
 
 METHODS = {
-    "sessions_used": "whole sessions, with all their documents; the parameters of documents that are not items are dropped",
-    "items": "the 10 documents displayed in most sessions, numbered in the order of the SHA-256 of their id, which "
+    "sessions_used": "whole sessions, with all their documents; the parameters of documents that "
+    "are not items are dropped",
+    "items": "the 10 documents displayed in most sessions, numbered in the order of the SHA-256 "
+    "of their id, which "
     "knows nothing of ranks and clicks",
-    "initial_ranking": "the most frequent list without documents that are not items; items that it lacks follow, most "
+    "initial_ranking": "the most frequent list without documents that are not items; items that "
+    "it lacks follow, most "
     "displayed first",
     "smoothing": "(1 + successes) / (2 + trials)",
     "position_parameters": "shared by the 16 queries",
     "CM": "closed form, from the positions down to the first click",
     "PBM": f"EM, {ITERATIONS} iterations from 0.5",
-    "DCM": f"exact EM, {ITERATIONS} iterations from 0.5 (the last-click estimator is biased); no log "
+    "DCM": f"exact EM, {ITERATIONS} iterations from 0.5 (the last-click estimator is biased); no "
+    "log "
     "tells the termination at the last position, which repeats that of the position above",
     "UBM": f"EM, {ITERATIONS} iterations from 0.5",
-    "DBN": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
+    "DBN": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the "
+    "likelihood "
     "of held-out sessions is far higher)",
     "CCM": f"exact EM, {ITERATIONS} iterations from 0.5",
-    "TPBM": "the PBM with the click probabilities of simulations with trust bias, which clicks alone do not tell",
+    "TPBM": "the PBM with the click probabilities of simulations with trust bias, which clicks "
+    "alone do not tell",
 }
 
 
@@ -154,10 +161,13 @@ def family(instances: list[Instance]) -> dict[str, object]:
         "name": "yandex-like",
         "origin": f"Distributions fitted to the items of {len(instances)} real queries. {ORIGIN}",
         "meaning": {
-            "attraction, satisfaction": "a and b of a Beta distribution of the items' parameters, by moments",
-            "examination, termination, browsing_before_click": "intercept and slope of the logit against "
+            "attraction, satisfaction": "a and b of a Beta distribution of the items' "
+            "parameters, by moments",
+            "examination, termination, browsing_before_click": "intercept and slope of the logit "
+            "against "
             "log(position), by logistic regression",
-            "browsing_after_click": "intercept, slope against log(position) and slope against log(distance to "
+            "browsing_after_click": "intercept, slope against log(position) and slope against "
+            "log(distance to "
             "the last click), likewise",
             "perseverance, continue_...": "as estimated",
         },

@@ -20,5 +20,3 @@ def check(narrow, unlimited, width):
     numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
     missing = numbers - set(words)
     assert bool(missing) <= ("columns also:" in narrow), missing
-
-

@@ -9,7 +9,9 @@ STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 5
 
 
 def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4):
-    """Rows of a pair: the column is ``value(steps)``, in run n of an instance more by n millionths."""
+    """Rows of a pair: the column is ``value(steps)``, in run n of an instance more by n
+    millionths.
+    """
     frames = []
     for instance in instances:
         for run in range(runs):

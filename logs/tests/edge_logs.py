@@ -102,7 +102,8 @@ def _estimate(name: str, log: ClickLog, seed: int) -> str:
         zip(estimator.pairs_, of_pairs, strict=False) if len(of_pairs) > 1 else ()
     ):
         if not _close(attraction, reference.p(("α", query, item))):
-            return f"the attraction of {query}, {item} is {attraction}, by brute force {reference.p(('α', query, item))}"
+            exact = reference.p(("α", query, item))
+            return f"the attraction of {query}, {item} is {attraction}, by brute force {exact}"
     if of_pairs[-1] != 0.5:
         return f"the attraction of what was never shown is {of_pairs[-1]}"
     if isinstance(estimator, EMEstimator) and name != "DCM":

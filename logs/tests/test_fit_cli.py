@@ -72,7 +72,8 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     )
     assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
     assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
-    words = f"run PBMRank-v0 --agents TopRank --instance {out} --horizon 1e3 --runs 1 --out {tmp_path / 'run'}"
+    run = tmp_path / "run"
+    words = f"run PBMRank-v0 --agents TopRank --instance {out} --horizon 1e3 --runs 1 --out {run}"
     assert main(words.split()) == 0
 
 

@@ -127,7 +127,7 @@ def test_gain_error_and_p_values():
 
 
 def test_detectable_gain():
-    """The gain that passes both tests, among all blocks and without four of them, at 80 % in all."""
+    """The gain that passes both tests, among all blocks and without four of them, at 80 %."""
     log = log_of_blocks([(40, 8, 10, 4)] * 20)
     other, _ = measured(log)
     z = NormalDist().inv_cdf

@@ -7,13 +7,10 @@ import pytest
 import clickgym
 from clickgym.agents import DQN, PPO, MaskablePPO
 from clickgym.envs import ItemByItemVector
-from clickgym.envs.wrappers.regret import Meter
-from clickgym.runner.metrics import Metrics
 
 pytest.importorskip("sb3_contrib")
 
 from clickgym.runner.learners.observed_state import ObservedState
-from clickgym.runner.learners.play import play_learner
 
 ENV = "CascadeMDPRank-v0"
 
@@ -73,5 +70,3 @@ def test_the_discount_is_the_probability_that_the_user_comes_back(learner, power
     assert agent.model.gamma == pytest.approx(0.9**power)
     assert result.regret[-1] > 0
     assert result.steps[-1] == 640
-
-

@@ -9,7 +9,7 @@ import pytest
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Range
 from clickgym.agents.linear import confidence
-from clickgym.runner.make import make_agent, player_of
+from clickgym.runner.make import make_agent
 
 SEARCHED = {
     name: agent
@@ -56,5 +56,3 @@ def test_a_range_contains_the_default(name):
             ends = [searched.low, searched.high] if isinstance(searched, Range) else searched
             for value in ends:
                 make_agent(name, env, horizon=horizon, seed=0, **{key: value})
-
-

@@ -57,8 +57,8 @@ def decide(
     """Decide which list to show for a query of a click log, if one was measured to be better.
 
     A list is better if it earned significantly more than today's production list, side by side with
-    it, and still does. So the log needs its times. A click model only proposes a list, with the length of the A/B test that would settle
-    it.
+    it, and still does. So the log needs its times. A click model only proposes a list, with the
+    length of the A/B test that would settle it.
 
     \b
     clickgym decide log.csv --query shoes --out results/shoes

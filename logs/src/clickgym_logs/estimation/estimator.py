@@ -198,8 +198,8 @@ class Estimator(ABC):
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
     def _pairs_of(self, log: ClickLog) -> Indices:
-        """``(N, K)`` the numbers here of a log's pairs: P where nothing was fitted, -1 below the end
-        of a list.
+        """``(N, K)`` the numbers here of a log's pairs: P where nothing was fitted, -1 below the
+        end of a list.
 
         Raises:
             ValueError: nothing was fitted.
