@@ -195,7 +195,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     def _draw(self) -> None:
         task = self.task
         entry(task.advance)(
-            task.pool, task.round, task.parameters, self.np_random, task.code, self._scratch
+            task.parameters, task.code, task.pool, task.round, self.np_random, self._scratch
         )
 
     def _forget(self) -> None:

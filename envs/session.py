@@ -98,7 +98,7 @@ def play_list(play: Callable[..., Any], advance: Callable[..., None]) -> Any:
         realised, expectation, satisfied = play(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        advance(pool, drawn, parameters, rng, reward, scratch)
+        advance(parameters, reward, pool, drawn, rng, scratch)
         return True, realised, expectation, optimum, satisfied
 
     return entry(play_list)
@@ -151,7 +151,7 @@ def play_streams(
                 cutoff,
                 scratch,
             )
-            advance(pool, drawn, parameters, rng, reward, scratch)
+            advance(parameters, reward, pool, drawn, rng, scratch)
             store(streams, b, drawn)
 
     return entry(play_streams)
@@ -173,7 +173,7 @@ def draw_streams(
         for b in range(len(which)):
             if which[b]:
                 load(streams, b, drawn)
-                advance(pool, drawn, parameters, rng, reward, scratch)
+                advance(parameters, reward, pool, drawn, rng, scratch)
                 store(streams, b, drawn)
 
     return entry(draw_streams)

@@ -20,7 +20,7 @@ class Optimum(NamedTuple):
 
 
 @kernel
-def draw_nothing(pool, drawn, parameters, rng, reward, scratch):
+def draw_nothing(parameters, reward, pool, drawn, rng, scratch):
     pass
 
 
@@ -45,7 +45,8 @@ class Task:
         pool: what rounds are drawn from; None where nothing is drawn.
         round: what the next session meets: a named tuple, whose field ``optimum`` ``(1,)`` is the
             expected reward of the best list.
-        next_round: the kernel with which the compiled loop draws the next round.
+        next_round: the kernel with which the compiled loop draws the next round,
+            ``next_round(parameters, reward, pool, drawn, rng, scratch)``; ``drawn`` is the round.
         advance: the same for ``step``: where a user leaves, it draws no other before the reset.
         load, store: the kernels that move the round of one stream into the task, and back.
         has_memory: whether users have one, so that they leave: then rounds have a field ``ended``.

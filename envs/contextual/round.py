@@ -201,7 +201,7 @@ def draw_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> C
     """Kernel that draws a round, with its best list and what this is worth."""
 
     @kernel
-    def draw_round(pool, drawn, parameters, rng, reward, scratch):
+    def draw_round(parameters, reward, pool, drawn, rng, scratch):
         draw_candidates(pool, drawn, rng)
         find_best(drawn, parameters, reward, scratch)
         drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)

@@ -104,7 +104,7 @@ def end_session(law, drawn, rng):
 
 
 @kernel
-def advance(law, drawn, users, rng, reward, scratch):
+def advance(users, reward, law, drawn, rng, scratch):
     """What ``step`` does between sessions: where a user has left, the next one comes; else he goes
     on, or leaves.
     """
@@ -115,7 +115,7 @@ def advance(law, drawn, users, rng, reward, scratch):
 
 
 @kernel
-def next_session(law, drawn, users, rng, reward, scratch):
+def next_session(users, reward, law, drawn, rng, scratch):
     """What the compiled loop does between sessions: where a user leaves, the next one comes."""
     end_session(law, drawn, rng)
     if drawn.ended[0]:

@@ -15,8 +15,8 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
+from ..any_env import check_shows_clicks, clicks_of, regret_of
 from ..click_env import ClickEnv
-from ..interface import check_shows_clicks, clicks_of, regret_of
 from .actions import recorded
 
 

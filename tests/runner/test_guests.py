@@ -17,7 +17,7 @@ from gymnasium.wrappers import TimeLimit
 
 import clickgym
 from clickgym.envs import RankedList
-from clickgym.envs.interface import sizes_of
+from clickgym.envs.any_env import sizes_of
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
 N_ITEMS, K = 4, 2

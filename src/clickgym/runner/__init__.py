@@ -3,7 +3,7 @@
 What is listed here is for those who build on the library; `clickgym` lists what its users call.
 """
 
-from ..envs.interface import sizes_of
+from ..envs.any_env import sizes_of
 from .engines import engine_of
 from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label
 from .make import make_agent, make_env, player_of

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.faults import Fault, expect, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
-from ..envs.interface import clicks_of
+from ..envs.any_env import clicks_of
 from .labels import AgentLike
 from .loop import AgentError, check_list
 from .make import player_of

@@ -18,7 +18,7 @@ from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.checks import short
 from ..core.kernels import kernel
 from ..envs import CascadeMDP
-from ..envs.interface import clicks_of
+from ..envs.any_env import clicks_of
 from .labels import UnsuitedError
 
 LONGEST = 20

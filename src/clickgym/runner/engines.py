@@ -11,8 +11,8 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from ..agents import Agent, CompiledAgent, Learner, StateAgent
 from ..core.checks import check_choice
 from ..envs import ClickEnv, ContextualModel
+from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from ..envs.interface import sizes_of
 from ..envs.registration import is_limit_of_id
 from .labels import UnsuitedError
 

@@ -15,8 +15,8 @@ from ..agents import Agent, CompiledAgent, ContextualAgent, StateAgent
 from ..core.faults import SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
+from ..envs.any_env import clicks_of, regret_of, sizes_of
 from ..envs.click_env import name_of
-from ..envs.interface import clicks_of, regret_of, sizes_of
 from ..envs.registration import endless
 from ..envs.session import is_ranked_list, session
 from ..envs.task import Task
@@ -91,7 +91,7 @@ def session_loop(
                 n_clicks += clicks[k]
             measure(contexts, ranking, clicks, expectation, totals)
             learn(late, played, state, ranking, clicks, *memory.observed)
-            next_round(memory.pool, memory.round, parameters, env_rng, reward, memory.scratch)
+            next_round(parameters, reward, memory.pool, memory.round, env_rng, memory.scratch)
             played += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, realised, satisfied

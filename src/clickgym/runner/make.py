@@ -20,8 +20,8 @@ from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
+from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from ..envs.interface import sizes_of
 from .facts import fact
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
 

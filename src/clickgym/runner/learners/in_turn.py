@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ...core.kernels import entry
 from ...envs import ClickEnv
+from ...envs.any_env import clicks_of, regret_of
 from ...envs.contextual.round import draw_candidates
-from ...envs.interface import clicks_of, regret_of
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 
