@@ -256,6 +256,7 @@ CALLS = {
     "only a sweep takes labels": lambda: run("mine=TopRank", "PBMRank-v0", 9),
     "source is 3; expected a path": lambda: clickgym.Results(3),
     "play it as clickgym.agents.FrozenPolicy": lambda: run(TrainedPolicy(), "PBMRank-v0", 9),
+    "PPO is generic RL": lambda: clickgym.check_agent("PPO"),
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from registries import default_ids
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, FrozenPolicy
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, FrozenPolicy
 from clickgym.envs import PositionBasedModel, load_instance
 
 IDS = default_ids()
-
-
-class Mine(Agent):
-    def __init__(self, n_items, n_positions, *, seed=None):
-        self.n_items = n_items
-
-    def rank(self, observation):
-        return np.arange(2)
-
-    def update(self, observation, ranking, clicks, reward):
-        pass
 
 
 def line(thing):
@@ -37,7 +25,6 @@ OBJECTS = {
     "ClickEnv(users='PBM', instance='custom', n_items=3, n_positions=2, reward='clicks')": (
         clickgym.envs.ClickEnv(PositionBasedModel([0.5, 0.25, 0.125], [1.0, 0.75]))
     ),
-    "Mine(n_items=3)": Mine(3, 2),
     "BatchRank(n_items=10, n_positions=5, horizon=1000)": (
         clickgym.agents.BatchRank(10, 5, horizon=1000)
     ),

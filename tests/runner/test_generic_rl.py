@@ -252,7 +252,8 @@ def test_a_callback_can_stop_a_run() -> None:
         run_reporting(PPO(4, 3, **QUICK, seed=0), ClickEnv(SMALL), 1000, on_chunk=stop)
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     for name, learner in LEARNERS.items():
         with pytest.raises(ImportError, match=rf'{name} .* pip install "clickgym\[rl\]"'):

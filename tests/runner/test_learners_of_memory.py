@@ -64,7 +64,7 @@ def test_item_by_item_an_episode_may_be_the_life_of_a_user():
 
 
 @pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (MaskablePPO, 1 / 4), (DQN, 1 / 4)])
-def test_the_discount_is_the_probability_that_the_user_comes_back(learner, power):
+def test_discount_is_the_probability_of_another_visit(learner, power):
     agent = learner(12, 4, seed=0)
     result = clickgym.run(agent, gym.make(ENV, instance="clickbait:mean_sessions=10"), 640, seed=0)
     assert agent.model.gamma == pytest.approx(0.9**power)

@@ -129,7 +129,8 @@ class Victim(Agent):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
+def test_a_killed_worker(here):
+    """One line says so, and the sweep goes on."""
     Path("victim.py").write_text(KILLED)
     words = RUN.replace("Random", "Random victim:Victim").replace("2 --jobs 1", "4 --jobs 2")
     command = [sys.executable, "-m", "clickgym", *words.split()]

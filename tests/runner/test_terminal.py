@@ -18,7 +18,7 @@ from terminal_output import WIDTHS, check
 import clickgym
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
-from clickgym.core.terminal import Column, print_table, say
+from clickgym.core.terminal import Column, print_table
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
 
@@ -67,15 +67,6 @@ def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
             assert cell in out or column.name in left_out
 
 
-def test_the_name_of_a_group_does_not_fill_a_line_that_is_read_by_a_program():
-    text = io.StringIO()
-    columns = [Column("group"), Column("name")]
-    print_table(
-        Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups=True
-    )
-    assert max(map(len, text.getvalue().splitlines())) < 10
-
-
 def test_the_word_about_what_is_left_out_is_true():
     rows = [("CascadeKLUCB:feedback=first_click", "4,231 ± 39", "1.0595", "compiled")]
     columns = [
@@ -96,16 +87,6 @@ def test_the_word_about_what_is_left_out_is_true():
     assert "also: reward, engine" in at(50)
     longer = at(30).splitlines()[1]  # what always stays is longer than the terminal
     assert longer == "CascadeKLUCB:feedback=first_click  4,231 ± 39"
-
-
-def test_a_sentence_breaks_between_words_only():
-    text = io.StringIO()
-    say(Console(file=text, width=20), "Results in /a/very/long/path/to/a/folder: regret.png")
-    assert text.getvalue().splitlines() == [
-        "Results in",
-        "/a/very/long/path/to/a/folder:",
-        "regret.png",
-    ]
 
 
 # ------------------------------------------------------------------------------------- the commands

@@ -27,7 +27,7 @@ def tuned(trials=10, agent="CascadeKLUCB", envs=("CMRank-v0",), **given):
     return tune(agent, list(envs), trials, **{**SMALL, "search_space": SPACE, **given})
 
 
-def test_the_result_is_a_spec_that_runs_and_a_table_of_all_trials():
+def test_result_is_a_spec_and_a_table_of_all_trials():
     result = tuned()
     assert result.agent.startswith("CascadeKLUCB:c=")
     assert result.hyperparameters.keys() == {"c", "feedback"}
