@@ -68,25 +68,31 @@ from .unimodal import GRABReference, UniRankReference
 
 # -------------------------------------------------------------------------------- models and agents
 
+ATTRACTION = [0.2, 0.7, 0.1, 0.5, 0.3]
 MODELS: dict[str, ClickModel] = {
-    "CM": CascadeModel([0.2, 0.7, 0.1, 0.5, 0.3], n_positions=3),
-    "PBM": PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
-    "DCM": DependentClickModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.6, 0.3, 0.8]),
-    "UBM": UserBrowsingModel(
-        [0.2, 0.7, 0.1, 0.5, 0.3], [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]
-    ),
-    "DBN": DynamicBayesianModel(
-        [0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3
-    ),
-    "CCM": ClickChainModel([0.2, 0.7, 0.1, 0.5, 0.3], 0.9, 0.8, 0.3, n_positions=3),
-    "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
+    "CM": CascadeModel(ATTRACTION, n_positions=3),
+    "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.4, 0.6]),
+    "DCM": DependentClickModel(ATTRACTION, [0.6, 0.3, 0.8]),
+    "UBM": UserBrowsingModel(ATTRACTION, [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
+    "DBN": DynamicBayesianModel(ATTRACTION, [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
+    "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, n_positions=3),
+    "TPBM": TrustBiasModel(ATTRACTION, [0.9, 0.4, 0.6]),
 }
 """One small model of every class, none of them with its items in order; of a class that is not
-named here, a random one.
+named here, one with these attractions and other parameters at random.
 """
+
+
+_rng = np.random.default_rng(0)
+
+
+def _probabilities(size: Any) -> Any:
+    return ATTRACTION if size == len(ATTRACTION) else _rng.random(size)
+
+
 for _short, _class in CLICK_MODELS.items():
     if _class in STORIES:
-        MODELS.setdefault(_short, make_model(_class, 5, 3, np.random.default_rng(0).random))
+        MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
 
 each_model = pytest.mark.parametrize(
     "model",
