@@ -2,7 +2,9 @@
 of users is what the kernels do.
 """
 
+import inspect
 import re
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +14,18 @@ from make_pages import pages
 from pages import agent_page, bibliography, environment_page, models, package_page, plain
 
 import clickgym_logs
-from clickgym.core.docstrings import sections
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner import PUBLISHED
 from clickgym_lab.mix_ts import MixTS
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def sections(text):
+    """The indented parts of a docstring by their headings."""
+    text = inspect.cleandoc(text) + "\n"
+    parts = re.findall(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", text, flags=re.MULTILINE)
+    return {name: textwrap.dedent(part).strip() for name, part in parts}
 
 
 def test_made_pages_are_up_to_date():
