@@ -202,6 +202,8 @@ class Learner:
     """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 
     discount: float | None = None
+    filled_in: Mapping[str, Any] = {}
+    """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
     def __init__(
         self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any

@@ -78,13 +78,13 @@ def described_users(
     if parameters:
         # Contextual users whose attractions are given are not linear.
         kind = list(kinds)[-1 if "attraction" in parameters else 0]
-        names = _names(kinds[kind], click_model)
+        accepted = _names(kinds[kind], click_model)
         for parameter, value in parameters.items():
-            if parameter not in names:
-                raise TypeError(_why_unknown(parameter, value, names, form, click_model))
+            if parameter not in accepted:
+                raise TypeError(_why_unknown(parameter, value, accepted, form, click_model))
         if instance is not None:
             raise ValueError(
-                f"give either an instance or the parameters {', '.join(names)}, not both"
+                f"give either an instance or the parameters {', '.join(accepted)}, not both"
             )
         users = _from_parameters(kinds[kind], dict(parameters), n_positions)
         if users.kind != kind:

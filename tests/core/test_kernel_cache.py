@@ -190,6 +190,16 @@ def test_folder_that_cannot_be_written(play, tmp_path):
         assert play() == (12.0, 0)
 
 
+@pytest.mark.parametrize("damaged", ["nbi", "nbc"])
+def test_damaged_entry(play, damaged):
+    """It is compiled again, and a warning says so."""
+    play()
+    [file] = cache_folder().glob(f"__pycache__/*.{damaged}")
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="not read from disk"):
+        assert play()[0] == 12.0
+
+
 def test_without_parts(play, monkeypatch):
     """Where numba lacks what parts rely on, kernels are compiled by its documented door."""
     monkeypatch.setattr(parts, "SHORT", False)

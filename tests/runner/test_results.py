@@ -7,6 +7,7 @@ import shutil
 import warnings
 from pathlib import Path
 
+import numpy as np
 import polars
 import pytest
 from polars.testing import assert_frame_equal
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.core.files import FORMAT
+from clickgym.envs import PositionBasedModel
 from clickgym.runner.progress import Callback
 from clickgym.runner.results import RUNS, Trial, extended, file_name, read_results, write_run
 
@@ -249,6 +251,25 @@ class Shop(CascadeModel):
 
 clickgym.register_click_model("ShopRank-v0", Shop)
 """
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        lambda last: PositionBasedModel([0.5, 0.2, last], [1.0, 0.5]),
+        lambda last: ("CMRank-v0", {"attraction": np.array([0.5, last]), "n_positions": 1}),
+    ],
+)
+def test_changed_users_of_a_label(users, tmp_path):
+    """Users have no spec, so a label alone does not tell that they are others."""
+
+    def regret(last):
+        shop = {"shop": users(last)}
+        return clickgym.sweep(shop, ["Random"], 10, 2, out=tmp_path, n_jobs=1).frame["regret"]
+
+    assert regret(0.1).equals(regret(0.1))
+    with pytest.raises(ValueError, match="source of shop"):
+        regret(0.3)
 
 
 @pytest.mark.parametrize(

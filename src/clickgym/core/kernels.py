@@ -22,6 +22,7 @@ import hashlib
 import inspect
 import linecache
 import os
+import pickle
 import re
 import sys
 import threading
@@ -43,7 +44,7 @@ from .parts import compiled_entry, compiled_part, without_garbage_collection
 config: Any = numba.config
 
 MAX_AGE = 90
-"""Days after which an entry that nobody uses is removed."""
+"""Days after which an entry is removed, and compiled again if it is still in use."""
 DAY = 86_400
 """Seconds."""
 LIBRARIES = ("builtins", "math", "numba", "numpy")
@@ -133,12 +134,17 @@ class _Entry:
         """
         before = time.perf_counter()
         functions, records = _reached(self.kernel), list(_records(arguments))
-        compiled = _named_entry(self.kernel, _key(functions, records), _may_be_kept(records))
+        key, is_kept = _key(functions, records), _may_be_kept(records)
+        compiled = _named_entry(self.kernel, key, is_kept)
         try:
             with without_garbage_collection():
                 result = compiled(*arguments)
         except NumbaError as error:
             raise KernelError(_explanation(functions, str(error))) from None
+        except (OSError, EOFError, pickle.UnpicklingError) as error:  # before anything is computed
+            warnings.warn(f"compiled kernels are not read from disk or kept: {error}", stacklevel=2)
+            compiled = _named_entry(self.kernel, key, is_kept=False)
+            result = compiled(*arguments)
         self._compiled[tuple(map(type, arguments))] = self.direct = compiled
         _first_calls.seconds += time.perf_counter() - before
         return result

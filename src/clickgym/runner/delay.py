@@ -173,8 +173,9 @@ class Queue:
     def __init__(self, delay: Delay, agent: CompiledAgent) -> None:
         self.slots, self._delay = delay.slots, delay
         self._sessions = self._due = np.zeros(0, np.int64)
-        is_contextual = isinstance(agent, ContextualAgent)
-        candidates = (agent.n_items, agent.n_features) if is_contextual else (0, 0)
+        candidates = (0, 0)
+        if isinstance(agent, ContextualAgent):
+            candidates = agent.n_items, agent.n_features
         self._kept = (
             np.empty((self.slots, agent.n_positions), np.int64),
             np.empty((self.slots, agent.n_positions), np.int8),

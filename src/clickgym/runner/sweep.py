@@ -4,6 +4,8 @@ tidy table.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import pickle
 import subprocess
@@ -12,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -276,10 +278,35 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
     return trials
 
 
+def _source(thing: Place | Player) -> str | None:
+    """What results depend on and a label does not say: the hash of an own class's file, and that of
+    users or arguments that no spec can write.
+    """
+    own = _own(thing.maker)
+    source = None if own is None else source_hash(own)
+    arguments = thing.arguments if isinstance(thing, Place) else thing.hyperparameters
+    if own_label(thing.given) is not None or not (arguments or isinstance(thing.maker, Users)):
+        return source
+    users = thing.maker if isinstance(thing.maker, Users) else None
+    with suppress(TypeError):  # an argument without a description
+        text = json.dumps([source, users, arguments], default=_described, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return source
+
+
+def _described(value: Any) -> Any:
+    """Users or an array, as JSON can hold them."""
+    if isinstance(value, Users):
+        return value.to_dict()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError
+
+
 def _configuration(job: Job, runs: int) -> Config:
     """What results depend on, and what they were made with."""
     things: Mapping[str, Any] = {**job.places, **job.players}
-    made_by = {label: _own(thing.maker) for label, thing in things.items()}
+    sources = {label: _source(thing) for label, thing in things.items()}
     return {
         "format": FORMAT,
         **job.shared,
@@ -290,7 +317,7 @@ def _configuration(job: Job, runs: int) -> Config:
             for name, instance in job.instances.items()
         },
         "agents": {label: own_label(player.given) for label, player in job.players.items()},
-        "sources": {label: source_hash(maker) for label, maker in made_by.items() if maker},
+        "sources": {label: source for label, source in sources.items() if source is not None},
         "commit": _commit(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {
