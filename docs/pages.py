@@ -61,19 +61,21 @@ def ids_of(name: str) -> list[str]:
 def environment_page(name: str) -> str:
     """The picture, spaces and docstring of a click model."""
     model, ids = models()[name], ids_of(name)
-    env = gym.make(ids[0])
+    instance = None if model.default_instance else "uniform"
+    env = gym.make(ids[0], instance=instance)
+    best = env.spec.reward_threshold
     rows = [
         ["ids", ", ".join(f"`{env_id}`" for env_id in ids)],
         ["action space", f"`{env.action_space}`"],
         ["observation space", f"`{env.observation_space}`"],
         ["rewards", ", ".join(f"`{reward}`" for reward in model.rewards)],
-        ["best expected return", f"{env.spec.reward_threshold:.1f} in an episode"],
+        ["best expected return", "–" if best is None else f"{best:.1f} in an episode"],
         ["make", f'`gym.make("{ids[0]}")`'],
     ]
     parts = [
         f"# {model.title[0].upper()}{model.title[1:]}",
         f"![A list, the positions that the user examined, and the clicks]({name}.png)",
-        "\n".join(markdown_table([["", "with the default instance"], *rows])),
+        "\n".join(markdown_table([["", f"with the instance {env.unwrapped.instance}"], *rows])),
         "[What all environments share](../environments.md#what-all-ids-share).",
         described(model, "## {}"),
     ]

@@ -233,6 +233,7 @@ def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "clickgym.agents.plackett_luce")
+    monkeypatch.delitem(vars(clickgym.agents), "PlackettLuceActorCritic", raising=False)
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
     with pytest.raises(
         ImportError, match=r'^PlackettLuceActorCritic .* pip install "clickgym\[rl\]"$'

@@ -9,10 +9,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import default_ids
 
-from clickgym.envs import ENVIRONMENTS
-
-IDS = [*ENVIRONMENTS]
+IDS = default_ids("", "NonStationary", "Contextual", "Memory")
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 
 

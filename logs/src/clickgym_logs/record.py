@@ -95,7 +95,7 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
             candidates = self.unwrapped.task.round  # type: ignore[attr-defined]
             self.items[session] = candidates.items[action]
             self.queries[session] = candidates.user[0]
-            self.context[session] = candidates.features[action]
+            self.context[session] = candidates.observed[action]
         result = self.env.step(action)
         seen = result[0]
         self.clicks[session] = seen["clicks"] if isinstance(seen, dict) else seen

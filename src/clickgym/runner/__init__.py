@@ -8,11 +8,14 @@ from .engines import engine_of
 from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label
 from .make import make_agent, make_env, player_of
 from .metrics import Metrics, wrong_pairs
+from .progress import Callback, Progress
 
 __all__ = [
     "PUBLISHED",
     "AgentLike",
+    "Callback",
     "Metrics",
+    "Progress",
     "UnsuitedError",
     "by_label",
     "engine_of",
