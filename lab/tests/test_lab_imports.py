@@ -6,7 +6,12 @@ from pathlib import Path
 
 import clickgym_lab
 
-TOOLS = ("clickgym.core.", "clickgym.agents.kernels", "clickgym.command_line")
+TOOLS = (
+    "clickgym.core.",
+    "clickgym.agents.kernels",
+    "clickgym.command_line",
+    "clickgym.runner.progress",
+)
 """Modules that are public as a whole."""
 
 

@@ -16,11 +16,13 @@ from reference_agents import (
     doubled,
     each_model,
     follow,
+    make,
     reference_of,
 )
 from slow import slow
 
 from clickgym.agents import (
+    AGENTS,
     PBMUCB,
     BatchRank,
     BubbleRank,
@@ -64,6 +66,13 @@ def test_five_items_on_three_positions(kind, arguments, model):
     """800 sessions in every click model."""
     agent = kind(5, 3, seed=1, **arguments)
     follow(agent, reference_of(agent), model, 800)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_in_the_cm(name):
+    """Long enough for an index that stays at its bound for hundreds of sessions."""
+    agent = make(name, MODELS["CM"], horizon=800)
+    follow(agent, reference_of(agent), MODELS["CM"], 800)
 
 
 IN_THE_CM = [

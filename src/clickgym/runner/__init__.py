@@ -1,6 +1,7 @@
 """Run agents in environments: one pair, many pairs, their results, figures and commands.
 
-What is listed here is for those who build on the library; `clickgym` lists what its users call.
+What is listed here, and `progress`, is for those who build on the library; `clickgym` lists what its
+users call.
 """
 
 from ..envs.any_env import sizes_of
@@ -8,14 +9,11 @@ from .engines import engine_of
 from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label
 from .make import make_agent, make_env, player_of
 from .metrics import Metrics, wrong_pairs
-from .progress import Callback, Progress
 
 __all__ = [
     "PUBLISHED",
     "AgentLike",
-    "Callback",
     "Metrics",
-    "Progress",
     "UnsuitedError",
     "by_label",
     "engine_of",

@@ -14,7 +14,7 @@ from clickgym.core.console import Cluster, Pdf, errors, output
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
-from clickgym.runner import Progress
+from clickgym.runner.progress import Progress
 from clickgym.runner.reports import save_figure
 
 from ..studies import STUDIES

@@ -20,7 +20,8 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner import Callback, make_env
+from clickgym.runner import make_env
+from clickgym.runner.progress import Callback
 
 from ..results import read_results, write_results
 from .evidence import Curves, Evidence, Judged, Statement, judge
