@@ -21,7 +21,8 @@ from clickgym_lab.results import read_results
 from clickgym_lab.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
-IDS = ENVIRONMENTS
+SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
+"""A heading of a docstring, and the indented part below it."""
 
 
 def agent_page(name: str) -> str:
@@ -50,12 +51,12 @@ def agents_of(study: str) -> set[str]:
 
 def models() -> dict[str, type[Users]]:
     """The click models of all ids, by the names of their pages."""
-    return {environment.model: environment.click_model for environment in IDS.values()}
+    return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
 
 
 def ids_of(name: str) -> list[str]:
     """The ids of a click model, the plain one first."""
-    return [env_id for env_id, environment in IDS.items() if environment.model == name]
+    return [env_id for env_id, environment in ENVIRONMENTS.items() if environment.model == name]
 
 
 def environment_page(name: str) -> str:
@@ -118,8 +119,7 @@ def described(thing: Any, heading: str = "**{}**") -> str:
 
     signature = f"```python\n{thing.__name__}{_signature(thing)}\n```"
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
-    sections = r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)"
-    parts = [signature, re.sub(sections, section, text, flags=re.MULTILINE).strip()]
+    parts = [signature, SECTION.sub(section, text).strip()]
     methods = vars(thing).items() if inspect.isclass(thing) else ()
     lines = [
         f"- `{name}{_signature(method)}`: {_summary(method)}"

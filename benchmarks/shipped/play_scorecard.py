@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not learner:
             folder = out / "anchors"
             table = play(name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs)
-            write_results(OF_ANCHORS / f"{name}.parquet", table, made)
+            write_results(line_file(OF_ANCHORS, name), table, made)
         runs = LEARNER_RUNS if learner else RUNS
         table = play(name, tasks, runs, out / "board", n_jobs=options.jobs)
         command = {"command": f"clickgym bench {name}"}
@@ -67,7 +67,7 @@ def write_anchors(bandits: Sequence[str], made: dict[str, str]) -> None:
     """Write the anchors of all tasks, from the runs of all agents."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
     for name in bandits:
-        table, _ = read_results(OF_ANCHORS / f"{name}.parquet")
+        table, _ = read_results(line_file(OF_ANCHORS, name))
         for task, loss in table.group_by("task").agg(polars.col("loss").mean()).iter_rows():
             losses[task][name] = loss
     rows = [(task, *anchor) for task, anchor in sorted(anchors_of(losses).items())]

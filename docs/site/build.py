@@ -16,8 +16,9 @@ sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 import gymnasium as gym
 from make_pages import study_figures
 from matplotlib.image import imsave
-from pages import IDS, agent_page, environment_page, ids_of, models, package_page
+from pages import agent_page, environment_page, ids_of, models, package_page
 
+from clickgym.envs import ENVIRONMENTS
 from clickgym.runner import PUBLISHED
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def write_made_pages() -> None:
         "api": {package: package_page(package) for package in PACKAGES},
     }
     links = {name: f"agents/{name}.md" for name in PUBLISHED}
-    links |= {env_id: f"environments/{users.model}.md" for env_id, users in IDS.items()}
+    links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():
         (SOURCE / "docs" / folder).mkdir(exist_ok=True)
         for name, text in texts.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from make_pages import pages
-from pages import agent_page, bibliography, environment_page, models, package_page, plain
+from pages import SECTION, agent_page, bibliography, environment_page, models, package_page, plain
 
 import clickgym_logs
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
@@ -23,8 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def sections(text):
     """The indented parts of a docstring by their headings."""
-    text = inspect.cleandoc(text) + "\n"
-    parts = re.findall(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", text, flags=re.MULTILINE)
+    parts = SECTION.findall(inspect.cleandoc(text) + "\n")
     return {name: textwrap.dedent(part).strip() for name, part in parts}
 
 
