@@ -11,7 +11,7 @@ from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
 
 
 def default_ids(*kinds: str) -> list[str]:
-    """The ids of some kinds that need no argument; of users of a click model if no kind is named."""
+    """The ids of some kinds that need no argument; of a click model's users if no kind is named."""
     kinds = kinds or ("", "NonStationary", "Contextual")
     return [
         name for name, env in ENVIRONMENTS.items() if env.kind in kinds and env.default_instance

@@ -137,7 +137,9 @@ for number, episode in enumerate(data):
     for step, action in enumerate(episode.actions):
         observation, reward, terminated, truncated, info = env.step(action)
         assert observation.tolist() == episode.observations[step + 1].tolist()
-        assert (reward, terminated, truncated) == (episode.rewards[step], episode.terminations[step], episode.truncations[step])
+        assert reward == episode.rewards[step]
+        assert terminated == episode.terminations[step]
+        assert truncated == episode.truncations[step]
         assert info["regret"] == episode.infos["regret"][step + 1]
     assert truncated
 """

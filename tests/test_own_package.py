@@ -107,7 +107,9 @@ def worth(context, ranking, clicks, expectation):
     return context.worth[ranking[0]]
 
 
-METRICS["worth"] = Metric("worth of the first item", worth, lambda env: Worth(env.task.model.attraction.copy()))
+METRICS["worth"] = Metric(
+    "worth of the first item", worth, lambda env: Worth(env.task.model.attraction.copy())
+)
 """
 
 EVERYTHING = """
@@ -135,17 +137,19 @@ if __name__ == "__main__":
     play("own model, our agent", env, "Random")
     play("our model, own plain agent", gym.make("PBMRank-v0"), "ownpkg.agents:TopRank")
     import ownpkg.metrics
-    agent = play("own model, own agent, own metric", env, "ownpkg.agents:Optimist", metrics=["worth", "ndcg"])
+    metrics = ["worth", "ndcg"]
+    name = "own model, own agent, own metric"
+    agent = play(name, env, "ownpkg.agents:Optimist", metrics=metrics)
     others = users.with_items(attraction=[0.7, 0.2, 0.1, 0.4])
     changing = gym.make("NonStationaryOwnRank-v0", models=[users, others], starts=[0, 9])
     play("changing", changing, "ownpkg.agents:Optimist")
-    rounds = gym.make("ContextualOwnRank-v0", base=users, theta=[0.1, 0.2, 0.3, 0.4, 0.5], items=np.eye(5))
-    play("contextual", rounds, "Random")
+    linear = {"base": users, "theta": [0.1, 0.2, 0.3, 0.4, 0.5], "items": np.eye(5)}
+    play("contextual", gym.make("ContextualOwnRank-v0", **linear), "Random")
 
     for id, arguments in (
         ("OwnRank-v0", parameters),
         ("NonStationaryOwnRank-v0", {"models": [users, users], "starts": [0, 9]}),
-        ("ContextualOwnRank-v0", {"base": users, "theta": [0.1, 0.2, 0.3, 0.4, 0.5], "items": np.eye(5)}),
+        ("ContextualOwnRank-v0", linear),
     ):
         envs = gym.make_vec(id, num_envs=3, **arguments)
         envs.reset(seed=0)
@@ -162,10 +166,12 @@ if __name__ == "__main__":
     table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=out, n_jobs=jobs).frame
     last = table.filter(table["step"] == 200).sort("agent", "run")
     told["sweep"] = [last["agent"].to_list(), last["regret"].to_list()]
-    # Environments of one's own: by Gymnasium's own notation, and one of another kind; the folder grows.
-    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=out, n_jobs=jobs).frame
+    # Own environments, by Gymnasium's notation, and one of another kind; the folder grows.
+    shops = ["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"]
+    more = clickgym.sweep(shops, names[1:], 200, 2, out=out, n_jobs=jobs).frame
     told["shop"] = more.filter(more["step"] == 200)["regret"].to_list()
-    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=out, instances=["own.json"], n_jobs=jobs).frame
+    more = {"out": out, "n_jobs": jobs, "instances": ["own.json"]}
+    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, **more).frame
     told["own"] = own.filter(own["step"] == 200)["regret"].to_list()
     assert clickgym.run("ownpkg.agents:Optimist", users, 200, seed=0).engine == "compiled"
     print(json.dumps(told))
@@ -278,8 +284,9 @@ def test_everything_in_a_script(shop, printed):
         "regret is known where it is told"
     )
     assert len(told["own"]) == 4
-    words = "run PBMRank-v0 --agents TopRank ownpkg.agents:TopRank ownpkg.agents:Optimist:credit=2 --horizon 200 --runs 2"
-    python(shop, "-m", "clickgym", *words.split(), "--out", "line")
+    words = "run PBMRank-v0 --horizon 200 --runs 2 --out line --agents"
+    names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
+    python(shop, "-m", "clickgym", *words.split(), *names)
     script, line = (
         polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "line")
     )
@@ -358,7 +365,8 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
     code = (
         "import nbformat, nbclient; notebook = nbformat.read('own.ipynb', 4); "
         "nbclient.NotebookClient(notebook, timeout=200, kernel_name='python3').execute(); "
-        "print(''.join(output.get('text', '') for cell in notebook.cells for output in cell.outputs))"
+        "outputs = [output for cell in notebook.cells for output in cell.outputs]; "
+        "print(''.join(output.get('text', '') for output in outputs))"
     )
     printed = python(shop, "-c", code).stdout
     assert "'__main__:Mine', '__main__:Mine', 'TopRank', 'TopRank'" in printed
@@ -368,7 +376,8 @@ def test_a_kernel_that_allocates_is_told_in_one_line(command):
     words = "run PBMRank-v0 --agents ownpkg.agents:Sorting --horizon 200 --runs 2 --out four"
     told = command(*words.split(), exit_code=2).err.splitlines()
     assert re.fullmatch(
-        r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, makes an array, list or string, "
+        r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, "
+        r"makes an array, list or string, "
         r"but a kernel allocates nothing: its working memory is an argument",
         told[-1],
     )

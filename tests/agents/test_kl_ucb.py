@@ -5,6 +5,7 @@ which all indices are solved in every session, and ties of equal counts.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ class RankedKLUCBPlain(RankedKLUCB):
     rank_kernel = rank_by_choices(choose_plainly)
 
 
+@cache
 def make_play(rank_a, rank_b, update, sample):
     """A kernel that plays two agents on the same clicks for n sessions; returns how many passed
     before their lists differed. They learn from a random one of the last ``len(old)`` lists.

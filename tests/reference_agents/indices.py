@@ -24,7 +24,7 @@ class IndexReference(Reference):
         raise NotImplementedError
 
     def indices(self) -> list[float]:
-        """Those of all items; what was never seen comes first. Override it for an agent with a prior."""
+        """Those of all items; what was never seen comes first. Agents with a prior override it."""
         return [
             math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)
         ]

@@ -191,8 +191,8 @@ class UniRankReference(Remembering):
         return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
     def explorations(self) -> set[Partition]:
-        """What may be displayed under the leader, down to position K; an index that rounding puts at
-        1/2 counts either way.
+        """What may be displayed under the leader, down to position K; an index that rounding puts
+        at 1/2 counts either way.
         """
         partition = self.partition
         s = self.led[partition] + 1

@@ -164,7 +164,8 @@ class ForgetsToLoad(Sampling):
 PLAIN = {
     NoSeed: "- constructor: it takes no argument seed",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
-    CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: position 2 shows item 5",
+    CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: "
+    "position 2 shows item 5",
     ShowsAll: "- lists: ShowsAll, session 1: a ranking has shape (3,), one item for each position",
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",

@@ -1,7 +1,7 @@
 """Run agents in environments: one pair, many pairs, their results, figures and commands.
 
-What is listed here, and `progress`, is for those who build on the library; `clickgym` lists what its
-users call.
+What is listed here, and `progress`, is for those who build on the library; `clickgym` lists what
+its users call.
 """
 
 from ..envs.any_env import sizes_of

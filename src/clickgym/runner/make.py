@@ -1,4 +1,4 @@
-"""What is passed as an agent or an environment, resolved into what makes them: `Player`, `Place`."""
+"""What is passed as an agent or an environment, resolved into its maker: `Player`, `Place`."""
 
 from __future__ import annotations
 
