@@ -16,16 +16,19 @@ PYTHON ?= $(shell for python in python3.11 python3; do \
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
+# What is imported is compiled to bytecode then, once; to compile all of torch takes longer than the rest of the installation.
+PIP := --quiet --disable-pip-version-check --no-compile
+
 $(INSTALLED): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl]'
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[rl]'
 	@touch $@
 
 # What tests, lint, pages and the site need: the tools, and the distributions of logs and of the lab.
 $(TESTED): $(INSTALLED) logs/pyproject.toml lab/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl,report,tune,dev]' -e ./logs -e ./lab
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[rl,report,tune,dev]' -e ./logs -e ./lab
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
@@ -45,7 +48,7 @@ test: $(TESTED)  ## the tests of all three distributions, without those of test-
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
 test-slow: $(TESTED)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[loops]'
+	-$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
 lint: $(TESTED)  ## ruff: rules and format
@@ -74,11 +77,11 @@ replay: $(TESTED)  ## play a run of each agent over the first tenth of each ship
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
 site: $(TESTED)  ## the website, into build/site
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[site]'
 	$(BIN)/python docs/site/build.py
 
 notebooks: $(TESTED)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
 	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 
