@@ -104,7 +104,7 @@ class BaseClickEnv:
 
     def _warn_of_no_mode(self, maker: str) -> None:
         choices = (
-            f"{maker}(..., render_mode={RENDER_MODES[-1]!r}) (there is: {', '.join(RENDER_MODES)})"
+            f"{maker}(..., render_mode={RENDER_MODES[-1]!r}) (available: {', '.join(RENDER_MODES)})"
         )
         gym.logger.warn(f"render() needs a render_mode: {choices}")
 

@@ -141,7 +141,7 @@ AGENT TopRank:delta=.1,delta=.2   delta is given twice
 AGENT TopRank:delta=NaN           delta is nan; expected a number in (1e-300, 1)
 AGENT PBMUCB:examination=[1,"x"]  examination
 AGENT no_module:MyAgent           there is no module 'no_module'
-AGENT ../x:Y                      '../x' is no name of a module; expected module:Name
+AGENT ../x:Y                      '../x' is not the name of a module; expected module:Name
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?

@@ -117,10 +117,13 @@ def test_who_rated_too_little_is_left_out():
     ("arguments", "message"),
     [
         ({"models": ("DBN",)}, "unknown model 'DBN'"),
-        ({"models": ("UBM", "UBM")}, r"models\[1\] is 'UBM', as models\[0\]; expected each once"),
+        (
+            {"models": ("UBM", "UBM")},
+            r"models\[1\] is 'UBM', as models\[0\]; expected distinct strings",
+        ),
         (
             {"interactions": "plain"},
-            r"unknown interactions 'plain' \(there is: none, products, outer\)",
+            r"unknown interactions 'plain' \(available: none, products, outer\)",
         ),
         ({"n_positions": 11}, "n_positions is 11"),
         ({"dimension": 13}, "dimension is 13; expected less than 12"),

@@ -272,7 +272,7 @@ def test_a_refused_fit_and_a_refused_score():
         PBMEstimator().fit(small_log(0)[[]])
     with pytest.raises(ValueError, match="the log has 4 positions; the model was fitted to 3"):
         PBMEstimator().fit(small_log(0)).score(simulated(TRUTH["PBM"], 2, seed=0))
-    with pytest.raises(ValueError, match="unknown method 'mle' \\(there is: last_click, em\\)"):
+    with pytest.raises(ValueError, match="unknown method 'mle' \\(available: last_click, em\\)"):
         DCMEstimator("mle")
 
 

@@ -37,7 +37,7 @@ _LATER = {
     "sweep": ".runner.sweep",
     "tune": ".runner.tuning",
 }
-"""What is loaded when it is first used: it needs half a second, and data frames another."""
+"""Names that are loaded at first use: they take half a second, and data frames another."""
 __all__ = sorted(
     {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register_click_model", *_LATER}
     - {"runner"}

@@ -1,5 +1,5 @@
-"""Command line: the table of commands, each loaded when it is called, and the one-line messages of
-what they raise.
+"""Command line: the table of commands, which are loaded when they are called, and one-line messages
+for their errors.
 
 A command is a function that parses, calls one Python function, and prints. Other packages add
 commands as entry points of the group `PLUGS`, ``name = "module:function"``.
@@ -33,13 +33,13 @@ COMMANDS = {
     "report": "Print the table of the results in a folder, and write their figure.",
     "tune": "Search for the hyper-parameters that give an agent the lowest regret, by Optuna.",
 }
-"""The commands of this package, in the order of the help text, each with the first line of its
-own. A command is the function of its name in its module in ``runner.commands``.
+"""The commands of this package, in the order of the help text, with their short help. The command
+``name`` is the function ``name`` in the module ``runner.commands.name``.
 """
 
 
 def _plugged() -> dict[str, EntryPoint]:
-    """The commands of other packages: none takes the place of one of ours."""
+    """Return the commands of other packages; they cannot replace a command of this package."""
     plugs = sorted(entry_points(group=PLUGS), key=lambda plug: plug.name)
     return {plug.name: plug for plug in plugs if plug.name not in COMMANDS}
 
@@ -49,9 +49,7 @@ def _package(plug: EntryPoint) -> str:
 
 
 class _Commands(TyperGroup):
-    """All commands; the help text needs no module, and that of a command loads when it is
-    called.
-    """
+    """All commands; the help text imports no module, a command is imported when it is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -78,7 +76,7 @@ def _load(name: str) -> Any:
     else:
         try:
             function = _plugged()[name].load()
-        except Exception as error:  # code of others
+        except Exception as error:  # code of another package
             package = _package(_plugged()[name])
             problem = f"the command {name!r} of {package} cannot be loaded: {error}"
             raise typer.Exit(_fail(problem, BAD_INPUT)) from error
@@ -119,7 +117,7 @@ def clickgym(
 
 
 def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
-    """The words with a flag before each of its values: ``--agents A B`` becomes ``--agents A
+    """Return the words with a flag before each of its values: ``--agents A B`` becomes ``--agents A
     --agents B``.
     """
     spread: list[str] = []
@@ -140,7 +138,7 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Print warnings in one line, without the place in the code."""
+    """Context that prints warnings in one line, without file and line of the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = f"clickgym: {one_line(str(message))}"
@@ -152,10 +150,10 @@ def one_line_warnings() -> Iterator[None]:
 
 
 class _Command(TyperCommand):
-    """Takes several values after one flag, and says in one line what went wrong.
+    """A command that takes several values after one flag, and reports errors in one line.
 
-    A command that plays sessions leaves in ``context.obj`` the `Progress`, which knows whether they
-    were begun.
+    A command that simulates sessions sets ``context.obj`` to its `Progress`, which knows whether
+    they have started.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -174,7 +172,7 @@ class _Command(TyperCommand):
         except (ValueError, KernelError, ImportError, OSError) as error:
             raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
         except TypeError as error:
-            if ctx.obj is None or ctx.obj.started:  # no argument of an agent: a fault of code
+            if ctx.obj is None or ctx.obj.started:  # not a bad argument, but an error in the code
                 raise
             raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
 
@@ -186,9 +184,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed,
-        or a file cannot be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in
-        one line on stderr.
+        The exit code: 0; 1 if an agent or an environment failed during a run, a worker was killed,
+        or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
+        the error.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

@@ -144,6 +144,6 @@ def test_another_version(number, tmp_path):
     rewritten(tmp_path / "agent.npz", description=np.array(json.dumps(description)))
     with pytest.raises(
         ValueError,
-        match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}, ",
+        match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}; ",
     ):
         TopRank.load(tmp_path / "agent.npz")

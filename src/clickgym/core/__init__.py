@@ -1,3 +1,1 @@
-"""Tools of all parts of the package that do not depend on ranking: kernels, checks, files,
-statistics, text, tables.
-"""
+"""Code that does not depend on ranking: kernels, checks, files, statistics, text, tables."""

@@ -1,4 +1,4 @@
-"""Checks of arguments, each with an error of one line: the argument, its value, what was
+"""Checks of arguments. Each raises an error of one line: the argument, its value, what was
 expected.
 """
 
@@ -15,36 +15,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MOST_NAMES = 5
-"""Names that the message about an unknown one lists."""
+"""The largest number of names that the message about an unknown name lists."""
 MOST_SESSIONS = 10**15
-"""Of all that is played at once: at 10 ns a session, four months of a processor."""
+"""The largest number of sessions of a command: at 10 ns a session, four months of a processor."""
 MOST = 2**53
 """The largest count: up to here an integer and the float of the same value are equal."""
 LARGEST = 1e100
-"""How large a number that scales others may be, so that their products stay within the range of
-floats.
-"""
+"""The largest number that may scale others: their products stay within the range of floats."""
 
 AN_ENV = "an environment, as gym.make returns it"
 A_VECTOR_ENV = "a vector environment, as gym.make_vec returns it"
 
 Shape = tuple[int | str | None, ...]
-"""A size is a number, or a name or None where any positive length will do."""
+"""A size is a number; a name or None allows any positive length."""
 
 
 def short(thing: object) -> str:
-    """A value for a message: on one line, and not too long."""
+    """Return the ``repr`` of a value for a message: on one line, shortened if it is long."""
     text = " ".join(repr(thing).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def refusal(name: str, value: object, expected: str) -> ValueError:
-    """The error about an argument."""
+    """Return the error about an argument."""
     return ValueError(f"{name} is {short(value)}; expected {expected}")
 
 
 def as_call(thing: object, **arguments: object) -> str:
-    """The ``repr`` of an object: the call that makes it, without arguments that are None.
+    """Return the ``repr`` of an object: the call that makes it, without arguments that are None.
 
     Example:
         >>> as_call(range(3), n_items=3, seed=None)
@@ -60,8 +58,8 @@ def as_call(thing: object, **arguments: object) -> str:
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
-    """The message for an unknown name: a suggestion if there is a similar name, and the existing
-    names, of many the nearest.
+    """Return the message for an unknown name: a suggestion if a name is similar, and the existing
+    names (the nearest ones if there are many).
     """
     names = list(names)
     shown = names
@@ -70,20 +68,20 @@ def unknown(what: str, name: object, names: Iterable[str]) -> str:
     similar = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     suggestion = f"; did you mean {similar[0]!r}?" if similar else ""
     others = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return f"unknown {what} {short(name)}{suggestion} (there is: {', '.join(shown)}{others})"
+    return f"unknown {what} {short(name)}{suggestion} (available: {', '.join(shown)}{others})"
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Check that an argument is one of some words; the ValueError names the argument and the
-    words.
-    """
+    """Check that an argument is one of ``choices``; the ValueError names both."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(unknown(name, value, choices))
     return value
 
 
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
-    """Distinct strings as a tuple; the ValueError names the argument and the first that is not."""
+    """Return distinct strings as a tuple; the ValueError names the argument and the first bad
+    entry.
+    """
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         raise refusal(name, values, "a sequence of strings")
     labels: dict[str, int] = {}
@@ -93,19 +91,19 @@ def check_labels(name: str, values: Any) -> tuple[str, ...]:
         first = labels.setdefault(label, place)
         if first != place:
             raise ValueError(
-                f"{name}[{place}] is {short(label)}, as {name}[{first}]; expected each once"
+                f"{name}[{place}] is {short(label)}, as {name}[{first}]; expected distinct strings"
             )
     return tuple(labels)
 
 
 def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
-    """Check that an object is an instance of some classes; the TypeError names the argument."""
+    """Check that an object is an instance of ``kinds``; the TypeError names the argument."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} is {short(value)}; expected {expected}")
 
 
 def check_path(name: str, value: Any) -> Path:
-    """A path; the TypeError names the argument."""
+    """Return a path; the TypeError names the argument."""
     check_kind(name, value, (str, os.PathLike), "a path")
     return Path(value)
 
@@ -121,20 +119,20 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer of Python or NumPy; booleans are none."""
+    """Whether a value is an integer of Python or NumPy; booleans are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number that a float can hold; nan and infinities are."""
+    """Whether a value is a number that a float can hold, nan and infinities included."""
     if isinstance(value, float | np.floating):
         return True
     return is_integer(value) and abs(value) < 2**1023
 
 
 def check_within(name: str, value: Any, least: int, most: int, bound: str = "") -> int:
-    """Check an integer from ``least`` to ``most``, which messages explain by ``bound``; the
-    ValueError names the argument.
+    """Check an integer from ``least`` to ``most``; the ValueError names the argument. ``bound``
+    says in the message what ``most`` is.
     """
     if not is_integer(value) or not least <= value <= most:
         raise refusal(name, value, f"an integer from {least} to {bound}{most}")
@@ -151,8 +149,8 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 
 
 def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
-    """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least
-    ``least``.
+    """Return a horizon as an int. It is an integer, or a float without a fraction such as ``1e6``,
+    of at least ``least``.
     """
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     whole = is_integer(horizon) or is_whole_float
@@ -163,8 +161,8 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
 
 
 def check_positions(n_positions: Any, n_items: int, available: int | None = None) -> int:
-    """Check a number of positions against the items there are, and against the positions that
-    parameters cover.
+    """Check a number of positions: at most the number of items, and at most the number of
+    positions that the parameters cover.
     """
     n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
     if n_positions > n_items:
@@ -179,23 +177,23 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 
 def check_seed(seed: Any) -> int:
-    """A seed: an integer from 0; the ValueError says so."""
+    """Check a seed: a non-negative integer."""
     if not is_integer(seed) or seed < 0:
         raise refusal("seed", seed, "a non-negative integer")
     return int(seed)
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """The generator of a seed: an integer from 0, None for a random one, or what NumPy makes
-    generators of.
+    """Return the generator of a seed: a non-negative integer, None for a random seed, or anything
+    that ``np.random.default_rng`` accepts.
     """
     sources = np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
     return np.random.default_rng(seed if isinstance(seed, sources) else check_seed(seed))
 
 
 def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
-    """A finite number not below ``least`` as a float, nor above `LARGEST`; the ValueError names the
-    argument.
+    """Return a finite number from ``least`` to `LARGEST` as a float (``strictly``: without
+    ``least``); the ValueError names the argument.
     """
     number = float(value) if _is_number(value) else math.nan
     if not least <= number <= LARGEST or (strictly and number == least):
@@ -208,8 +206,8 @@ def check_at_least(name: str, value: Any, least: float, *, strictly: bool = Fals
 def check_between(
     name: str, value: Any, above: float, below: float, *, closed: bool = False
 ) -> float:
-    """A number between two others, of which ``closed`` allows the upper, as a float; the ValueError
-    names the argument.
+    """Return a number between two others as a float (``closed``: with the upper one); the
+    ValueError names the argument.
     """
     if not _is_number(value) or not (above < value < below or (closed and value == below)):
         end = "]" if closed else ")"
@@ -218,14 +216,14 @@ def check_between(
 
 
 def check_share(name: str, value: Any) -> float:
-    """A number from 0 to below 1 as a float; the ValueError names the argument."""
+    """Return a number in [0, 1) as a float; the ValueError names the argument."""
     if not _is_number(value) or not 0 <= value < 1:
         raise refusal(name, value, "a number from 0 to below 1")
     return float(value)
 
 
 def probability(name: str, value: Any) -> float:
-    """A number from 0 to 1 as a float; the ValueError names the argument."""
+    """Return a number in [0, 1] as a float; the ValueError names the argument."""
     if not _is_number(value) or not 0 <= value <= 1:
         raise refusal(name, value, "a probability in [0, 1]")
     return float(value)
@@ -235,17 +233,15 @@ def probability(name: str, value: Any) -> float:
 
 
 def is_sequence(values: Any) -> bool:
-    """Whether there is a number of entries: a sequence that is no text, or an array with a
-    dimension.
-    """
+    """Whether a value has a length: a sequence other than text, or an array with a dimension."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """``values`` as an array of whatever type; the ValueError or TypeError names the argument."""
-    if type(values) is np.ndarray:  # at once: every step of a vector environment comes through here
+    """Return ``values`` as an array of any type; the ValueError or TypeError names the argument."""
+    if type(values) is np.ndarray:  # fast path: every step of a vector environment calls this
         return values
     if np.ma.is_masked(values):
         raise refusal(name, values, "an array without gaps")
@@ -254,12 +250,12 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     except (ValueError, TypeError, RuntimeError) as error:  # of different lengths, nested too deep
         raise refusal(name, values, f"an array ({error})") from None
     if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
-        raise TypeError(f"{name} is {short(values)}; expected numbers, not booleans among them")
+        raise TypeError(f"{name} is {short(values)}; expected numbers without booleans")
     return array
 
 
 def _has_flags(values: Sequence[Any]) -> bool:
-    """Whether there are booleans in nested lists; NumPy would read them as 1 and 0."""
+    """Whether nested lists hold booleans; NumPy would read them as 1 and 0."""
     kinds = set(map(type, values))
     if kinds & {list, tuple}:
         return any(_has_flags(value) for value in values if isinstance(value, list | tuple))
@@ -301,17 +297,17 @@ def integers(
     empty: bool = False,
     whole: bool = False,
 ) -> NDArray[Any]:
-    """``values`` as an array of integers; nothing is rounded, cut off or read as a number that is
-    none.
+    """Return ``values`` as an array of integers; nothing is rounded, truncated or converted from
+    another type.
 
     Args:
         name: the argument's name, for messages.
         values: integers, in an array of any integer type or in sequences.
         shape: the expected shape.
         least, below: the range; None for what ``dtype`` can hold.
-        dtype: of the result, which is ``values`` itself if they have it.
+        dtype: of the result; ``values`` itself is returned if it has this dtype.
         empty: whether the first dimension may be 0.
-        whole: whether floats without a fraction, as 1e6, will do.
+        whole: whether floats without a fraction, such as 1e6, are accepted.
 
     Raises:
         ValueError: naming the argument, the first bad entry and what was expected.
@@ -343,17 +339,18 @@ def numbers(
     empty: bool = False,
     copy: bool = True,
 ) -> NDArray[np.float64]:
-    """``values`` as an array of finite floats; as `integers`.
+    """Return ``values`` as an array of finite floats; as `integers`.
 
     Args:
         name, values, shape, empty: as in `integers`.
-        least, most, above: the range, without ``above``.
-        expected: what its entries are, for messages.
-        copy: whether the result is an array of its own, whatever ``values`` is.
+        least, most: the range.
+        above: a bound that entries must exceed.
+        expected: what an entry must be, for messages.
+        copy: whether the result is always a copy.
     """
     array = _number_array(name, values, "numbers").astype(np.float64, order="C", copy=copy)
     _check_shape(name, array, shape, empty)
-    low, high = array.min(initial=most), array.max(initial=-math.inf)  # nan, if there is one
+    low, high = array.min(initial=most), array.max(initial=-math.inf)  # nan if an entry is nan
     if array.size and not (above < low and least <= low and high <= most and np.isfinite(high)):
         good = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
         _refuse_first(name, array, good, expected)
@@ -363,13 +360,13 @@ def numbers(
 def probabilities(
     name: str, values: Any, shape: Shape, *, least: float = 0.0
 ) -> NDArray[np.float64]:
-    """``values`` as a read-only float array of probabilities.
+    """Return ``values`` as a read-only float array of probabilities.
 
     Args:
         name: the argument's name, for messages.
         values: numbers in ``[0, 1]``.
         shape: as in `integers`.
-        least: the smallest that will do.
+        least: the smallest probability that is accepted.
 
     Raises:
         ValueError: naming the argument, the first bad entry and what was expected.
@@ -383,8 +380,8 @@ def probabilities(
 def browsing_probabilities(
     name: str, values: ArrayLike, size: int | None = None
 ) -> NDArray[np.float64]:
-    """`probabilities` by position and last click, ``(K, K)``: what lies above the triangle that is
-    used is stored as 0.
+    """Return `probabilities` by position and last click, ``(K, K)``; entries above the used
+    triangle become 0.
     """
     array = _number_array(name, values, "numbers").astype(np.float64)
     if array.ndim == 2:

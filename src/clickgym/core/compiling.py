@@ -1,4 +1,4 @@
-"""Whether kernels are being compiled, by the events of numba."""
+"""Detection of kernels that are being compiled, by the events of numba."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from numba.core import event
 
 COMPILING = "compiling …"
 PATIENCE = 1.0
-"""Seconds of compilation, after which there is a note."""
+"""Seconds of compilation after which a note is printed."""
 
 Listener: Any = event.Listener
 
 
 class Compiling(Listener):
-    """Within, tells when the first of some kernels begins to be compiled, and when the last is;
-    those loaded from disk do not count.
+    """Context that reports when compilation starts and when it ends; kernels loaded from disk do
+    not count.
 
     Args:
-        callback: is called with True and with False, from any thread.
+        callback: called with True at the start and with False at the end, from any thread.
 
     Attributes:
-        listening: how many of these there are in the process.
+        listening: the number of active contexts in the process.
     """
 
     listening = 0
@@ -45,7 +45,7 @@ class Compiling(Listener):
         Compiling.listening -= 1
 
     def on_start(self, _: Any) -> None:
-        """A kernel, perhaps for another one."""
+        """Called when a kernel starts to compile, possibly within another one."""
         self._change(1)
 
     def on_end(self, _: Any) -> None:
@@ -60,10 +60,10 @@ class Compiling(Listener):
 
 @contextmanager
 def compilation_note() -> Iterator[None]:
-    """Context in which a terminal says on stderr that kernels are compiled, once this has taken a
+    """Context that prints a note on stderr, if it is a terminal, once compilation has taken a
     second.
 
-    It says nothing where a sweep or a command does, nor in its worker processes.
+    It prints nothing in worker processes, or where a sweep or a command prints its own note.
     """
     if multiprocessing.current_process().name != "MainProcess" or Compiling.listening:
         yield
@@ -78,7 +78,7 @@ def compilation_note() -> Iterator[None]:
 
 class _Note(Listener):
     due = 0.0
-    """When the note is to be printed, from the first compilation on."""
+    """The time at which the note is due; set by the first compilation."""
 
     def on_start(self, _: Any) -> None:
         now = time.monotonic()
@@ -88,4 +88,4 @@ class _Note(Listener):
             print(COMPILING, file=sys.stderr)
 
     def on_end(self, _: Any) -> None:
-        """Another kernel may follow."""
+        """Nothing to do: another kernel may follow."""

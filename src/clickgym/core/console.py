@@ -32,8 +32,8 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Let the workers of a Dask cluster do it, by the "
-        "address of its scheduler: tcp://host:8786. Results stay the same.",
+        help="Run on the workers of a Dask cluster: the "
+        "address of its scheduler, tcp://host:8786. Results stay the same.",
     ),
 ]
 
@@ -43,30 +43,28 @@ Pdf = Annotated[
 
 
 def output(as_json: bool = False) -> Console:
-    """The console for results: standard output, or standard error if standard output gets a JSON
-    document.
+    """Return the console for results: standard output, or standard error if a JSON document goes
+    to standard output.
     """
     return errors() if as_json else _wide(Console())
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document on standard output; what is unknown or not finite is null."""
+    """Print one JSON document on standard output; unknown values and nan or infinities are null."""
     text = json.dumps(finite(document), indent=1, ensure_ascii=False)
-    # JSON escapes only some of what a terminal obeys.
+    # JSON escapes only some of a terminal's control characters.
     sys.stdout.write(
         HIDDEN.sub(lambda one: one[0] if one[0] == "\n" else f"\\u{ord(one[0]):04x}", text) + "\n"
     )
 
 
 def errors() -> Console:
-    """The console of standard error: progress, warnings and faults."""
+    """Return the console of standard error: progress, warnings and errors."""
     return _wide(Console(stderr=True))
 
 
 def _wide(console: Console) -> Console:
-    """Without lines broken where there is no terminal, for files and pipes have no width, unless
-    ``COLUMNS`` names one.
-    """
+    """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one."""
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 1000
     return console
@@ -74,7 +72,7 @@ def _wide(console: Console) -> Console:
 
 @contextmanager
 def compiling_told(console: Console) -> Iterator[None]:
-    """Context in which a terminal shows that kernels are being compiled."""
+    """Context that shows in a terminal that kernels are being compiled."""
     status = console.status(COMPILING)
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
@@ -82,10 +80,10 @@ def compiling_told(console: Console) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, Ctrl-C and SIGTERM are a KeyboardInterrupt, which can be told; the process of the
-    command is ended by them at other times.
+    """Context in which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command reports;
+    elsewhere they end its process.
     """
-    # only there it arrives, and only there it can be set
+    # signals arrive, and can be handled, only in the main thread
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,5 @@
-"""Errors while agents and click models play, told by the lines of who wrote them; and checks that
-report all faults at once.
+"""Errors of agents and click models during a run, with the line of the user's own code; and checks
+that report all faults at once.
 """
 
 from __future__ import annotations
@@ -19,32 +19,31 @@ PACKAGE = [
 
 
 class SessionError(RuntimeError):
-    """An error while sessions were played; the message names the agent or model, the environment,
-    the step and the cause.
+    """An error during a run; the message names the agent or model, the environment, the step and
+    the cause.
 
-    Compiled code raises what Python would, with three exceptions: an index out of range is not
-    noticed, integers overflow in silence, and functions of `math` return nan or an infinity where
-    they have no value.
+    Compiled code raises the same errors as Python, with three exceptions: an index out of range is
+    not detected, integers overflow silently, and functions of `math` return nan or an infinity
+    outside their domain.
     """
 
 
 class WorkerError(RuntimeError):
-    """A worker process was killed, perhaps because memory ran out; finished runs are kept."""
+    """A worker process was killed, possibly for lack of memory; finished runs are kept."""
 
 
 def cause(error: BaseException) -> str:
-    """A short description of an error: its kind, its message, and the line in the user's own files,
-    if known.
+    """Return a short description of an error: its class, its message, and the line in the user's
+    own files, if known.
 
-    Compiled code tells where only what a kernel raises by a statement of its own; not a division by
-    zero.
+    Compiled code has the line of a ``raise`` statement of a kernel, but not of a division by zero.
     """
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not _lies_in_package(frame.filename)
     ]
-    # What fails in a library was called by the user, who looks for the call.
+    # For an error within a library, show the user's call of the library.
     where = next(
         (frame for frame in reversed(frames) if not _lies_in_library(frame.filename)),
         frames[-1] if frames else None,
@@ -57,8 +56,8 @@ def cause(error: BaseException) -> str:
 
 
 def only_own_frames(error: Exception) -> None:
-    """Leave of an error's traceback what lies outside the package, if there is any: what its user
-    can look at and put right.
+    """Remove the package's own frames from the traceback of an error, if others remain: those are
+    the frames that the user can fix.
     """
     steps, kept = [], None
     step = error.__traceback__
@@ -76,7 +75,7 @@ def _lies_in_package(file: str) -> bool:
 
 
 def _lies_in_library(file: str) -> bool:
-    """Whether a file comes with Python or is installed: none that who runs it has just written."""
+    """Whether a file comes with Python or is installed, rather than written by the user."""
     path = Path(file)
     return path.is_relative_to(sysconfig.get_path("stdlib")) or not {
         "site-packages",
@@ -100,9 +99,10 @@ def run_checks(
     """Run all checks, and report all faults in one error.
 
     Args:
-        what: the beginning of the report, as ``"MyAgent breaks the interface of agents"``.
-        first: without these the others mean nothing: they end at the first fault.
-        then: these are all made. Each begins its lines with the first line of its docstring.
+        what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
+        first: checks on which the others depend; the first fault among them stops all checks.
+        then: checks that all run. A fault is reported with the first line of the docstring of its
+            check.
 
     Raises:
         AssertionError: a line for each fault.

@@ -1,8 +1,8 @@
 """Atomic file writing, and one-line errors for input and output; used by the whole package.
 
-A file is written as a draft beside it, which then takes its name. The name of a draft tells who
-writes it, so that what a killed process left behind is known, and removed by the next that writes
-into the folder.
+A file is first written as a *draft* in the same folder, which is then renamed. The name of a draft
+holds the process that writes it. The drafts of a killed process are therefore recognised, and the
+next process that writes into the folder removes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = 4
-"""Of results folders and saved agents."""
+"""Format number of results folders and saved agents."""
 
 
 class FileError(OSError):
@@ -40,7 +40,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     remains.
 
     Args:
-        path: the file, replaced if there is one.
+        path: the file; an existing one is replaced.
         content: bytes, or text, which is written as UTF-8.
 
     Raises:
@@ -59,7 +59,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     except BaseException as error:
-        # on a read-only file system: the first error is the one that counts
+        # on a read-only file system: report the first error
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -71,8 +71,8 @@ def make_folder(path: Path) -> None:
     """Make a folder and its parents if they are missing.
 
     Raises:
-        ValueError: there is a file in its place.
-        FileError: it cannot be made.
+        ValueError: a file has this name.
+        FileError: the folder cannot be made.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -92,29 +92,27 @@ def _file_error(path: Path, error: OSError) -> FileError:
 
 HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
 DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)\.partial")
-"""The names of drafts."""
+"""Pattern of the names of drafts."""
 MAX_AGE = 86400
-"""Seconds without a change, after which the draft of a process of another host is taken for left
-behind.
-"""
+"""Seconds without a change after which the draft of another host's process counts as abandoned."""
 
 
 def draft_of(path: Path) -> Path:
-    """Where this process writes what shall become a file or a folder."""
+    """Return the path at which this process writes the draft of a file or a folder."""
     return path.with_name(f"{path.name}.clickgym-{HOST}-{os.getpid()}.partial")
 
 
 def is_draft(path: Path) -> bool:
-    """Whether this is a draft, by its name."""
+    """Whether the name of a path is that of a draft."""
     return DRAFT.fullmatch(path.name) is not None
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts from a folder, as far as nobody can be writing them.
+    """Remove the drafts in a folder that no process is writing.
 
-    Of a process of this host it is known whether it lives; those of others go by their age.
+    A draft of this host is removed if its process has ended; a draft of another host, by its age.
     """
-    with suppress(OSError):  # nothing depends on it
+    with suppress(OSError):  # a draft that stays does no harm
         for name in os.listdir(folder):
             match = DRAFT.fullmatch(name)
             if match and _is_left_behind(folder / name, match["host"], int(match["pid"])):
@@ -125,7 +123,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 _clean_once = cache(remove_drafts)
-"""Before the first file that this process writes into a folder."""
+"""`remove_drafts`, once for each folder: before the first file that this process writes there."""
 
 
 def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
@@ -148,12 +146,12 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
     """Context that turns any error into a ValueError of one line: the file, the fault, and what to
     do.
 
-    Also a panic of polars, which is no `Exception`, and memory that a damaged size asks for.
-    Absence stays what it is.
+    This includes a panic of Polars, which is not an `Exception`, and a MemoryError that a damaged
+    size causes. A FileNotFoundError is raised as it is.
 
     Args:
         path: the file.
-        what: what is said of it, as ``"is damaged"``.
+        what: what is wrong, such as ``"is damaged"``.
         cure: what to do.
     """
     try:
@@ -166,21 +164,19 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
 
 
 def check_format(where: object, number: object) -> None:
-    """Refuse a file of another version; the message of the ValueError names the file and both
-    formats.
-    """
+    """Raise a ValueError for a file of another version; it names the file and both formats."""
     if number != FORMAT:
         raise ValueError(
             f"{where} is of another version of clickgym: "
-            f"its format is {number!r}, and this one reads {FORMAT}"
+            f"its format is {number!r}; expected {FORMAT}"
         )
 
 
 def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file, all of whose checksums are right.
+    """Return the arrays of an ``.npz`` file, after a check of all checksums.
 
     Raises:
-        Exception: of many kinds, on another file or a damaged one; see `reading`.
+        Exception: of many classes, on another file or a damaged one; see `reading`.
     """
     archive = np.load(path, allow_pickle=False)
     if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -194,13 +190,13 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
 def parse_json(text: str) -> Any:
     """Parse a JSON text.
 
-    NaN and Infinity, which Python writes where a number is none, are read; whoever takes the number
-    refuses them by its name.
+    NaN and Infinity, which Python also writes, are accepted here; the check of the argument that
+    they belong to refuses them.
 
     Raises:
-        json.JSONDecodeError: it is not JSON.
-        ValueError: it is, but an object has a key twice, it is nested too deep, or a number has too
-            many digits.
+        json.JSONDecodeError: the text is not JSON.
+        ValueError: an object has a key twice, the nesting is too deep, or a number has too many
+            digits.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')
@@ -215,8 +211,8 @@ def parse_json(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without the silence of ``json.loads``, which keeps the last of two equal
-    keys.
+    """Return a JSON object; raise an error for a key that it has twice, which ``json.loads``
+    accepts.
     """
     content = dict(pairs)
     if len(content) < len(pairs):
@@ -251,12 +247,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 SEAL, BLANK = "clickgym_sha256", "0" * 64
 SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"
-"""The key, and the type and the length of its value, as Parquet's footer has them."""
+"""The key, and the type and length of its value, as stored in the footer of a Parquet file."""
 
 
 def sealed(frame: Any) -> bytes:
-    """A table of polars as a Parquet file with a checksum of all its bytes: what is damaged is
-    known before it is parsed.
+    """Return a Polars data frame as the bytes of a Parquet file with a checksum of all bytes, so
+    that damage is detected before parsing.
     """
     file = io.BytesIO()
     frame.write_parquet(file, metadata={SEAL: BLANK})
@@ -266,10 +262,10 @@ def sealed(frame: Any) -> bytes:
 
 
 def check_seal(content: bytes) -> None:
-    """Check the checksum of a Parquet file, if it has one: those that others wrote do not.
+    """Check the checksum of a Parquet file, if it has one (files of other programs do not).
 
     Raises:
-        ValueError: the checksum is another.
+        ValueError: the checksum differs.
     """
     start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
     if start >= len(SEAL_IN_FOOTER):

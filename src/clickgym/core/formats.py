@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that nobody sees and that a terminal obeys, or that turn the direction of what
-follows; and halves of characters, which cannot be written.
+"""Invisible characters: control characters of a terminal, characters that change the direction of
+text, and surrogates, which cannot be written.
 """
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
-    """A mean and half of its interval, both with the digits that the interval makes worth reading.
+    """Return a mean and the half width of its interval, with as many digits as the interval
+    justifies.
 
     Example:
         >>> regret_text(1234.567, 45.6), regret_text(3.14159, 0.021), regret_text(17.25, None)
@@ -31,7 +32,7 @@ def regret_text(mean: float, half_width: float | None) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """A time per session.
+    """Return a time per session as text.
 
     Example:
         >>> duration(87.4), duration(71_300)
@@ -41,12 +42,11 @@ def duration(nanoseconds: float) -> str:
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text as a terminal may be sent it: control characters, and those that turn the direction
-    of text, are escaped.
+    """Return text that is safe to print in a terminal: the `HIDDEN` characters are escaped.
 
     Args:
-        text: what may hold names from a user's files.
-        keep: characters that stay, such as the line ends of the package's own words.
+        text: any text, possibly with names from a user's files.
+        keep: characters that are not escaped, such as line ends of the package's own text.
 
     Example:
         >>> print(visible("red \\x1b[31m shoes\\u202e"))
@@ -58,7 +58,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """The text as `visible` shows it, without line ends, with single spaces.
+    """Return the text as `visible` does, in one line, with single spaces.
 
     Example:
         >>> one_line("two\\nlines")
@@ -68,14 +68,14 @@ def one_line(text: str) -> str:
 
 
 def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int = 2) -> list[str]:
-    """The parts in lines of at most a width, none of them broken: one that is longer has a line of
-    its own.
+    """Return the parts in lines of at most ``width`` characters. No part is broken: a longer one
+    gets a line of its own.
 
     Args:
         parts: words or fields.
-        width: of the terminal.
-        between: what stands between two of them.
-        indent: of all lines but the first.
+        width: characters of a line.
+        between: the separator of two parts.
+        indent: spaces before all lines but the first.
 
     Example:
         >>> folded(["PBMRank-v0", "regret 525 ± 57", "0.1 s"], 30)
@@ -91,7 +91,7 @@ def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int
 
 
 def finite(value: Any) -> Any:
-    """A value as JSON can hold it: what is no finite number becomes None.
+    """Return a value that JSON can hold: nan and infinities become None.
 
     Example:
         >>> finite({"score": float("-inf"), "interval": (0.5, float("nan"))})
@@ -105,11 +105,11 @@ def finite(value: Any) -> Any:
 
 
 def to_csv(frame: Any) -> str:
-    """A table of polars in CSV, for people: what a spreadsheet would compute begins with an
-    apostrophe, which it hides.
+    """Return a Polars data frame as CSV for spreadsheets: a cell that a spreadsheet would read as a
+    formula gets a leading apostrophe.
 
     Args:
-        frame: the table; its texts are written as `visible` shows them.
+        frame: the data frame; its texts are written as `visible` shows them.
 
     Example:
         >>> import polars
@@ -138,7 +138,7 @@ def _is_number(text: str) -> bool:
 
 
 def markdown_text(text: str) -> str:
-    """What Markdown shows as this text, in one line: no HTML, no table, no list, no link.
+    """Return the text escaped for Markdown, in one line: no HTML, no table, no list, no link.
 
     Example:
         >>> print(markdown_text("a|b <c>"), markdown_text("- d"), markdown_text("1. e"))
@@ -149,11 +149,10 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown.
+    """Return the lines of a table in Markdown.
 
     Args:
-        rows: the first is the header; what Markdown would read as its own must be escaped, as by
-            `markdown_text`.
+        rows: the cells, header first; they must be escaped, for example by `markdown_text`.
 
     Example:
         >>> markdown_table([["agent", "regret"], ["Random", "17"]])

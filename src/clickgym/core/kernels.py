@@ -1,17 +1,18 @@
 """Kernels, small functions in numba's subset of Python; their entries, which Python calls; their
 cache.
 
-A *kernel* stays a plain function: a debugger steps through it, and compiled code that names it
-gets it inlined. It makes no array, list or string (its working memory is an argument), so no
-reference is counted inside. An *entry* is a kernel as Python calls it, compiled at its first
-call. A *factory* is a function that takes kernels and returns one that calls them, a closure.
+A *kernel* stays a plain function: a debugger steps through it, and compiled code that calls it
+inlines it. It allocates no array, list or string (its working memory is an argument), so no
+references are counted. An *entry* is the compiled version of a kernel that Python calls; it is
+compiled at its first call. A *factory* is a function that takes kernels and returns a closure that
+calls them.
 
-The cache on disk is numba's own. numba notices neither an edit in another file nor the fields of
-a named tuple. Each entry therefore lies in a file that is named by a hash of all that it is
-compiled from: the code of the functions that it reaches, through any number of calls, with their
-files and the constants that they read; the fields of the named tuples among its arguments; the
-versions of Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere
-compiles nothing, and a warm process compiles nothing. The folder may be deleted at any time.
+The cache on disk is that of numba, which detects neither an edit in another file nor changed
+fields of a named tuple. Each entry therefore lies in a file that is named by a hash of everything
+it is compiled from: the code of the functions that it calls, directly or not, with their files and
+the constants that they read; the fields of the named tuples among its arguments; the versions of
+Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere compiles
+nothing, and a warm process compiles nothing. The folder can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ from .parts import compiled_entry, compiled_part, without_garbage_collection
 config: Any = numba.config
 
 MAX_AGE = 90
-"""Days after which an entry is removed, and compiled again if it is still in use."""
+"""Days after which an entry is removed; if it is still in use, it is compiled again."""
 DAY = 86_400
 """Seconds."""
 LIBRARIES = ("builtins", "math", "numba", "numpy")
-"""Modules whose functions numba knows."""
+"""Modules whose functions numba supports."""
 ALLOCATES = (
     "NRT required but not enabled",
     "Only accept returning of array passed into the function as argument",
 )
-"""What numba says of a function without reference counts that makes an array."""
+"""Messages of numba about a function without reference counts that allocates an array."""
 
 
 class KernelError(TypeError):
@@ -64,13 +65,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let compiled code call a function; Python still calls it as it is.
 
     Args:
-        function: a function in numba's subset of Python that makes no array, list or string.
+        function: a function in numba's subset of Python that allocates no array, list or string.
 
     Returns:
         The same function.
 
     Raises:
-        KernelError: it is no Python function.
+        KernelError: ``function`` is not a Python function.
 
     Example:
         >>> import numpy as np
@@ -90,15 +91,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def entry(function: Callable[..., Any]) -> Any:
-    """A kernel as Python calls it: compiled without the GIL at its first call, and kept on disk.
+    """Return a kernel as Python calls it: compiled without the GIL at its first call, and kept on
+    disk.
 
     Args:
         function: a kernel.
 
     Returns:
-        A function with the same positional arguments, the same object for the same kernel. Its
-        attribute ``direct`` saves half a microsecond where all arguments have the same classes at
-        every call.
+        A function with the same positional arguments; the same object for the same kernel. Its
+        attribute ``direct`` is half a microsecond faster, for arguments that have the same classes
+        at every call.
     """
     if not config.DISABLE_JIT:
         return _Entry(kernel(function))
@@ -114,7 +116,7 @@ _first_calls = _FirstCalls()
 
 
 def clock() -> float:
-    """Seconds of wall time, on a clock that stands still while its thread compiles kernels."""
+    """Return seconds of wall time, without the time in which this thread compiled kernels."""
     return time.perf_counter() - _first_calls.seconds
 
 
@@ -129,9 +131,7 @@ class _Entry:
         return self._first_call(arguments) if compiled is None else compiled(*arguments)
 
     def _first_call(self, arguments: tuple[Any, ...]) -> Any:
-        """The first call with arguments of these classes; numba tells apart what else belongs to a
-        type.
-        """
+        """The first call with arguments of these classes; numba dispatches on other properties."""
         before = time.perf_counter()
         functions, records = _reached(self.kernel), list(_records(arguments))
         key, is_kept = _key(functions, records), _may_be_kept(records)
@@ -151,8 +151,8 @@ class _Entry:
 
 
 def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Callable[..., Any]:
-    """A function of one line that calls the kernel, in a file of its own, beside which numba keeps
-    the machine code.
+    """Return a function of one line that calls the kernel. It has a file of its own, beside which
+    numba stores the machine code.
     """
     name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
     arguments = ", ".join(inspect.signature(function).parameters)
@@ -169,11 +169,11 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
     Args:
         cls: the class.
-        names: of the attributes that are kernels; those that the body does not have, or that are
-            None, are left alone.
+        names: the attributes that are kernels; those that are missing from the body, or None, stay
+            as they are.
 
     Raises:
-        KernelError: on what is not a function.
+        KernelError: an attribute is not a function.
     """
     for name in names:
         member = vars(cls).get(name)
@@ -190,7 +190,7 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
 
 def cache_folder() -> Path:
-    """The folder of compiled kernels, of all states of the sources; it need not exist yet."""
+    """Return the folder of compiled kernels, of all versions of the sources; it need not exist."""
     base = (
         os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     )
@@ -198,7 +198,7 @@ def cache_folder() -> Path:
 
 
 def _kept_file(name: str) -> Path | None:
-    """The file of an entry; None, after a warning, where the folder cannot be written."""
+    """Return the file of an entry; None, after a warning, if the folder is not writable."""
     file = cache_folder() / name
     try:
         if not file.exists():
@@ -213,7 +213,7 @@ def _kept_file(name: str) -> Path | None:
 
 
 def _remove_old_files(folder: Path) -> None:
-    """By age, and once a day; an entry that is still in use is compiled again."""
+    """Remove old entries, once a day; an entry that is still in use is compiled again."""
     stamp = folder / "last-cleanup"
     if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
         return
@@ -228,7 +228,7 @@ def _remove_old_files(folder: Path) -> None:
 
 
 def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
-    """A hash of functions, with what each calls, and of the fields of classes of named tuples."""
+    """Return a hash of functions, each with its callees, and of the fields of named tuples."""
     numbers = {function: number for number, function in enumerate(functions)}
     versions = (
         sys.version,
@@ -248,7 +248,8 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
 
 
 def _reached(function: Any) -> dict[Any, list[Any]]:
-    """The functions that a kernel reaches, itself first, each with those that it calls.
+    """Return the functions that a kernel calls, directly or not, each with its callees; the kernel
+    itself comes first.
 
     Raises:
         KernelError: one of them calls itself.
@@ -258,7 +259,7 @@ def _reached(function: Any) -> dict[Any, list[Any]]:
     def visit(function: Any, callers: tuple[Any, ...]) -> None:
         if function in callers:
             raise KernelError(
-                f"kernel {_name(function)} calls itself, which compiled kernels cannot"
+                f"kernel {_name(function)} calls itself; expected a kernel without recursion"
             )
         if function not in reached:
             reached[function] = [value for value in _read(function).values() if _is_kernel(value)]
@@ -270,8 +271,8 @@ def _reached(function: Any) -> dict[Any, list[Any]]:
 
 
 def _read(function: Any) -> dict[str, Any]:
-    """The values of the globals and the free variables that a function names; a function of numba's
-    for what it compiles.
+    """Return the values of the globals and free variables that a function names; numba's wrappers
+    are replaced by the functions that they compile.
     """
     code = function.__code__
     free = {
@@ -302,8 +303,8 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """What a function does, whatever its comments and its layout are; a docstring is the first of
-    its constants.
+    """Return the instructions of a function, independent of comments and layout; the docstring is
+    the first of its constants.
     """
     constants = [
         _instructions(value) if isinstance(value, types.CodeType) else repr(value)
@@ -316,8 +317,8 @@ def _instructions(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _constants(function: Any) -> list[str]:
-    """The defaults of a function, and what it reads and numba compiles into it, as text that
-    differs where it does.
+    """Return as text the defaults of a function and the values that numba compiles into it;
+    different values give different texts.
     """
     read = {name: value for name, value in _read(function).items() if not _is_kernel(value)}
     return [
@@ -346,14 +347,14 @@ def _text(function: Any, value: Any) -> str:
 
 
 def _record(kind: Any) -> str:
-    """A class of named tuples, with what numba makes use of: the order of its fields, and their
+    """Return as text what numba uses of a class of named tuples: the order of its fields, and their
     defaults.
     """
     return f"{kind.__module__}.{kind.__qualname__}{kind._fields}{kind._field_defaults}"
 
 
 def _records(values: tuple[Any, ...]) -> Iterator[Any]:
-    """The classes of named tuples among values, through any number of tuples."""
+    """Yield the classes of the named tuples among values, nested ones included."""
     for value in values:
         if isinstance(value, tuple):
             if hasattr(value, "_fields"):
@@ -362,7 +363,7 @@ def _records(values: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _may_be_kept(records: list[Any]) -> bool:
-    """Whether another process finds the classes by their names, as numba does."""
+    """Whether another process can import the classes by their names, as numba does."""
     return all(
         getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
         for kind in records
@@ -377,10 +378,10 @@ def _name(function: Any) -> str:
 
 
 def _explanation(functions: dict[Any, list[Any]], error: str) -> str:
-    """What is wrong with a kernel, and where, in one line.
+    """Return in one line what is wrong with a kernel, and where.
 
-    Numba gives an account of all that it has tried. The first place that it names in one of the
-    kernels is the innermost.
+    numba reports all its attempts. The first line that it names in one of the kernels is the
+    innermost.
     """
     entry, *_ = functions
     function, line, account = entry, entry.__code__.co_firstlineno, error

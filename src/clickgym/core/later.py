@@ -8,12 +8,12 @@ from importlib import import_module
 
 
 def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """The ``__getattr__`` of a package for names that are loaded when they are first used.
+    """Return the ``__getattr__`` of a package for names that are loaded when they are first used.
 
     Args:
         package: its ``__name__``.
-        modules: by name the module in which it stands, relative to the package; the name of a
-            module stands for the module.
+        modules: for each name its module, relative to the package; the name of a module loads the
+            module itself.
     """
 
     def load(name: str) -> object:

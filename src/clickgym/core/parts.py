@@ -1,11 +1,11 @@
-"""Shortcuts through numba's interior that keep a cold start short.
+"""Shortcuts through numba's internals that keep a cold start short.
 
-Without them kernels are compiled all the same, in up to twice the time.
+Without them kernels compile too, in up to twice the time.
 
-A *part* is what stands for a kernel in the kernels that call it: typed and lowered, but never
-translated to machine code by itself, which takes most of the time. Each reliance on what numba
-does not document is named at its line. Where a numba lacks one of them, `SHORT` is False, and
-`numba.extending.register_jitable` takes the place of parts.
+A *part* represents a kernel in the kernels that call it: typed and lowered, but not translated to
+machine code by itself, which takes most of the time. A comment marks each use of an undocumented
+feature of numba. If the installed numba lacks one of them, `SHORT` is False, and
+`numba.extending.register_jitable` replaces parts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from numba.core.options import DefaultOptions
 from numba.extending import register_jitable
 
-# `_nrt` is named in the docstring of `register_jitable`: no reference is counted.
-# Where it is unknown, kernels are right, and slower.
+# `_nrt` appears in the docstring of `register_jitable`: no references are counted.
+# If numba ignores it, kernels are correct, but slower.
 UNCOUNTED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 INLINED = {"nogil": True, "forceinline": True, **UNCOUNTED}
 
@@ -40,7 +40,7 @@ except ImportError:
 
 
 def compiled_part(function: Any) -> Callable[..., Any]:
-    """Let compiled code call a function, which stays as it is."""
+    """Let compiled code call a function; the function itself is unchanged."""
     if not SHORT:
         return register_jitable(**INLINED)(function)
     if not hasattr(function, "_numba_type_"):
@@ -50,7 +50,7 @@ def compiled_part(function: Any) -> Callable[..., Any]:
             "no_cfunc_wrapper": True,
             **INLINED,
         }
-        # held here: its type does not
+        # a reference, because its type holds none
         function.part = CPUDispatcher(function, targetoptions=options, pipeline_class=_PartCompiler)
         # numba asks a global for its type by this name
         function._numba_type_ = Dispatcher(function.part)
@@ -58,7 +58,7 @@ def compiled_part(function: Any) -> Callable[..., Any]:
 
 
 def compiled_entry(function: Any, is_cached: bool) -> Any:
-    """What Python calls: compiled without the GIL, and kept on disk if it lies in a file."""
+    """Return the entry of a kernel: compiled without the GIL, and kept on disk if it has a file."""
     compiled = numba.njit(nogil=True, cache=is_cached)(function)
     if SHORT:
         compiled.__class__ = _QuickEntry
@@ -67,8 +67,8 @@ def compiled_entry(function: Any, is_cached: bool) -> Any:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """numba makes little garbage out of very many objects; going through them takes a tenth of the
-    time.
+    """Context without garbage collection, which would take a tenth of the time of compilation and
+    free little.
     """
     is_on = gc.isenabled()
     gc.disable()
@@ -84,13 +84,13 @@ if SHORT:
 
     class _QuickEntry(CPUDispatcher):
         def typeof_pyval(self, val: Any) -> Any:
-            """numba asks this for the type of an argument; of a generator it takes longer than most
-            kernels run.
+            """Return the type of an argument. numba's own method takes longer for a random
+            generator than most kernels run.
             """
             return _GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
 
     class _Part(JITCodeLibrary):
-        """Code that its callers optimise with their own."""
+        """Code that is optimised together with its callers."""
 
         def _optimize_final_module(self) -> None:
             pass
@@ -107,7 +107,7 @@ if SHORT:
             return self
 
         def set_env(self, name: str, env: object) -> None:
-            """In the machine code of the callers."""
+            """Nothing to do: the environment is set in the machine code of the callers."""
 
     class _PartCompiler(Compiler):
         def compile_extra(self, func: Any) -> Any:

@@ -8,14 +8,14 @@ import rich.progress
 from rich.console import Console
 
 WIDE = 80
-"""Characters, from which on there is a bar."""
+"""The narrowest terminal, in characters, that shows a bar."""
 
 
 def progress_bar(console: Console) -> rich.progress.Progress:
-    """A bar on a terminal or in a notebook; it draws nothing in a file or a pipe.
+    """Return a progress bar for a terminal or a notebook; it draws nothing in a file or a pipe.
 
-    In a narrow terminal it shows only what always has room, for a column that is cut would show a
-    wrong number.
+    In a narrow terminal it shows only the columns that always fit, because a truncated column
+    would show a wrong number.
     """
     parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
     if console.width >= WIDE:
@@ -28,8 +28,8 @@ def progress_bar(console: Console) -> rich.progress.Progress:
 
 
 class _NotebookBar(rich.progress.Progress):
-    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by
-    the next in its place.
+    """The bar in a notebook, without the ipywidgets that rich requires: a table that is replaced in
+    place.
     """
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class _NotebookBar(rich.progress.Progress):
 
 
 class _Rate(rich.progress.ProgressColumn):
-    """Sessions per second, over the last seconds."""
+    """Sessions per second, averaged over the last seconds."""
 
     def render(self, task: rich.progress.Task) -> str:
         speed = task.finished_speed or task.speed

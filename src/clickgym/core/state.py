@@ -1,18 +1,18 @@
-"""First states of agents and environments: the fields declare kind, shape and first value of their
-arrays.
+"""Initial states of agents and environments: the fields declare dtype, shape and first value of
+their arrays.
 
 ::
 
     class State(NamedTuple):
-        clicks: Annotated[Ints, "L K"]  # zeros: one for each item and position
+        clicks: Annotated[Ints, "L K"]  # one 0 for each item and position
         mean: Annotated[Floats, "L", math.inf]  # another first value
-        changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # one for each entry
-        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row if there are several
+        changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # a first value for each entry
+        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row
         start: Annotated[Ints, "2L+1"]
-        epsilon: float  # declares nothing: the hyper-parameter of this name, or what
-            `first_values` says
+        epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
+            `first_values` returns
 
-Letters are sizes: for agents L items, K positions, d features, S states of users, and those that
+Letters are sizes. For agents: L items, K positions, d features, S states of users, and those that
 the agent adds in `sizes`.
 """
 
@@ -39,7 +39,7 @@ class Declared(NamedTuple):
     """Name of the dtype."""
     shape: tuple[str, ...]
     first: Any
-    """Value of all entries, or those of each; or `range`."""
+    """The value of all entries, a value for each entry, or `range`."""
 
 
 @cache
@@ -49,7 +49,7 @@ def declared(state: type) -> tuple[Declared, ...]:
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, shape, *first = get_args(hint)
-            # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
+            # NDArray[kind] is ndarray[..., dtype[kind]]; NumPy 2.5 gave it another name
             while arguments := get_args(kind):
                 kind = arguments[-1]
             arrays.append(
@@ -59,7 +59,8 @@ def declared(state: type) -> tuple[Declared, ...]:
 
 
 def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a named tuple declares, as they are before the first session, by name.
+    """Return by name the arrays that a named tuple declares, with their values before the first
+    session.
 
     Raises:
         KeyError: a shape has a letter that ``sizes`` lacks.
@@ -76,8 +77,8 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
 def _measured(
     state: type, sizes: tuple[tuple[str, int], ...]
 ) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
-    """Return name, kind, shape and first value, None for 0, of each array: once for all agents of
-    the same sizes.
+    """Return name, dtype, shape and first value (None: 0) of each array; cached, because many
+    agents have the same sizes.
     """
     lengths, arrays = dict(sizes), []
     for name, kind, declared_shape, first in declared(state):
@@ -88,12 +89,11 @@ def _measured(
 
 
 def _length(text: str, sizes: Mapping[str, int]) -> int:
-    """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` says."""
+    """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` describes."""
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None:
         raise ValueError(
-            f"the length {text!r} in a state is not understood; "
-            "expected L, K+1, 2K+1 or 64, for example"
+            f"the length in a state is {text!r}; expected a form such as L, K+1, 2K+1 or 64"
         )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)

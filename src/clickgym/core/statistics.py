@@ -6,15 +6,16 @@ import math
 
 CONFIDENCE = 0.95
 POWER = 7.848879734
-"""``(z(0.975) + z(0.8))²``: of a two-sided test at 5 % with a power of 80 %."""
+"""``(z(0.975) + z(0.8))²``: for a two-sided test at 5 % with a power of 80 %."""
 
 
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """The quantile of Student's t distribution: half of a confidence interval in standard errors.
+    """Return a quantile of Student's t distribution: half the width of a confidence interval, in
+    standard errors.
 
     Args:
         freedom: degrees of freedom.
-        confidence: of the interval.
+        confidence: the level of the interval, in (0, 1).
     """
     from scipy.special import stdtrit  # slow to load
 
@@ -22,12 +23,12 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def half_width(n: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of the confidence interval of a mean of n independent values, in standard
-    deviations.
+    """Return half the width of the confidence interval of a mean of n independent values, in
+    standard deviations.
 
     Args:
-        n: how many; of a single value no interval can be told, and the result is nan.
-        confidence: of the interval.
+        n: the number of values; a single value has no interval, and the result is nan.
+        confidence: the level of the interval, in (0, 1).
 
     Example:
         >>> round(half_width(3), 4)

@@ -1,6 +1,7 @@
-"""Tables and sentences in a terminal of any width: no number and no name is cut.
+"""Tables and sentences in a terminal of any width: no number and no name is truncated.
 
-What does not fit folds between words, or is left out by importance with a word about it.
+Text that does not fit is wrapped between words. Less important columns are left out, and a line
+says so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.text import Text
 from .formats import folded, visible
 
 READABLE = 20
-"""Characters below which a column of words is not worth reading."""
+"""The least width of a column of words, in characters."""
 GAP = 2
 
 Cell = str | Text
@@ -29,10 +30,10 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: its heading, and what it is called where it is left out.
-        rank: 0 for what always stays; of the others the highest is left out first.
-        right: whether it is a column of numbers, which stand to the right.
-        words: whether its cells may fold between words.
+        name: the heading.
+        rank: 0 for a column that always stays; otherwise the highest rank is left out first.
+        right: whether the cells are aligned to the right, as numbers are.
+        words: whether the cells may be wrapped between words.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Column:
 def say(console: Console, text: str, style: str = "") -> None:
     """Print a sentence, wrapped between words; a word longer than a line is not broken."""
     for line in folded(visible(text).split(" "), console.width, between=" ", indent=0):
-        # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
+        # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
         console.print(Text(line, style), soft_wrap=True)
 
 
@@ -57,15 +58,15 @@ def print_table(
     headings: bool = True,
     groups: bool = False,
 ) -> None:
-    """Print a table in the width that there is.
+    """Print a table that fits the width of a console.
 
     Args:
-        console: where to; its width decides.
-        columns: what the cells of a row are.
-        rows: the cells.
-        title: what stands above.
-        headings: whether the names of the columns stand above them.
-        groups: whether the first cell stands above the rows that begin with it.
+        console: the console.
+        columns: the columns.
+        rows: the cells of each row.
+        title: a line above the table.
+        headings: whether to print the names of the columns.
+        groups: whether rows with the same first cell are grouped below it.
     """
     cells = [[_text(cell) for cell in row] for row in rows]
     if title:
@@ -81,7 +82,7 @@ def print_table(
     ]
     every = {i: least for i, (least, _) in enumerate(sizes) if i or not groups}
     widths = _columns_that_fit(columns, every, console.width)
-    for i in widths:  # columns of words take the room that is left, from the left
+    for i in widths:  # columns of words take the remaining width, from the left
         room = max(console.width - _total(widths), 0)
         widths[i] = min(widths[i] + room, max(sizes[i]))
 
@@ -97,8 +98,8 @@ def print_table(
 
 
 def _least_and_whole(column: Column, texts: Sequence[Text]) -> tuple[int, int]:
-    """The width below which a column, whose first text is its heading, is not shown; and the width
-    at which nothing folds.
+    """Return the least width at which a column is shown, and the width at which nothing wraps; the
+    first text is the heading.
     """
     heading, *cells = (text.plain for text in texts)
     lines = [line for cell in cells for line in cell.split("\n")]
@@ -116,8 +117,8 @@ def _total(widths: Mapping[int, int]) -> int:
 def _columns_that_fit(
     columns: Sequence[Column], widths: Mapping[int, int], room: int
 ) -> dict[int, int]:
-    """The widths of the columns that have room; those of rank 0 stay, even where lines become
-    longer than the terminal.
+    """Return the widths of the columns that fit; those of rank 0 stay, even if lines become longer
+    than the terminal.
     """
     widths = dict(widths)
     by_rank = sorted(widths, key=lambda i: (columns[i].rank, i), reverse=True)
@@ -147,9 +148,7 @@ def _print_rows(
 
 
 def _text(cell: Cell) -> Text:
-    """A cell as it can be printed; of strings no character has an effect, a `Text` may have
-    lines.
-    """
+    """Return a cell for printing; strings are escaped into one line, a `Text` may have several."""
     if isinstance(cell, str):
         return Text(visible(cell))
     plain = visible(cell.plain, keep="\n")

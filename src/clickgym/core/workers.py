@@ -1,4 +1,4 @@
-"""Workers: how many, on which machines, that they do not hear of Ctrl-C, and that none outlives the
+"""Workers: their number, their machines, and their end. They ignore Ctrl-C, and none outlives the
 process that started it.
 """
 
@@ -21,19 +21,18 @@ MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
 """Seconds in which a cluster must answer."""
 EVERY = 0.25
-"""Seconds between two looks at the parent."""
+"""Seconds between two checks of the parent process."""
 
 
 def watched(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a worker process, which ends itself once its parent has ended, killed or
-    not.
+    """Call a function in a worker process that ends when its parent process ends.
 
     A worker in the same process (a thread), or one that another process started (on a cluster), is
     not ended.
 
     Args:
         parent: the id of the process that started the worker.
-        function, arguments: what is called.
+        function, arguments: the call.
     """
     if os.getppid() == parent:
         _watch(parent)
@@ -51,7 +50,7 @@ def _watch(parent: int) -> None:
 
 
 def check_workers(n_jobs: int) -> None:
-    """Check a number of workers."""
+    """Check a number of workers; -1 means one for each processor."""
     if not is_integer(n_jobs) or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(
             f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, "
@@ -61,15 +60,15 @@ def check_workers(n_jobs: int) -> None:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[None]:
-    """What joblib distributes within is done by the workers of a Dask cluster; without an address,
-    by this machine.
+    """Context in which joblib uses the workers of a Dask cluster, or this machine if the address is
+    None.
 
     Args:
         address: of the scheduler, such as ``"tcp://host:8786"``.
 
     Raises:
-        ValueError: Dask is not installed, nobody answers at the address, or the cluster has no
-            workers.
+        ValueError: Dask is not installed, no scheduler answers at the address, or the cluster has
+            no workers.
     """
     if address is None:
         yield
@@ -78,7 +77,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
         from dask.distributed import Client
     except ImportError:
         raise ValueError(
-            '--cluster needs Dask; install it with: pip install "clickgym[cluster]"'
+            '--cluster requires Dask; install it with: pip install "clickgym[cluster]"'
         ) from None
     try:
         client = Client(address, timeout=ANSWERS_IN)
@@ -97,8 +96,8 @@ def on_cluster(address: str | None) -> Iterator[None]:
 
 @contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this
-    one does, and ends them.
+    """Context in which started processes ignore Ctrl-C, which a terminal sends to all of them; this
+    process handles it and ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
