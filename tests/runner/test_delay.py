@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from pairs import by_pair
 from reference_agents import MODELS, make, plain
 from slow import slow
 
@@ -160,20 +159,18 @@ def assert_engines_agree(make_agent: Any, env: Any, text: str, horizon: int = 40
     assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
 
 
-@by_pair(LATE, ["PBM"])
-def test_engines_agree(name, kind):
-    model = MODELS[kind]
-    assert_engines_agree(
-        lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model), "geometric:4"
-    )
+TYPICAL = ("CascadeTS", "CascadeSWUCB", "GRAB")
+"""An agent that draws, one that keeps past sessions, and one whose state grows; the loop of late
+clicks is the same for all, and `test_engines` compares their kernels.
+"""
 
 
-@pytest.mark.parametrize("text", ["batch:1", "batch:7", "fixed:1", "fixed:5", "geometric:300"])
-def test_engines_agree_on_every_delay(text):
-    for name in ("CascadeTS", "GRAB"):
-        assert_engines_agree(
-            lambda name=name: make(name, PBM, horizon=10, seed=5), lambda: ClickEnv(PBM), text
-        )
+@pytest.mark.parametrize("name", [*TYPICAL, *slow(*sorted(set(LATE) - {*TYPICAL}))])
+@pytest.mark.parametrize(
+    "text", ["batch:1", "batch:7", "fixed:1", "fixed:5", "geometric:4", "geometric:300"]
+)
+def test_engines_agree(name, text):
+    assert_engines_agree(lambda: make(name, PBM, horizon=10, seed=5), lambda: ClickEnv(PBM), text)
 
 
 @pytest.mark.parametrize("name", ["C2UCB", *slow(*sorted(set(LATE_WITH_FEATURES) - {"C2UCB"}))])
