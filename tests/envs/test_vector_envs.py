@@ -306,7 +306,8 @@ def first(values):
     ("env_id", "reward", "cutoff"),
     [
         *OF_IDS,
-        *((env_id, "clicks", 2) for env_id in default_ids("Contextual")),
+        *((env_id, "any_click", 2) for env_id in default_ids("Contextual")),
+        ("ContextualDBNRank-v0", "clicks", 2),  # the best list of each session is searched
     ],
 )
 def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):

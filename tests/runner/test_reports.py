@@ -204,6 +204,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert row["regret"][0] == pytest.approx(one["regret"].mean())
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("words", [["--agents", "Random"], ["-e", ENVS[1], "-a", *AGENTS[:2]]])
 def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed, refused, words):
     """It is printed, and written into another folder only (A8)."""
