@@ -306,7 +306,7 @@ def first(values):
     ("env_id", "reward", "cutoff"),
     [
         *OF_IDS,
-        *((env_id, "any_click", 2) for env_id in default_ids("Contextual")),
+        *((env_id, None, 2) for env_id in default_ids("Contextual")),
         ("ContextualDBNRank-v0", "clicks", 2),  # the best list of each session is searched
     ],
 )
