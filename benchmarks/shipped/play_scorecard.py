@@ -1,11 +1,15 @@
 """Play the anchors and the published agents of the scorecard, and write what ships.
 
 nice -n 19 python benchmarks/shipped/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
+python benchmarks/shipped/play_scorecard.py OUT --time --jobs 1
 
 Each agent has five runs of every task that it can play; learners have three of the quick tasks.
 The results of an agent are written to the package when all its tasks are played; agents whose
 results are there are left alone, unless they are named. The anchors are two runs of every
 published agent with a seed of their own; they are written when the last agent has played.
+
+With ``--time`` the tasks whose times the board shows are played again, on an idle machine, and
+their times replace those of the results.
 """
 
 from __future__ import annotations
@@ -22,7 +26,15 @@ import polars
 from clickgym.agents import LEARNERS
 from clickgym.core.files import make_folder
 from clickgym.runner import PUBLISHED
-from clickgym_lab.bench.board import DATA, line_file, requirements, save_line
+from clickgym_lab.bench.board import (
+    DATA,
+    line_file,
+    line_of,
+    published,
+    requirements,
+    save_line,
+    timed_tasks,
+)
 from clickgym_lab.bench.play import ANCHOR_SEED, play, playable
 from clickgym_lab.bench.score import anchors_of
 from clickgym_lab.bench.tasks import all_tasks, quick_tasks
@@ -39,7 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of the runs")
     parser.add_argument("--agents", nargs="+", help="default: all but the learners")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--time", action="store_true", help="measure the times of results again")
     options = parser.parse_args(arguments)
+    if options.time:
+        for name in options.agents or [line.agent for line in published()]:
+            measure_time(name, options.out / name / "timed", options.jobs)
+        return
     bandits = [name for name in PUBLISHED if name not in (*LEARNERS, *GIVEN_A_LIST)]
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
@@ -61,6 +78,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
         write_anchors(bandits, made)
+
+
+def measure_time(name: str, out: Path, jobs: int) -> None:
+    """Put new times into the results of an agent.
+
+    Raises:
+        ValueError: a run has another loss than the one that ships.
+    """
+    path = line_file(DATA, name)
+    table, made = read_results(path)
+    again = play(name, timed_tasks(table), int(table["run"].max()) + 1, out, n_jobs=jobs)  # type: ignore[arg-type]
+    timed = table.update(again.select("task", "run", "seconds"), on=["task", "run"])
+    if not again.join(table, on=["task", "run", "loss"], how="anti").is_empty():
+        raise ValueError(f"{name} has other losses than {path}")
+    write_results(path, timed, made)
+    per_session = line_of(name, made["requires"], timed).seconds_per_session
+    print(f"{name}: {1e6 * per_session:.3g} µs a session", flush=True)
 
 
 def write_anchors(bandits: Sequence[str], made: dict[str, str]) -> None:

@@ -39,7 +39,7 @@ class Line(NamedTuple):
         agent: its name.
         requires: what it is given beside clicks.
         scores: of its runs.
-        seconds_per_session: in the mean over the tasks.
+        seconds_per_session: in the mean over `timed_tasks`.
         replayed: whether its results were played again.
     """
 
@@ -107,11 +107,19 @@ def scored_tasks(features: bool = False, ability: str | None = None) -> list[Tas
 
 def line_of(agent: str, requires: str, table: polars.DataFrame, replayed: bool = False) -> Line:
     """The line of an agent, from the table of `play`."""
-    horizons = {task.name: task.horizon for task in all_tasks()}
-    per_session = table["seconds"] / table["task"].replace_strict(horizons)
+    horizons = {task.name: task.horizon for task in timed_tasks(table)}
+    timed = table.filter(polars.col("task").is_in(list(horizons)))
+    per_session = timed["seconds"] / timed["task"].replace_strict(horizons)
     scores = scores_of(table, anchors(), all_tasks())
     mean: Any = per_session.mean()
     return Line(agent, requires, scores, mean, replayed)
+
+
+def timed_tasks(table: polars.DataFrame) -> list[Task]:
+    """The tasks on which an agent is timed: those of the first ability that it plays."""
+    played = set(table["task"])
+    tasks = [task for task in all_tasks() if task.name in played]
+    return [task for task in tasks if task.ability == tasks[0].ability]
 
 
 @cache
