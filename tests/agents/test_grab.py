@@ -1,5 +1,5 @@
-"""GRAB and S-GRAB: the assignment problem against SciPy, the leader and its counts, indices, and
-the reference.
+"""GRAB and S-GRAB: the assignment problem against SciPy, the leader and its counts, and
+indices.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, follow, plain, reference_of
+from reference_agents import MODELS, plain
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chisquare
 from slow import slow
@@ -173,25 +173,3 @@ def test_indices_from_a_value_near_them():
         minus_entropy = p * math.log(p) + (1 - p) * math.log1p(-p)
         found = grab.kl_upper_near(p, minus_entropy, bound, near)
         assert found == pytest.approx(kl_upper(p, bound), rel=0, abs=1e-11)
-
-
-# ------------------------------------------------------------------------------------ the reference
-
-
-@pytest.mark.parametrize("horizon", [None, *slow(1000)])
-def test_it_follows_the_reference(horizon):
-    agent = GRAB(5, 3, horizon=horizon, seed=14)
-    follow(agent, reference_of(agent), MODELS["PBM"], 1200)
-
-
-def test_leader_without_a_horizon():
-    """A leader that has led twice allows everything."""
-    agent = GRAB(5, 3, gamma=2, seed=15)
-    follow(agent, reference_of(agent), MODELS["CM"], 300)
-
-
-def test_gamma_of_the_authors_runs_follows_the_reference():
-    agent = GRAB(5, 2, gamma=10, seed=16)
-    follow(
-        agent, reference_of(agent), PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.4, 0.9]), 500
-    )

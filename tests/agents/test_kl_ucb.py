@@ -9,8 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, KLUCBPlain, follow
-from reference_agents.indices import DCMReference
+from reference_agents import KLUCBPlain
 from scipy.stats import binomtest
 from slow import slow
 
@@ -271,16 +270,6 @@ def test_ties_within_rounding_of_one():
 
 
 # ---------------------------------------------------------------------------------------- positions
-
-
-@pytest.mark.parametrize("order", [None, [2, 0, 1], [1, 2, 0]])
-@pytest.mark.parametrize("kind", ["DCM", "PBM"])
-def test_dcm_klucb(kind, order):
-    """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the
-    k-th position of the order.
-    """
-    agent = DCMKLUCB(5, 3, position_order=order, seed=7)
-    follow(agent, DCMReference(5, 3, order), MODELS[kind], 500)
 
 
 def test_dcm_klucb_of_many_items():

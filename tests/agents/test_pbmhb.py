@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, PBMHBReference, follow
+from reference_agents import MODELS, PBMHBReference
 from reference_agents.plain import draw_steps
 from scipy.stats import ks_1samp, truncnorm
 from slow import slow
@@ -145,11 +145,6 @@ def test_the_width_of_steps_shrinks_with_the_root_of_the_session():
 
 
 # ------------------------------------------------------------------------------------- the sessions
-
-
-@pytest.mark.parametrize("arguments", [{}, {"fix_first": False}, {"c": 0.3, "n_sweeps": 3}])
-def test_it_follows_the_reference(arguments):
-    follow(PBMHB(5, 3, seed=5, **arguments), PBMHBReference(5, 3, **arguments), MODELS["PBM"], 300)
 
 
 def test_the_first_list_follows_a_sweep():

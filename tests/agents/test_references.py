@@ -23,6 +23,12 @@ from slow import slow
 
 from clickgym.agents import (
     AGENTS,
+    BCMPTS,
+    DCMKLUCB,
+    GRAB,
+    PBMHB,
+    PBMPIE,
+    PBMTS,
     PBMUCB,
     BatchRank,
     BubbleRank,
@@ -35,6 +41,7 @@ from clickgym.agents import (
     RankedExp3,
     RankedKLUCB,
     TopRank,
+    UniRank,
 )
 from clickgym.envs import CascadeModel, PositionBasedModel
 
@@ -57,6 +64,7 @@ IN_EVERY_MODEL = [
     (BatchRank, {"horizon": 7}),
     (TopRank, {"horizon": 100, "delta": 0.5}),
     (BubbleRank, {"initial": [2, 0, 4, 3, 1], "delta": 0.3}),
+    (PBMPIE, {"examination": [0.9, 0.4, 0.6], "horizon": 60}),
 ]
 
 
@@ -113,19 +121,41 @@ def test_doubling_of_discount_and_window():
     assert agent.state.tau[0] == schedule[1024]
 
 
-def test_pbmucb():
-    for kappa in ([0.9, 0.4, 0.6], [0.2, 1.0, 0.5], [1.0, 0.5, 0.1]):
-        for epsilon in (0.0, 0.7):
-            model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], kappa)
-            agent = PBMUCB(5, 3, examination=kappa, epsilon=epsilon, seed=1)
-            follow(agent, reference_of(agent), model, 1500)
+PBM, CM, DCM = MODELS["PBM"], MODELS["CM"], MODELS["DCM"]
+KAPPAS = [0.9, 0.4, 0.6], [0.2, 1.0, 0.5], [1.0, 0.5, 0.1]
+OF_KAPPA = [PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], kappa) for kappa in KAPPAS]
+SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
+OF_PARAMETERS = [
+    *(
+        (PBMUCB, {"examination": users.examination, "epsilon": epsilon}, users, 1500)
+        for users in OF_KAPPA
+        for epsilon in (0.0, 0.7)
+    ),
+    *((RankedExp3, {"horizon": 1000, "gamma": gamma}, PBM, 1500) for gamma in (0.05, 0.3, 1.0)),
+    *((kind, {"examination": KAPPAS[1]}, OF_KAPPA[1], 300) for kind in (PBMTS, BCMPTS)),
+    *((PBMHB, given, PBM, 300) for given in ({}, {"fix_first": False}, {"c": 0.3, "n_sweeps": 3})),
+    *(
+        (DCMKLUCB, {"position_order": order}, users, 500)
+        for order in (None, [2, 0, 1], [1, 2, 0])
+        for users in (DCM, PBM)
+    ),
+    *((UniRank, given, users, 1000) for given in ({}, {"horizon": 10}) for users in (PBM, SPREAD)),
+    (GRAB, {}, PBM, 1200),
+    (GRAB, {"gamma": 2}, CM, 300),  # a leader that has led twice allows everything
+    (
+        GRAB,
+        {"gamma": 10},
+        PositionBasedModel(OF_KAPPA[0].attraction, [0.4, 0.9]),
+        500,
+    ),  # of the authors' runs
+    *slow((GRAB, {"horizon": 1000}, PBM, 1200)),
+]
 
 
-@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
-def test_exp3_weights(gamma):
-    agent = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7)
-    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
-    follow(agent, reference_of(agent), model, 1500)
+@pytest.mark.parametrize(("kind", "arguments", "model", "sessions"), OF_PARAMETERS)
+def test_hyperparameters(kind, arguments, model, sessions):
+    agent = kind(model.n_items, model.n_positions, seed=1, **arguments)
+    follow(agent, reference_of(agent), model, sessions)
 
 
 @pytest.mark.parametrize(

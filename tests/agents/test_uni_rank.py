@@ -1,6 +1,4 @@
-"""UniRank: the partition that leads, the parts that are merged, the further item, and the
-reference.
-"""
+"""UniRank: the partition that leads, the parts that are merged, and the further item."""
 
 from __future__ import annotations
 
@@ -8,10 +6,9 @@ import math
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import MODELS, UniRankReference, follow, plain
+from reference_agents import UniRankReference, plain
 from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
@@ -126,19 +123,3 @@ def test_lists_are_uniform_within_a_part():
     counts = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
     assert len(counts) == 12
     assert chisquare(list(counts.values())).pvalue > FALSE_ALARM
-
-
-# ------------------------------------------------------------------------------------ the reference
-
-
-SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
-
-
-@pytest.mark.parametrize(("seed", "users"), list(enumerate([MODELS["PBM"], MODELS["CM"], SPREAD])))
-def test_it_follows_the_reference(seed, users):
-    sizes = users.n_items, users.n_positions
-    follow(UniRank(*sizes, seed=seed), UniRankReference(*sizes), users, 1000, seed)
-
-
-def test_it_follows_the_reference_to_a_known_horizon():
-    follow(UniRank(5, 3, horizon=10, seed=4), UniRankReference(5, 3, 10), MODELS["PBM"], 800)
