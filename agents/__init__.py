@@ -1,6 +1,4 @@
-"""What ranks: the interface of agents and the published algorithms; no click model and no session
-lies here.
-"""
+"""The interface of agents, and the published algorithms; click models are in `clickgym.envs`."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from .vec_env import as_vec_env as as_vec_env
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
-"""The agents that see the state of stateful users, by name."""
+"""The agents that observe the state of stateful users, by name."""
 
 __all__ = [
     "AGENTS",
@@ -50,7 +48,7 @@ __all__ = [
     *LEARNERS,
 ]
 
-if find_spec("stable_baselines3"):  # or a star import would fail
+if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += ["PlackettLuceActorCritic", "as_vec_env"]
 
 if not TYPE_CHECKING:  # both import torch

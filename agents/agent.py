@@ -1,4 +1,4 @@
-"""`Agent`, the interface of everything that ranks."""
+"""`Agent`, the interface of all agents."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Seed = int | np.random.SeedSequence | None
 
 
 class Agent(ABC):
-    """Ranks K of L items, session after session, and learns from the clicks.
+    """Base class of agents, which rank K of L items in every session and learn from the clicks.
 
-    Subclass it in plain Python, with these two methods and a constructor ``(n_items, n_positions,
-    *, ..., seed=None)``, and the agent works everywhere: `clickgym.run`, `clickgym.sweep`, and
-    ``clickgym run --agents module:Class``. An agent sees only the arguments of these methods: never
-    the click model, the optimum, or ``info``.
+    A subclass in plain Python has these two methods and a constructor ``(n_items, n_positions, *,
+    ..., seed=None)``. It works in `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents
+    module:Class``. An agent gets only the arguments of these methods: never the click model, the
+    optimum, or ``info``.
 
     Example:
         >>> class Rotate(Agent):
@@ -38,8 +38,8 @@ class Agent(ABC):
     """
 
     learns_from_any_list: ClassVar[bool] = False
-    """Whether `update` takes any list, also one of another agent or of a log; if False, only the
-    list that `rank` has just returned.
+    """Whether `update` accepts any list, such as one of another agent or of a log; if False, only
+    the list that `rank` has just returned.
     """
 
     requires: ClassVar[Mapping[str, str]] = {}
@@ -51,9 +51,9 @@ class Agent(ABC):
     """
 
     search_space: ClassVar[SearchSpace] = {}
-    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if
-    there is nothing to tune. It contains the default; if the default is None and follows from the
-    horizon, the search also tries None.
+    """The search space of `clickgym.tune`: a `Range` or a list of values for each hyper-parameter;
+    empty if there is nothing to tune. It contains the default; if the default is None and follows
+    from the horizon, the search also tries None.
     """
 
     filled_in: Mapping[str, Any] = {}
@@ -77,15 +77,15 @@ class Agent(ABC):
         """Learn from a session.
 
         Args:
-            observation: the observation that `rank` got.
-            ranking: ``(K,)`` the list that was shown, as `rank` returned it.
+            observation: the observation that was passed to `rank`.
+            ranking: ``(K,)`` the list that was shown, as returned by `rank`.
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
 
-    def leave(self) -> None:  # noqa: B027 (an agent that need not know has nothing to write)
-        """Note that the user has left for good (``terminated``): the next session is the first one
-        of another user.
+    def leave(self) -> None:  # noqa: B027 (optional: most agents have nothing to do)
+        """Handle the end of an episode of a stateful user (``terminated``): the next session is the
+        first one of another user.
         """
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 """Compiled solver of the assignment problem: assign items to positions such that the sum of their
-weights is largest.
+weights is maximal.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ ROUNDING = 1e-12  # sums of weights this close are equal
 
 @kernel
 def is_better(loss, distance, current, place):
-    """Whether a path costs less than another; if they differ only by rounding, whether its previous
-    place comes first.
+    """Whether a path costs less than another; if the costs differ only by rounding, whether its
+    previous place comes first.
     """
     if loss == distance or abs(loss - distance) > ROUNDING:
         return loss < distance
@@ -23,23 +23,23 @@ def is_better(loss, distance, current, place):
 
 @kernel
 def assign(weight, items, chosen, potential, path):
-    """Choose an item for each position such that the sum of the weights is largest, exactly, by
+    """Choose an item for each position such that the sum of the weights is exactly maximal, by
     shortest augmenting paths.
 
-    If several assignments are best (sums within `ROUNDING`), the order of the items decides which
-    one is found, not their ids. If two paths to a place differ only by rounding, the later one is
-    taken if its previous place is earlier in the order. Therefore a random order makes a random
-    choice. Of paths that are equal to the last bit, the first is taken: if two positions want an
-    item by the same amount, the first of them gets it in any order.
+    If several assignments are best (sums within `ROUNDING`), the order of the items decides, not
+    their ids. If the costs of two paths to a place differ only by rounding, the path whose previous
+    place is earlier in the order is chosen. Therefore a random order gives a random choice. Of
+    paths with bitwise equal costs the first is chosen: if an item has the same advantage at two
+    positions, the first position gets it in any order.
 
     Args:
         weight: ``(L, K)`` the weight of each item at each position.
         items: ``(L,)`` the items in the order in which they are tried.
-        chosen: ``(K,)`` receives the items.
+        chosen: ``(K,)`` output, the items.
         potential: ``(3, L + 1)`` working memory: the price of each place in the order, its
-            distance, and the positions' worth.
-        path: ``(3, L + 1)`` working memory: the position of each place in the order, the place
-            before it, and whether it is reached.
+            distance, and the potentials of the positions.
+        path: ``(3, L + 1)`` working memory: the position of each place in the order, the previous
+            place, and whether it is reached.
     """
     n_items, n_positions = weight.shape
     price, distance, worth = potential[0], potential[1], potential[2]
@@ -86,8 +86,8 @@ def assign(weight, items, chosen, potential, path):
 
 @kernel
 def lead(weight, chosen, place_of, detour):
-    """How much the sum of weights of an assignment exceeds that of any other: 0 for a tie, negative
-    if another is better.
+    """Return by how much the sum of weights of an assignment exceeds that of any other: 0 for a
+    tie, negative if another is better.
 
     Any other assignment follows from this one by cyclic exchanges: position k takes the item of
     position k', or an item without a position, and so on until the cycle closes. The algorithm of
@@ -97,7 +97,7 @@ def lead(weight, chosen, place_of, detour):
         weight: ``(L, K)``.
         chosen: ``(K,)`` the assignment.
         place_of: ``(L,)`` the position of each item, -1 for those without.
-        detour: ``(K + 1, K + 1)`` working memory; the last row and column stand for the items
+        detour: ``(K + 1, K + 1)`` working memory; the last row and column represent the items
             without a position.
     """
     n_items, n_positions = weight.shape

@@ -60,12 +60,12 @@ class Fixed(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        ranking: the list; items after the first K are cut off. ``make_agent`` fills in the initial
-            list of the instance.
-        seed: unused; every agent takes one.
+        ranking: the list, at least K distinct items; items after the first K are ignored.
+            ``make_agent`` fills in the production list of the instance.
+        seed: unused; all agents have this argument.
 
     Raises:
-        ValueError: on fewer than K items, or a bad list.
+        ValueError: fewer than K items, or a bad list.
 
     Source: a baseline, the one of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi,
     *BubbleRank: safe online learning to re-rank via implicit click feedback*, UAI 2019, section
@@ -105,11 +105,11 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` gives the
-    list to the agent.
+    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` fills it
+    in.
 
     Idea:
-        Oracle is given the best list before the first session and shows it in every session. It
+        Oracle gets the best list before the first session and shows it in every session. It
         keeps only this list, which the environment computes from the true parameters of its click
         model. Its regret is 0 as long as users do not change, and it learns nothing from clicks. It
         is useful to check an environment and to draw the best result that any agent can reach. If
@@ -151,8 +151,8 @@ class Random(CompiledAgent):
         Random assumes nothing about users and shows a list drawn uniformly from all lists of K
         distinct items. It keeps no statistics and learns nothing from clicks. Each item appears at
         each position equally often, and therefore a log of its clicks has no bias from a production
-        list. Many tables of this documentation use its regret as the unit: they give the regret of
-        other agents in percent of it. Use it to collect data and as the lower end of a comparison.
+        list. Many tables of this documentation give the regret of other agents in percent of its
+        regret. Use it to collect data and as the lower end of a comparison.
         Its regret grows linearly with the number of sessions, and it should never serve real users.
 
     Algorithm:
@@ -188,7 +188,7 @@ class Random(CompiledAgent):
 class GreedyState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     displays: Annotated[Ints, "L"]
-    rate: Annotated[Floats, "L", np.inf]  # clicks / displays, infinite before the first display
+    rate: Annotated[Floats, "L", np.inf]  # clicks / displays; infinite before the first display
     order: Annotated[Ints, "L", range]  # items by rate
     random: Annotated[Ints, "L", range]  # a permutation to draw random lists from
     epsilon: float
@@ -214,8 +214,8 @@ def update_greedy(state, ranking, clicks):
 
 
 class EpsilonGreedy(CompiledAgent):
-    """EpsilonGreedy: show a random list with probability ε, else the items by clicks per display,
-    items never shown first.
+    """EpsilonGreedy: show a random list with probability ε, otherwise the items by clicks per
+    display, items never shown first.
 
     Idea:
         EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the

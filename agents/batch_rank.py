@@ -16,21 +16,21 @@ from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):
-    # Per item; an item belongs to one active batch at most.
+    # For each item, which belongs to at most one active batch.
     clicks: Annotated[Ints, "L"]  # c_{b,ℓ}(d)
     observed: Annotated[Ints, "L"]  # n_{b,ℓ}(d), at most n_ℓ
     upper: Annotated[Floats, "L"]  # U_{b,ℓ}(d)
     lower: Annotated[Floats, "L"]  # L_{b,ℓ}(d)
-    # Per active batch, in the order of their positions; there are at most K.
+    # For each of at most K active batches, in the order of their positions.
     n_batches: Annotated[Ints, "1", 1]  # |𝒜|
-    first: Ints  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
+    first: Ints  # (K + 1,) I_b(1) from 0, then K: batch b has positions first[b]..first[b + 1] - 1
     stage: Annotated[Ints, "K"]  # ℓ_b
-    pending: Ints  # (K,) the items that were displayed least in this stage; the others once more
+    pending: Ints  # (K,) number of least displayed items in this stage; others have 1 display more
     size: Ints  # (K,) |B_{b,ℓ}|
-    # The items of batch b stand in items[first[b] : first[b] + size[b]], the pending ones first:
-    # only the last batch has more items than positions.
+    # The items of batch b are items[first[b] : first[b] + size[b]], the pending ones first: only
+    # the last batch has more items than positions.
     items: Annotated[Ints, "L", range]
-    filler: Annotated[Flags, "K"]  # whether the item of a position was displayed once more
+    filler: Annotated[Flags, "K"]  # whether the item at a position is a filler, not pending
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -67,8 +67,8 @@ def display_batch(state, rng, b, ranking):
 
 @kernel
 def take_turns(state, b):
-    """Count a display of the batch: move its shown pending items, at the front of ``items``, behind
-    the other pending ones.
+    """Count a display of the batch: move the pending items that were shown, at the front of
+    ``items``, behind the other pending items.
     """
     first, pending = state.first[b], state.pending[b]
     counted = min(state.first[b + 1] - first, pending)
@@ -83,8 +83,8 @@ def take_turns(state, b):
 
 @kernel
 def collect_clicks(state, b, ranking, clicks, n):
-    """Algorithm 3: count the first n displays of each item, without fillers; returns whether all
-    items have n.
+    """Algorithm 3: count the first n displays of each item, without fillers; return whether all
+    items have n displays.
     """
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
@@ -102,7 +102,7 @@ def collect_clicks(state, b, ranking, clicks, n):
 
 @kernel
 def restart(state, b, stage):
-    """Begin a stage of batch b with fresh counts."""
+    """Start a stage of batch b with counts of 0."""
     state.stage[b] = stage
     state.pending[b] = state.size[b]
     for i in range(state.first[b], state.first[b] + state.size[b]):
@@ -112,7 +112,7 @@ def restart(state, b, stage):
 
 @kernel
 def update_batch(state, b, n):
-    """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to
+    """Algorithm 4: after n observations of each item split the batch, or eliminate items and start
     the next stage.
     """
     first, size = state.first[b], state.size[b]
@@ -132,7 +132,7 @@ def update_batch(state, b, n):
             split = k
             break
     if split == 0:
-        # Line 18: keep what may still belong on the batch's positions.
+        # Line 18: keep the items that may still belong on the batch's positions.
         threshold = state.lower[state.items[first + length - 1]]
         kept = 0
         for i in range(first, first + size):
@@ -143,7 +143,7 @@ def update_batch(state, b, n):
         state.size[b] = kept
         restart(state, b, state.stage[b] + 1)
     else:
-        # Lines 22-27, with the second half put right behind the first.
+        # Lines 22-27, with the second half right behind the first.
         for other in range(state.n_batches[0], b + 1, -1):
             state.first[other + 1] = state.first[other]
             state.stage[other] = state.stage[other - 1]
@@ -165,8 +165,8 @@ def rank(state, rng, ranking):
 
 @kernel
 def update(state, ranking, clicks):
-    for b in range(state.n_batches[0] - 1, -1, -1):  # a split moves only batches already done
-        if state.size[b] > 1:  # else nothing is left to learn
+    for b in range(state.n_batches[0] - 1, -1, -1):  # a split moves only batches already updated
+        if state.size[b] > 1:  # otherwise nothing is left to learn
             n = stage_length(state, state.stage[b])
             if collect_clicks(state, b, ranking, clicks, n):
                 update_batch(state, b, n)
@@ -178,8 +178,8 @@ class BatchRank(CompiledAgent):
 
     Idea:
         BatchRank learns in many click models, among them the cascade and the position-based model,
-        and need not know which one holds. It divides the items into batches with ranges of
-        positions, and counts clicks and displays of each item in the present stage. In each session
+        without knowing which one holds. It divides the items into batches with ranges of
+        positions, and counts clicks and displays of each item in the current stage. In each session
         it shows the least displayed items of a batch in random order, so all of them get the same
         share of the positions that users examine most. After stage ℓ, with n_ℓ displays of each
         item, it splits the batch if some items are better than all others with high confidence.
@@ -229,12 +229,12 @@ class BatchRank(CompiledAgent):
     stochastic click models*, ICML 2017, Algorithms 1-4.
 
     Deviations from the paper:
-        1. ⚠ Line 16 of Algorithm 4 as printed goes to the next stage only if the batch has more
-           items than positions. A batch with exactly as many that cannot be split at its first test
-           would then never be tested again. We go on whenever no split is found, with the items
-           that survive the elimination.
-        2. ⚠ Of several admissible splits the lowest on the page (largest s) is taken, as the loop
-           of lines 13-15 does; both halves start at stage 0 with fresh counts.
+        1. ⚠ Line 16 of Algorithm 4 as printed starts the next stage only if the batch has more
+           items than positions. A batch with equal numbers that its first test cannot split would
+           then never be tested again. Here the next stage starts whenever there is no split, with
+           the items that survive the elimination.
+        2. ⚠ Of several admissible splits the one at the lowest position (largest s) is chosen, as
+           in the loop of lines 13-15; both halves start at stage 0 with counts of 0.
         3. A batch of one item on one position is shown and no longer counted.
 
     Example:

@@ -21,26 +21,26 @@ from .search_space import Range
 class State(NamedTuple):
     base: Ints  # (L,) the base list R̄, then the items below it
     initial: Ints  # (L,) R_0, then the items below it
-    s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone less clicks on j alone
-    n: Annotated[Ints, "L L"]  # n(i, j): how many of both
+    s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone minus clicks on j alone
+    n: Annotated[Ints, "L L"]  # n(i, j): the sum of both
     t: Annotated[Ints, "1"]  # sessions
     randomised: Annotated[Flags, "K"]  # whether positions k, k + 1 may be exchanged
-    rivals: Annotated[Ints, "2", -1]  # the item at position K and its challenger; -1 without
-    estimate: Ints  # (1,) T, or, if it is unknown, its estimate, doubled when it is reached
+    rivals: Annotated[Ints, "2", -1]  # the item at position K and its challenger, or -1
+    estimate: Ints  # (1,) T, or its estimate, which is doubled when it is reached
     log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
 
 
 @kernel
 def is_better(state, i, j):
-    """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
+    """Whether i beats j, with more clicks: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
 
 
 @kernel
 def start_again(state):
-    """Double the estimate of the horizon, and go back to the initial list."""
+    """Double the estimate of the horizon, and return to the initial list."""
     state.estimate[0] *= 2
     state.log_delta[0] = 4.0 * math.log(state.estimate[0])
     for i in range(len(state.base)):
@@ -63,7 +63,7 @@ def rank(state, rng, ranking):
             state.randomised[k] = True
             if rng.random() < 0.5:
                 ranking[k], ranking[k + 1] = lower, upper
-    # Whether the last position is in no pair; a single one never is.
+    # Whether the last position is in no pair; a single position never is in a pair.
     state.rivals[1] = -1
     if n_positions < n_items and ((n_positions - first) % 2 == 1 or n_positions == 1):
         last = state.base[n_positions - 1]
@@ -71,7 +71,7 @@ def rank(state, rng, ranking):
         for place in range(n_positions, n_items):
             if not is_better(state, last, state.base[place]):
                 eligible += 1
-                if int(rng.random() * eligible) == 0:  # any of them with equal probability
+                if int(rng.random() * eligible) == 0:  # all with equal probability
                     state.rivals[1] = state.base[place]
         if eligible > 0:
             state.rivals[0] = last
@@ -99,7 +99,7 @@ def update(state, ranking, clicks):
         if state.randomised[k] and clicks[k] != clicks[k + 1]:
             learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
-    if challenger >= 0 and clicks[n_positions - 1] == 1:  # on one of the two; the other has none
+    if challenger >= 0 and clicks[n_positions - 1] == 1:  # only one of the two was shown
         shown = ranking[n_positions - 1]
         learn(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
@@ -113,7 +113,7 @@ def update(state, ranking, clicks):
 
 
 def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Return the checked production list, of K items or of all."""
+    """Return the checked production list, of K or of all L items."""
     check_positions(n_positions, n_items)
     shape = as_array("initial", initial).shape
     length = n_positions if shape == (n_positions,) else n_items
@@ -166,7 +166,7 @@ class BubbleRank(CompiledAgent):
             position.
         initial: R_0, the production ranking of K or of all L items; pass it in service. Items that
             it leaves out follow in random order. None draws a random list, which is not safe.
-            ``make_agent`` fills in the initial list of the instance if there is one.
+            ``make_agent`` fills in the production list of the instance if it has one.
         delta: δ in ``(0, 1)``, the confidence; None takes ``T^{-4}``.
         horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused
             if delta is given.
@@ -186,8 +186,8 @@ class BubbleRank(CompiledAgent):
            a fixed order, so its clicks have position bias, and Lemma 7 of the paper needs its
            statistics to stay as they are. Here only pairs that can be exchanged are updated.
         3. If no horizon is given, it is estimated and doubled when it is reached. At each doubling
-           the base list goes back to R_0. The statistics are kept, so most exchanges follow again
-           at once; but δ shrinks, so a decided pair may become undecided.
+           the base list returns to R_0. The statistics are kept, so most exchanges happen again at
+           once; but δ shrinks, so a decided pair may become undecided.
 
     Example:
         >>> BubbleRank(4, 3, initial=[3, 1, 0], seed=0).state.base[:3]

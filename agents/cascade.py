@@ -41,8 +41,8 @@ class CascadeAgent(CompiledAgent):
 class UCB1State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N
-    mean: Annotated[Floats, "L", np.inf]  # ŵ, infinite before the first examination
-    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 before it
+    mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N); 0 before the first examination
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # sessions
@@ -107,9 +107,8 @@ class CascadeUCB1(CascadeAgent):
     Args:
         n_items: L.
         n_positions: K.
-        feedback: what counts as examined: ``"last_click"``, positions down to the last click, each
-            with its own click, or ``"first_click"``, positions down to the first click; all K
-            without a click.
+        feedback: the positions that count as examined: ``"last_click"``, down to the last click, or
+            ``"first_click"``, down to the first click; all K positions if there is no click.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -121,9 +120,9 @@ class CascadeUCB1(CascadeAgent):
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
            so there is no separate initialisation.
-        2. ⚠ The paper knows one click per list. With several, ``last_click`` is the default: it is
-           what implementations of the authors' school do and makes the stronger baseline in a PBM;
-           ``first_click`` is the exact rule in a DCM.
+        2. ⚠ The paper has at most one click per list. For several clicks the default is
+           ``last_click``, as in other implementations of these authors; it is the stronger baseline
+           in a PBM. ``first_click`` is the exact rule in a DCM.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape
@@ -143,7 +142,7 @@ class CascadeUCB1(CascadeAgent):
 class TSState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
-    draws: Annotated[Floats, "L"]  # this session's draw from each posterior
+    draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     feedback: int
 

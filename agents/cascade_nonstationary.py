@@ -26,8 +26,8 @@ class DiscountedState(NamedTuple):
     clicks: Annotated[Floats, "L"]  # X / scale
     examined: Annotated[Floats, "L"]  # N / scale
     scale: Annotated[Floats, "1", 1.0]
-    mean: Annotated[Floats, "L", np.inf]  # X / N, infinite where N = 0
-    width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale), 0 where N = 0
+    mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale); 0 if N = 0
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # sessions
@@ -63,7 +63,7 @@ def fade(state):
             state.width[item] = (
                 1.0 / math.sqrt(state.examined[item]) if state.examined[item] > 0.0 else 0.0
             )
-            if state.examined[item] == 0.0:  # forgotten beyond the range of floats
+            if state.examined[item] == 0.0:  # underflow: the item is forgotten
                 state.mean[item] = np.inf
         state.scale[0] = 1.0
 
@@ -93,8 +93,8 @@ class CascadeDUCB(CascadeAgent):
         of each item, and multiplies all of them by γ < 1 in every session. It shows the K items
         with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
         while the item is not examined, so the agent tries every item again and notices changes. The
-        memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows changes late, a
-        shorter one makes rough estimates. Exploration never stops, so it loses much more than
+        memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows changes slowly, a
+        shorter one gives rough estimates. Exploration never stops, so it loses much more than
         `CascadeKLUCB` if users do not change, and items at positions that users skip count as not
         attractive.
 
@@ -189,23 +189,23 @@ class CascadeDUCB(CascadeAgent):
 # ------------------------------------------------------------------------------------- CascadeSWUCB
 
 LONGEST_WINDOW_HORIZON = 2**26
-"""With an unknown horizon the window grows no longer from this step on; its memory has to be set
-aside at the start.
+"""With an unknown horizon the window stops growing at this step, because its memory is allocated at
+the start.
 """
 
 
 class WindowState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # X, in the window
     examined: Annotated[Ints, "L"]  # N, in the window
-    mean: Annotated[Floats, "L", np.inf]  # X / N, infinite where N = 0
-    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 where N = 0
+    mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N); 0 if N = 0
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # sessions
     tau: Ints  # (1,) τ
     next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
-    # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, or
-    # -1 where the position was not examined.
+    # A ring buffer; session t is in row t mod capacity. An entry is 2 · item + click, or -1 if the
+    # position was not examined.
     window: NDArray[np.int32]  # (capacity, K)
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
@@ -236,8 +236,8 @@ def rank_window(state, rng, ranking):
 
 @kernel
 def move_window(state):
-    """Remove the sessions that leave the window of the last τ, and add an empty row for the present
-    one.
+    """Remove the sessions that leave the window of the last τ, and add an empty row for the current
+    session.
     """
     t, capacity = state.t[0], state.window.shape[0]
     while state.oldest[0] <= t - state.tau[0]:
@@ -316,9 +316,9 @@ class CascadeSWUCB(CascadeAgent):
     Source: as for `CascadeDUCB`, Algorithm 1 with eq. 7 and 8.
 
     Deviations from the paper:
-        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A
-           shown item that nobody looked at would count as unattractive; examined ones are counted
-           throughout.
+        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined.
+           Then a shown item that was not examined would count as unattractive; here both count the
+           examined items.
         2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random
            (see `CascadeDUCB`).
 

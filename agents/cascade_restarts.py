@@ -1,16 +1,15 @@
 """Cascade agents that detect changes of users and restart: GLR-CascadeKLUCB (Wang et al. 2019).
 
 The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the
-largest value over s of
+maximum over s of
 
     s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}).
 
-It is computed exactly, at the cost of a few operations per session. For given n and sum it is a
-convex function of the point ``(s, x_1 + .. + x_s)``, and therefore it is largest at a vertex of the
-convex hull of these points. The hull is kept: a new point removes the vertices before it that are
-no longer on the hull. The ratio is computed only if it may reach the threshold: one more
-observation raises it by at most the amount by which the log-likelihood of all n observations under
-their mean falls.
+It is computed exactly, with a few operations per session. For fixed n and sum it is a convex
+function of the point ``(s, x_1 + .. + x_s)``, and therefore largest at a vertex of the convex hull
+of these points. The hull is updated: a new point removes the vertices that are no longer on it. The
+ratio is computed only if it may reach the threshold: one more observation raises it by at most the
+decrease of the log-likelihood of all n observations under their mean.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from .kernels import FEEDBACK, examined_positions, log_likelihood
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
-LEAST = 1e-300  # 3 / δ of a smaller δ may leave the range of floats
+LEAST = 1e-300  # 3 / δ may overflow for a smaller δ
 LONGEST = 2**62  # sessions of a period
 
 
 class State(NamedTuple):
-    # That of CascadeKL-UCB, of the sessions since the last restart: see `KLUCBState`.
+    # The state of CascadeKL-UCB since the last restart: see `KLUCBState`.
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
     peak: Annotated[Floats, "L"]
@@ -44,18 +43,20 @@ class State(NamedTuple):
     feedback: int
     c: float
     # The change detector.
-    sessions: Annotated[Ints, "1"]  # all of them
+    sessions: Annotated[Ints, "1"]  # all sessions
     n_restarts: Annotated[Ints, "1"]
-    restart_steps: Annotated[Ints, "1000"]  # the sessions before the last restarts, in a ring
-    # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper
-    # part, from s = 0 to n.
+    restart_steps: Annotated[
+        Ints, "1000"
+    ]  # the number of sessions at each of the last restarts, a ring buffer
+    # For each item the lower and the upper part of the convex hull of the points (s, x_1 + .. +
+    # x_s), from s = 0 to n.
     hull_s: Annotated[Ints, "L 2 H"]
     hull_sum: Annotated[Ints, "L 2 H"]
     n_vertices: Annotated[Ints, "L 2"]
-    likelihood: Annotated[Floats, "L"]  # the largest log-likelihood of all under one mean
-    at_most: Annotated[Floats, "L"]  # the statistic is not larger
-    threshold: Annotated[Floats, "L"]  # nor is the threshold smaller than this
-    drawn_order: Ints  # (L,) in which items are forced to the top
+    likelihood: Annotated[Floats, "L"]  # the maximal log-likelihood of all clicks under one mean
+    at_most: Annotated[Floats, "L"]  # an upper bound of the statistic
+    threshold: Annotated[Floats, "L"]  # a lower bound of the threshold
+    drawn_order: Ints  # (L,) the random order in which items are forced to the top
     period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 
@@ -74,7 +75,7 @@ def add_point(state, item, side, s, total):
         if sign * (run * (total - hull_sum[n - 1]) - rise * (s - hull_s[n - 1])) > 0:
             break
         n -= 1
-    if n == len(hull_s):  # no more memory: every second vertex goes
+    if n == len(hull_s):  # the memory is full: remove every second vertex
         n = 1
         for i in range(2, len(hull_s), 2):
             hull_s[n], hull_sum[n] = hull_s[i], hull_sum[i]
@@ -85,7 +86,7 @@ def add_point(state, item, side, s, total):
 
 @kernel
 def statistic(state, item, n, total):
-    """The generalised likelihood ratio of an item's n observations, ``total`` of which are
+    """Return the generalised likelihood ratio of an item's n observations, ``total`` of which are
     clicks.
     """
     largest = -np.inf
@@ -100,7 +101,7 @@ def statistic(state, item, n, total):
 
 @kernel
 def has_changed(state, item, n, total):
-    """Whether the observations of an item, the last of which is new, show a change."""
+    """Whether the observations of an item, with a new last one, show a change."""
     for side in range(2):
         if n == 1:
             add_point(state, item, side, 0, 0)
@@ -110,7 +111,7 @@ def has_changed(state, item, n, total):
     state.at_most[item] += before - state.likelihood[item]
     if n < 2 or state.at_most[item] < state.threshold[item]:
         return False
-    state.threshold[item] = state.log_three_by_delta + 1.5 * math.log(n)  # which only grows
+    state.threshold[item] = state.log_three_by_delta + 1.5 * math.log(n)  # increases with n
     if state.at_most[item] >= state.threshold[item]:
         state.at_most[item] = statistic(state, item, n, total)
     return state.at_most[item] >= state.threshold[item]
@@ -118,8 +119,8 @@ def has_changed(state, item, n, total):
 
 @kernel
 def must_restart(state, ranking, clicks):
-    """Add the observations of a session to the tests, after the index has learned them; returns
-    whether some item changed.
+    """Add the observations of a session to the tests, after the update of the index; return whether
+    some item changed.
     """
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
@@ -130,7 +131,7 @@ def must_restart(state, ranking, clicks):
 
 @kernel
 def restart(state):
-    """Forget all items, and begin another segment."""
+    """Forget all items, and start another segment."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
     state.t[0] = 0
@@ -151,7 +152,7 @@ def force(state, ranking):
     if turn >= len(state.drawn_order):
         return
     item = state.drawn_order[turn]
-    place = 0  # where it stands, or the last place
+    place = 0  # the place of the item in the list, or the last place
     while place < len(ranking) - 1 and ranking[place] != item:
         place += 1
     for k in range(place, 0, -1):

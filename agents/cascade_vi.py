@@ -19,27 +19,27 @@ from .kernels import exploration, kl_upper
 from .search_space import Range
 
 C = 3.0
-"""The constant in the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
+"""The constant c in the level of confidence, log t + c log log t, as in CascadeKL-UCB."""
 PATIENCE = 1.01
 """A new plan is made when the number of sessions has grown by this factor since the last plan."""
 TOLERANCE = 1e-4
-"""The precision of value iteration, relative to the largest reward over the life of a user."""
+"""The tolerance of value iteration, relative to the largest total reward of a user."""
 
 
 class State(NamedTuple):
     examined: Annotated[Ints, "S L"]  # N
     clicks: Annotated[Ints, "S L"]
-    # the next states seen after a click on each item, and after none
+    # counts of the next states after a click on each item, and after no click
     moves: Annotated[Ints, "S L+1 S"]
-    # state and outcome of the last session; -1 where what follows is counted
+    # state and outcome of the last session; -1 if its next state is already counted
     last: Annotated[Ints, "2", -1]
     t: Annotated[Ints, "1", 1]  # the session, counted from 1
     next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
-    lists: Annotated[Ints, "S K"]  # what the plan shows
+    lists: Annotated[Ints, "S K"]  # the list of the plan in each state
     values: Annotated[Floats, "S"]  # V of the plan
     upper: Annotated[Floats, "S L", 1.0]  # the optimistic attraction q
-    worth: Annotated[Floats, "L+1"]  # w, like what follows working memory
-    labels: Annotated[Ints, "L", range]  # a random order, by which ties are broken
+    worth: Annotated[Floats, "L+1"]  # w; this and the following fields are working memory
+    labels: Annotated[Ints, "L", range]  # a random order, which breaks ties
     gain: Annotated[Floats, "L"]  # of `scan`, like the five that follow
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
@@ -54,8 +54,8 @@ class State(NamedTuple):
 
 @kernel
 def hopeful(moves, values, best, level, bonus):
-    """The optimistic expected value of the next state after an outcome: a share of the weight goes
-    to the best state.
+    """Return the optimistic expected value of the next state after an outcome: a share of the
+    weight goes to the best state.
     """
     n, total = 0, 0.0
     for state in range(len(values)):
@@ -69,7 +69,7 @@ def hopeful(moves, values, best, level, bonus):
 
 @kernel
 def improve(state, s, best, level):
-    """Find the optimistically best list of a state, and return its value."""
+    """Write the optimistically best list of a state, and return its value."""
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
         earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
@@ -161,11 +161,10 @@ class CascadeVI(StateAgent):
         the next states after each click or after no click. It
         plans optimistically: attractions are upper confidence bounds, and a part of each transition
         probability, larger with fewer observations, goes to the best state. Value iteration then
-        finds for each state the list, including its order, that earns most over the user's whole
-        life, not only in this session. This optimism makes the agent try items and transitions that
-        it does not know, and fades as data arrive. It must observe the state, needs the mean stay
-        of users and the click rewards, and with S states its S² (L + 1) transition counts fill
-        slowly.
+        finds for each state the list, including its order, that earns most over all sessions of the
+        user, not only in this one. This optimism makes the agent try unknown items and transitions,
+        and fades as data arrive. It must observe the state, requires the mean number of sessions of
+        users and the click rewards, and with S states its S² (L + 1) transition counts fill slowly.
 
     Algorithm:
         ::
@@ -199,16 +198,14 @@ class CascadeVI(StateAgent):
         n_positions: K.
         n_states: S, the number of states; ``make_agent`` fills it in, and also the next two
             arguments.
-        mean_sessions: H, the mean number of sessions of a user; if the number is fixed, that
-            number.
+        mean_sessions: H, the mean number of sessions of a user, or their fixed number.
         click_rewards: ``(S, L)`` r, the reward of a click on each item in each state.
-        bonus: at least 0, the weight of optimism in transitions; with 0, one observation is enough
-            to believe the counts.
+        bonus: at least 0, the weight of optimism in transitions; with 0, the agent trusts the
+            counts from the first observation on.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: contains ``values``, V of the present plan, and ``lists``, the list that it shows in
-            each state.
+        state: contains ``values``, V of the current plan, and ``lists``, its list in each state.
 
     Raises:
         ValueError: on a bad argument, naming it.
@@ -218,10 +215,9 @@ class CascadeVI(StateAgent):
     Deviations from the paper:
         1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, instead of Bernstein's
            inequality; and the optimism of transitions is a share of the weight, instead of a bonus.
-           All constants are ours: the level, ``bonus``, and that a new plan is made after 1.01
-           times as many sessions.
-        2. ⚠ Exactly K items are shown, and users leave at random, and therefore one plan serves all
+           All constants are ours: the level, ``bonus``, and a new plan after 1.01 times as many
            sessions.
+        2. ⚠ Exactly K items are shown. Users leave at random, so one plan holds for all sessions.
         3. ⚠ Ties are broken by a random order drawn for each plan.
 
     Example:

@@ -1,5 +1,5 @@
 """`CompiledAgent`, the base class of agents that consist of two kernels and a named tuple of
-arrays; `ContextualAgent`, whose kernels see features; `StateAgent`, whose kernels see the state of
+arrays; `ContextualAgent`, whose kernels get features; `StateAgent`, whose kernels get the state of
 a user.
 """
 
@@ -28,22 +28,22 @@ from .agent import Agent, Seed
 from .saving import load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
-"""The largest value of a feature. Norms should be at most 1; with very large values, sums of
-squares lose the small ones.
+"""The largest value of a feature. Norms should be at most 1; in sums of squares with very large
+values, small values are lost to rounding.
 """
 
 
 class CompiledAgent(Agent):
-    """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of
-    the published algorithms.
+    """Base class of agents that consist of two compiled kernels and a named tuple of arrays, such
+    as the published algorithms.
 
     A subclass sets
 
-    - ``rank_kernel(state, rng, ranking)``, which writes the list;
+    - ``rank_kernel(state, rng, ranking)``, which writes the list into ``ranking``;
     - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
     - ``state_type``, the class of the named tuple. Its fields declare their first values (see
-      `clickgym.core.state`); a field that declares none is the hyper-parameter of the same name,
-      or what `first_values` returns for it;
+      `clickgym.core.state`); a field without a declaration is the hyper-parameter of the same name,
+      or the value that `first_values` returns for it;
     - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the
       hyper-parameters and calls ``super().__init__(n_items, n_positions, seed, ...)`` with all of
       them by name.
@@ -52,14 +52,14 @@ class CompiledAgent(Agent):
     lists bit for bit.
 
     Attributes:
-        state: the named tuple; arrays that change in place, and constants.
+        state: the named tuple of arrays, which change in place, and constants.
         rng: the agent's own generator.
-        hyperparameters: what the constructor got, by name.
-        ranking: ``(K,)`` the last list, as long as it waits for its clicks; else -1 in front.
+        hyperparameters: the hyper-parameters by name.
+        ranking: ``(K,)`` the last list until `update`; then its first entry is -1.
     """
 
     paper: ClassVar[str]
-    """The paper of the algorithm, in short."""
+    """A short reference to the paper of the algorithm."""
     click_models: ClassVar[str] = "any"
     """The click models for which the algorithm was made."""
 
@@ -68,9 +68,9 @@ class CompiledAgent(Agent):
     update_kernel: ClassVar[Callable[..., None]]
 
     growing: ClassVar[frozenset[str]] = frozenset()
-    """Arrays of the state that grow: `make_room` replaces them by longer ones."""
+    """Names of the state arrays that grow: `make_room` replaces them by longer ones."""
     session: ClassVar[tuple[str, ...]] = ("ranking",)
-    """Arrays of the present session, which are saved beside those of the state."""
+    """Names of the arrays of the current session, which are saved with those of the state."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -86,14 +86,14 @@ class CompiledAgent(Agent):
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
 
-    # --------------------------------------------------------- what a subclass may say of its state
+    # ------------------------------------------------------ methods that a subclass may override
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes by the letters that shapes of the state name."""
+        """Return the sizes by the letters in the shapes of the state."""
         return {"L": self.n_items, "K": self.n_positions}
 
     def first_values(self) -> dict[str, Any]:
-        """Return the first values of fields that declare none and are no hyper-parameters."""
+        """Return the first values of fields without a declaration that are not hyper-parameters."""
         return {}
 
     def _first_state(self) -> Any:
@@ -105,7 +105,7 @@ class CompiledAgent(Agent):
         return self.state_type(**values)
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the arrays that grow, before sessions are played: kernels allocate no memory.
+        """Enlarge the arrays that grow before the next sessions: kernels allocate no memory.
 
         Args:
             n_sessions: the largest number of sessions before the next call.
@@ -113,25 +113,28 @@ class CompiledAgent(Agent):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of the state by the names of their fields."""
+        """Return the arrays of the state by field."""
         fields = self.state._asdict()
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
     # --------------------------------------------------------------------------------- the sessions
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        """Return what the kernels take of an observation, checked."""
+        """Return the checked parts of an observation that the kernels get."""
         return ()
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
         """Choose the list to show, as `Agent.rank`.
 
         Args:
-            observation: the last observation of the environment; only agents that need features or
-                a state read it.
+            observation: the last observation of the environment; only agents that require features
+                or a state read it.
+
+        Returns:
+            ``(K,)`` distinct item ids, the top of the list first.
 
         Raises:
-            ValueError: the observation lacks the features or the state that the agent needs.
+            ValueError: the observation lacks the features or the state that the agent requires.
         """
         seen = self.seen(observation)
         self.make_room(1)
@@ -144,16 +147,16 @@ class CompiledAgent(Agent):
         """Learn from the clicks on a list.
 
         Args:
-            observation: the observation that `rank` got for this list.
-            ranking: ``(K,)`` the list that was shown: the last one of `rank`; for an agent that
-                learns from any list any other, too.
-            clicks: ``(K,)`` 0 or 1 for each position; for an agent that learns from any list also
-                -1, from a position on that was not shown.
+            observation: the observation that was passed to `rank` for this list.
+            ranking: ``(K,)`` the list that was shown: the last one of `rank`, or any list if
+                ``learns_from_any_list``.
+            clicks: ``(K,)`` 0 or 1 for each position; if ``learns_from_any_list`` also -1, from the
+                first position on that was not shown.
             reward: unused.
 
         Raises:
-            ValueError: an agent that does not learn from any list got a list that is not its last
-                one; or impossible clicks. Then nothing is learned.
+            ValueError: bad clicks, or a list other than the last one although
+                ``learns_from_any_list`` is False. Then nothing is learned.
         """
         checked = _checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
         seen = self.seen(observation)
@@ -168,7 +171,7 @@ class CompiledAgent(Agent):
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
         else:
             raise ValueError(
-                f"update got the list {ranking!r}, but no list waits for clicks; "
+                f"update got the list {ranking!r}, but no list is pending; "
                 "call rank before each update"
             )
         entry(self.update_kernel)(self.state, items, checked, *seen)
@@ -176,11 +179,11 @@ class CompiledAgent(Agent):
             self.ranking[0] = -1
 
     def best(self) -> NDArray[np.int64]:
-        """Return the list that the agent would show without exploration, by its present estimates;
+        """Return the list that the agent would show without exploration, by its current estimates;
         the agent does not change.
 
         Returns:
-            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates are in
+            ``(K,)`` distinct item ids, the top of the list first. Items with equal estimates are in
             the order of their ids; the estimate of an item that was never observed is 0.
 
         Raises:
@@ -209,21 +212,20 @@ class CompiledAgent(Agent):
     # --------------------------------------------------------------------------- saving and loading
 
     def save(self, path: str | Path | BinaryIO) -> None:
-        """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in
-        the middle of a run.
+        """Write the agent to an ``.npz`` file of arrays and JSON, atomically, at any time of a run.
 
         Args:
             path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
 
         Raises:
-            TypeError: it is neither.
+            TypeError: ``path`` is neither.
             OSError: the file cannot be written.
         """
         save_agent(self, path)
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
-        """Read an agent of this class that `save` wrote; it continues exactly where it was.
+        """Read an agent of this class that `save` wrote; it continues exactly.
 
         Args:
             path: the file; or a binary file that is open for reading, such as
@@ -233,7 +235,7 @@ class CompiledAgent(Agent):
             The agent.
 
         Raises:
-            ValueError: the file is not a saved agent, or of another version; or its agent has
+            ValueError: the file is not a saved agent, is of another version, or holds an agent of
                 another class.
         """
         return load_agent(cls, path)
@@ -244,9 +246,10 @@ class CompiledAgent(Agent):
 
 
 class ContextualAgent(CompiledAgent):
-    """A `CompiledAgent` that ranks candidates by their features, which change in every session.
+    """Base class of compiled agents that rank candidates by features, which change in every
+    session.
 
-    Its kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state,
+    The kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state,
     ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates;
     row i is item i of this session. An observation is a mapping with ``"features"``.
     """
@@ -277,26 +280,26 @@ class ContextualAgent(CompiledAgent):
         return (_checked_features(features, shape),)
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
-        """Return the order of candidates by the present estimates, without exploration; the agent
+        """Return the order of candidates by the current estimates, without exploration; the agent
         does not change.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.
 
         Returns:
-            ``(n,)`` row numbers, the largest score first; rows of equal scores in their order.
+            ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
         rows = _checked_features(features, (None, self.n_features))
         return np.argsort(-(rows @ getattr(self.state, self.weights)), kind="stable")
 
 
 class StateAgent(CompiledAgent):
-    """A `CompiledAgent` that observes the state of stateful users.
+    """Base class of compiled agents that observe the state of stateful users.
 
-    Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
+    The kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
     clicks, user)``; ``user`` is a ``(3,)`` int64 array: the user's state; 1 in the first session of
-    a user, else 0; and the number of sessions left if it is fixed, else -1. An observation is a
-    mapping with ``"state"``.
+    a user, otherwise 0; and the number of sessions left if it is fixed, otherwise -1. An
+    observation is a mapping with ``"state"``.
     """
 
     session = ("ranking", "user")
@@ -332,24 +335,24 @@ class StateAgent(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         raise ValueError(
-            f"{type(self).__name__} has no best list: it has one for each state of the user"
+            f"{type(self).__name__} has no best list: each state of the user has another one"
         )
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the clicks per session, 0 where there was no session."""
+    """Return the clicks per session, 0 without a session."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
 def _value(agent: CompiledAgent, observation: Any, key: str) -> Any:
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
-        raise ValueError(f"{name} needs an observation with {key!r}, got {observation!r}")
+        raise ValueError(f"{name} requires an observation with {key!r}, got {observation!r}")
     return observation[key]
 
 
 def _checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
-    """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
+    """Return features as an array of a shape, with finite numbers that can be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers(
         "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected
@@ -357,14 +360,14 @@ def _checked_features(features: Any, shape: tuple[int | None, int | None]) -> ND
 
 
 def _checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
-    """Clicks of 0 and 1 as an array; with ``cut_off`` also -1, from a position on to the last."""
+    """Return clicks of 0 and 1 as an array; with ``cut_off`` also of -1 at the lowest positions."""
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
     values = array.tolist()
     if array.shape == (n_positions,):
         shown = values[: n_positions - values.count(-1)] if cut_off else values
         if set(shown) <= {0, 1}:
             return array.astype(np.int8)
-    ends = ", or -1 from the first one that was not shown to the last" if cut_off else ""
+    ends = ", or -1 from the first position on that was not shown" if cut_off else ""
     raise ValueError(
         f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions{ends}"
     )
@@ -372,5 +375,5 @@ def _checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArr
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
     if type(ranking) is np.ndarray:
-        return ranking.tolist() == other.tolist()  # faster for so few elements
+        return ranking.tolist() == other.tolist()  # faster for few elements
     return np.array_equal(ranking, other)

@@ -29,34 +29,34 @@ class FrozenPolicy(Agent):
     """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or
     sb3-contrib, or any function.
 
-    The policy observes what the environment returns. A policy that chooses items one by one is
-    called K times for each list. It observes what `ItemByItem` returns, or, if its observation
-    space is an array, one array, as the algorithms of this package do. Where every session has
-    other candidates, a policy that observes an array is given their features, candidate by
-    candidate, as these algorithms are. The state of a recurrent policy is kept from session to
-    session, or from item to item if an episode was one list.
+    The policy gets the observation of the environment. A policy that chooses items one by one is
+    called K times for each list. It gets the observation of `ItemByItem`, or one array if its
+    observation space is an array, like the learners of this package. If candidates change from
+    session to session, a policy whose observation space is an array gets the concatenated features
+    of the candidates. The state of a recurrent policy is kept from session to session, or from item
+    to item if an episode was one list.
 
     Args:
         n_items: L.
         n_positions: K.
         model: an object with a method ``predict``, or a function; it is called with the
-            observation, and of ``state``, ``episode_start``, ``deterministic`` and (item by item)
-            ``action_masks`` with those that it takes. It returns the action; if it takes ``state``,
-            a tuple of the action and the next state.
-        actions: how it names lists, that is the wrapper of its training: ``"codes"``
+            observation, and with those of ``state``, ``episode_start``, ``deterministic`` and (item
+            by item) ``action_masks`` that it accepts. It returns the action; if it accepts
+            ``state``, a tuple of the action and the next state.
+        actions: the kind of its actions, by the wrapper of its training: ``"codes"``
             (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"lists"`` (`EnumeratedAction`),
-            ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper: actions are lists, as of
-            `PlackettLuceActorCritic`).
-        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained
-            `Learner` has it in its attribute ``items``.
+            ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper: actions are lists, as those
+            of `PlackettLuceActorCritic`).
+        items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
+            `Learner` has it as an attribute.
         deterministic: whether to take the most probable action; False draws an action.
         seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list.
             The libraries draw from the global generators of the process.
 
     Raises:
-        TypeError: ``model`` cannot predict.
-        ValueError: on a bad argument; on a model whose actions are not those of ``actions``; in
-            ``rank``, on an observation that is not what the model was trained on.
+        TypeError: ``model`` has no method ``predict`` and is not a function.
+        ValueError: a bad argument; the action space of the model does not fit ``actions``; in
+            ``rank``, the observation does not fit the observation space of the model.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -107,8 +107,8 @@ class FrozenPolicy(Agent):
                 f"the actions of the model are {model.action_space}; actions={actions!r} for lists "
                 f"of {n_positions} out of {n_items} items are {expected}"
             )
-        self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        # it observes one array
+        self._space = getattr(model, "observation_space", None)  # None: any observation
+        # whether it observes one array
         self._flat = self._space is not None and not isinstance(self._space, Dict)
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
@@ -139,9 +139,7 @@ class FrozenPolicy(Agent):
         return ranking
 
     def _as_in_training(self, observation: Any) -> Any:
-        """What a model that was trained on candidates observed of them, which is not all that the
-        environment shows.
-        """
+        """Return the part of an observation of candidates that the model observed in training."""
         if (
             not isinstance(observation, Mapping)
             or "features" not in observation
@@ -181,7 +179,7 @@ class FrozenPolicy(Agent):
                 else f"an array of shape {np.shape(observation)}"
             )
             raise ValueError(
-                f"the model was trained to observe {self._space}, and is shown {names}: wrap the "
+                f"the model was trained on observations {self._space}, but got {names}: wrap the "
                 "environment as in training"
             )
         arguments = {
@@ -200,7 +198,7 @@ class FrozenPolicy(Agent):
 
 
 def _taken_by(predict: Callable[..., Any]) -> set[str]:
-    """The names of the arguments beside the observation that a function takes."""
+    """Return the names of the arguments, other than the observation, that a function accepts."""
     parameters = inspect.signature(predict).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     named = ("state", "episode_start", "deterministic", "action_masks")

@@ -19,26 +19,26 @@ from .leaders import LeaderAgent, find_leader, level_of
 from .search_space import Range
 
 TIE = 1e-10  # sums of indices this close are equal
-NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
+NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair
 
 
 class State(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # on each item at each position
     shown: Annotated[Ints, "L K"]  # n
-    mean: Annotated[Floats, "L K"]  # ρ̂, 0 where never shown
-    upper: Annotated[Floats, "L K", 1.0]  # u as last solved for, 1 where never shown
+    mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
+    upper: Annotated[Floats, "L K", 1.0]  # the last solution u; 1 if never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    # what of these belongs to the present mean: nothing, the entropy, or both
+    # which of these are up to date with the mean: none, the entropy, or both
     known: Annotated[NDArray[np.int8], "L K"]
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
-    place_of: Annotated[Ints, "L", -1]  # the position of each item in it, or -1
-    # What certifies the leader without solving for it: it was ahead by `ahead` when its means were
-    # `before`, and no other list has come nearer by more than what the leader's own means have lost
-    # since and the others' have won.
+    place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
+    # These certify the leader without a new solution: it was ahead by `ahead` when its means were
+    # `before`, and since then the lead has shrunk by at most the losses of the leader's means and
+    # the gains of the others.
     ahead: Annotated[Floats, "1", -np.inf]
     before: Annotated[Floats, "L K"]
     won: Annotated[Floats, "K"]
-    # How often each leader was chosen, see `leaders.py`.
+    # The count of each leader, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     led: Annotated[Ints, "C"]
     slots: Annotated[NDArray[np.int32], "2C", -1]
@@ -50,8 +50,8 @@ class State(NamedTuple):
     items: Annotated[Ints, "L", range]
     positions: Annotated[Ints, "K", range]  # π
     value: Annotated[Floats, "K"]
-    gain: Annotated[Floats, "N"]  # of each neighbour: its sum of indices, less that of the leader
-    change: Annotated[Ints, "N 2"]  # what makes it: a position, and the item that it gets
+    gain: Annotated[Floats, "N"]  # of each neighbour: its sum of indices minus that of the leader
+    change: Annotated[Ints, "N 2"]  # of each neighbour: a position, and its new item
     potential: Annotated[Floats, "3 L+1"]
     path: Annotated[Ints, "3 L+1"]
     detour: Annotated[Floats, "K+1 K+1"]
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 @kernel
 def is_certain(state):
-    """Whether the leader is certainly still the only list with the largest sum of means."""
+    """Whether the leader is certainly the only list with the largest sum of means."""
     nearer = ROUNDING
     for k in range(len(state.leader)):
         item = state.leader[k]
@@ -78,9 +78,7 @@ def measure_lead(state):
 
 @kernel
 def choose_leader(state, rng):
-    """Find the list with the largest sum of means; ties are broken by a random order of the
-    items.
-    """
+    """Write the list with the largest sum of means; a random order of the items breaks ties."""
     if state.leader[0] >= 0:
         measure_lead(state)
         if state.ahead[0] > ROUNDING:
@@ -97,7 +95,7 @@ def choose_leader(state, rng):
 
 @kernel
 def kl_upper_near(p, minus_entropy, bound, q):
-    """`kl_upper`, to about 1e-12, by Newton's method from a value near it."""
+    """Return `kl_upper`, to about 1e-12, by Newton's method from a nearby value."""
     if 0.0 < p < 1.0 and bound > 0.0:
         for _ in range(4):
             if not p < q < 1.0:
@@ -109,7 +107,7 @@ def kl_upper_near(p, minus_entropy, bound, q):
                 / (q - p)
             )
             q -= step
-            # what is left is about step² / min(q - p, 1 - q)
+            # the error is about step² / min(q - p, 1 - q)
             if abs(step) < 1e-6 * min(q - p, 1.0 - q):
                 return q
     return kl_upper(p, bound)
@@ -117,7 +115,7 @@ def kl_upper_near(p, minus_entropy, bound, q):
 
 @kernel
 def index(state, item, k, level):
-    """The KL-UCB index u of an item at a position."""
+    """Return the KL-UCB index u of an item at a position."""
     n = state.shown[item, k]
     if level == np.inf:
         return 1.0
@@ -127,14 +125,14 @@ def index(state, item, k, level):
         state.upper[item, k] = kl_upper_near(
             state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k]
         )
-        # else the level is another one each time
+        # otherwise the level changes in every session
         state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY
     return state.upper[item, k]
 
 
 @kernel
 def add_swap(state, n, k, other, level):
-    """Add the neighbour in which two positions of the leader exchange their items; returns the new
+    """Add the neighbour in which two positions of the leader exchange their items; return the new
     number of neighbours.
     """
     item, moved = state.leader[k], state.leader[other]
@@ -146,7 +144,7 @@ def add_swap(state, n, k, other, level):
 
 @kernel
 def add_replacements(state, n, k, level):
-    """Add the neighbours in which position k shows an item outside the leader; returns the new
+    """Add the neighbours in which position k shows an item outside the leader; return the new
     number of neighbours.
     """
     for item in range(len(state.place_of)):
@@ -159,7 +157,7 @@ def add_replacements(state, n, k, level):
 
 @kernel
 def add_neighbours(state, rng, level):
-    """Add all neighbours of the leader; returns how many there are."""
+    """Add all neighbours of the leader; return their number."""
     n_positions, n = len(state.leader), 0
     for k in range(n_positions):
         state.value[k] = state.mean[state.leader[k], k]
@@ -173,7 +171,7 @@ def add_neighbours(state, rng, level):
 
 @kernel
 def choose_change(state, rng, n):
-    """The neighbour of the largest sum of indices, or -1 for the leader itself; ties at random."""
+    """Return the neighbour of the largest sum of indices, or -1 for the leader; ties at random."""
     largest = 0.0
     for i in range(n):
         largest = max(largest, state.gain[i])
@@ -271,15 +269,15 @@ class GRAB(LeaderAgent):
         2021, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Ties between leaders (sums of means within 1e-12) are broken by an order of the items
-           that is drawn while there are any; an item that two positions want by exactly the same
-           amount goes to the first. Ties between lists (sums of indices within 1e-10) and positions
-           are broken uniformly at random; the leader stays a candidate.
+        1. ⚠ A random order of the items breaks ties between leaders (sums of means within 1e-12);
+           an item with exactly the same advantage at two positions goes to the first. Ties between
+           lists (sums of indices within 1e-10) and positions are broken uniformly at random; the
+           leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
-        3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
+        3. ⚠ Without a horizon the level is that of UniRank, infinite for s = 1 and 2.
 
-    Memory: 9 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of
-        sessions might bring, at most doubled.
+    Memory: 9 L K numbers, and 4 K + 16 bytes for each past leader and each session of the next
+        chunk, at most doubled.
 
     Example:
         >>> GRAB(4, 2, horizon=1000, seed=0).rank(None).shape

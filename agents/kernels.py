@@ -1,5 +1,5 @@
-"""Compiled pieces that agents share: random choices, rankings with random ties, KL bounds, the best
-list where users scan.
+"""Kernels that agents share: random choices, rankings with random ties, KL bounds, layers of a
+relation, Cholesky factors.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ def shuffle_front(rng, items, start, stop, count):
 
 @kernel
 def sort_by_index(index, order):
-    """Sort ``order`` by decreasing index, ties by id: insertion sort, for little moves between two
-    sessions.
-    """
+    """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted."""
     for i in range(1, len(order)):
         item = order[i]
         j = i - 1
@@ -44,7 +42,7 @@ def sort_by_index(index, order):
 
 @kernel
 def sort_stably(index, order):
-    """Sort ``order`` by decreasing index, ties as they stand."""
+    """Sort ``order`` by decreasing index; ties keep their order."""
     for i in range(1, len(order)):
         item = order[i]
         j = i - 1
@@ -56,7 +54,7 @@ def sort_stably(index, order):
 
 @kernel
 def shuffle_ties(index, order, rng, count):
-    """In a sorted order, put ties that reach into the first ``count`` in random order."""
+    """Shuffle the ties of a sorted order that begin among the first ``count`` items."""
     n_items = len(order)
     start = 0
     while start < count:
@@ -72,14 +70,14 @@ def rank_by_index(index, order, rng, count):
     """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties
     in random order.
 
-    The result is a function of the indices and of the generator alone: ties are first put in the
-    order of their ids, then shuffled, so the permutation found in ``order`` does not matter.
+    The result depends only on the indices and the generator: ties are first put in the order of
+    their ids, then shuffled, so the initial permutation in ``order`` does not matter.
 
     Args:
         index: ``(L,)`` the index of each item; no NaN.
-        order: ``(L,)`` a permutation of the items, best the last one found.
-        rng: draws only where there are ties to break.
-        count: how many items are wanted.
+        order: ``(L,)`` a permutation of the items, fastest if it is the last result.
+        rng: the generator; it draws only if there are ties.
+        count: the number of sorted items.
     """
     sort_by_index(index, order)
     shuffle_ties(index, order, rng, count)
@@ -87,11 +85,11 @@ def rank_by_index(index, order, rng, count):
 
 @kernel
 def choose_largest(index, order, count):
-    """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order,
+    """Put the items with the ``count`` largest indices into ``order[:count]``, in decreasing order,
     ties by id.
 
     Returns:
-        Whether an item left out equals the last one chosen.
+        Whether the index of another item equals that of the last chosen item.
     """
     worst, tied = -np.inf, False
     for item in range(len(index)):
@@ -111,12 +109,12 @@ def choose_largest(index, order, count):
 
 @kernel
 def rank_by_draw(index, order, rng, count):
-    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same
-    choice without a full sort.
+    """`rank_by_index` for indices that are drawn in every session: the same choice without a full
+    sort.
 
     Args:
         index, rng, count: as for `rank_by_index`.
-        order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
+        order: ``(L,)`` output, the choice in ``order[:count]``; the rest is undefined.
     """
     if choose_largest(index, order, count):
         for item in range(len(order)):
@@ -135,7 +133,7 @@ def show(order, ranking):
 
 @kernel
 def show_at(positions, order, ranking):
-    """Write the first items of an order into the list, the k-th at the k-th of the positions."""
+    """Write the first items of an order into the list, the k-th at ``positions[k]``."""
     for k in range(len(ranking)):
         ranking[positions[k]] = order[k]
 
@@ -160,9 +158,10 @@ def kl(p, q):
 
 @kernel
 def kl_upper(p, bound):
-    """The largest q ≥ p with KL(p, q) ≤ bound, to rounding; a function of its arguments alone.
+    """Return the largest q ≥ p with KL(p, q) ≤ bound, up to rounding; it depends only on the
+    arguments.
 
-    Newton's method from above: KL(p, ·) is convex and increasing beyond p, so the iterates decrease
+    Newton's method from above: KL(p, ·) is convex and increasing above p, so the iterates decrease
     to the root.
     """
     if p >= 1.0 or bound <= 0.0:
@@ -185,7 +184,7 @@ def kl_upper(p, bound):
 
 @kernel
 def kl_lower(p, bound):
-    """The smallest q ≤ p with KL(p, q) ≤ bound, to rounding."""
+    """Return the smallest q ≤ p with KL(p, q) ≤ bound, up to rounding."""
     return 1.0 - kl_upper(1.0 - p, bound)
 
 
@@ -197,21 +196,21 @@ def x_log_x(x):
 
 @kernel
 def log_likelihood(clicks, displays):
-    """The log-likelihood of counts under the rate at which it is largest, their mean."""
+    """Return the maximal log-likelihood of counts, which is that under their mean."""
     return x_log_x(clicks) + x_log_x(displays - clicks) - x_log_x(displays)
 
 
 @kernel
 def exploration(t, c):
-    """``log t + c log log t``, floored at 0 as a whole (t counts from 1; t = 1 gives 0)."""
+    """Return ``max(log t + c log log t, 0)``, with 0 for t = 1 (t counts from 1)."""
     log_t = math.log(t)
     return max(log_t + c * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
 @kernel
 def examined_positions(clicks, feedback):
-    """How many positions a cascade agent takes as examined: up to the first or last click, all
-    shown ones without a click.
+    """Return the number of positions that a cascade agent counts as examined: down to the first or
+    last click, or all shown positions if there is no click.
     """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
@@ -229,7 +228,7 @@ def examined_positions(clicks, feedback):
 
 @kernel
 def is_beaten(beats, layer, item, number):
-    """Whether an item is beaten by one that has no layer yet, or this one."""
+    """Whether an item that has no layer yet, or layer ``number``, beats ``item``."""
     beaten = False
     for other in range(len(layer)):
         if beats[other, item] and (layer[other] < 0 or layer[other] == number):
@@ -240,14 +239,14 @@ def is_beaten(beats, layer, item, number):
 
 @kernel
 def topological_layers(beats, layer, order, start):
-    """Divide the items into layers: those that no other item beats, then those that none of the
-    rest beats, and so on; where only circles are left, the rest is one layer.
+    """Divide the items into layers: those that no other item beats, then those that no remaining
+    item beats, and so on; if every remaining item is beaten (a cycle), the rest is one layer.
 
     Args:
         beats: ``(L, L)`` whether the first item beats the second.
-        layer: ``(L,)`` receives the layer of each item.
-        order: ``(L,)`` receives the items, layer by layer.
-        start: ``(L + 1,)`` receives where each layer begins in it; then where the last one ends.
+        layer: ``(L,)`` output, the layer of each item.
+        order: ``(L,)`` output, the items, layer by layer.
+        start: ``(L + 1,)`` output, the start of each layer in ``order``, then the end of the last.
 
     Returns:
         The number of layers.
@@ -270,11 +269,11 @@ def topological_layers(beats, layer, order, start):
 
 @kernel
 def cholesky(matrix, ridge, factor):
-    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are
-    ``ridge`` or more.
+    """Write into the lower triangle of ``factor`` the F with ``F Fᵀ = matrix``; the eigenvalues of
+    ``matrix`` are at least ``ridge``.
 
-    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that
-    is taken.
+    The square of each diagonal entry of F is then at least ``ridge``, too; rounding errors cannot
+    make it smaller than ``ridge / 2``.
     """
     for i in range(len(matrix)):
         for j in range(i + 1):

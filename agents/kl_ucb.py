@@ -1,10 +1,10 @@
 """KL-UCB for lists: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al. 2016).
 
 The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) =
-b``. It moves little from session to session, so Newton's method starts from the last one, and one
-step is enough in most sessions. Two of its results may differ by rounding though the counts are
-equal. Therefore indices closer than `CLOSE` are solved again by `kl_upper`, a function of the
-counts and of b alone: the lists and the ties are those of the definition.
+b``. It changes little from session to session, so Newton's method starts from the last index, and
+one step is enough in most sessions. Two results may differ by rounding although the counts are
+equal. Therefore indices closer than `CLOSE` are computed again by `kl_upper`, which depends only on
+the counts and on b: the lists and the ties are those of the definition.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .kernels import (
 )
 from .search_space import Range
 
-C = 3.0  # of the papers' exploration term, log t + 3 log log t
+C = 3.0  # c in the papers' exploration term, log t + c log log t
 STEP = 1e-5
-"""A step of Newton's method below this share of (q - ŵ) (1 - q) is the last one: the error is below
-STEP² / 8.
+"""Newton's method stops after a step below this share of (q - ŵ) (1 - q): the error is below STEP²
+/ 8.
 """
 CLOSE = 1e-10
-"""Indices that differ by more, several times the error of both, are in the order of the
+"""Indices that differ by more than this, several times the error of both, have the order of the
 definition.
 """
 
@@ -59,15 +59,15 @@ class KLUCBState(NamedTuple):
 
 @kernel
 def solve_index(state, item, bound):
-    """The index by its definition: the largest q with N KL(ŵ, q) ≤ b, infinite where N = 0."""
+    """Compute the index by its definition: the largest q with N KL(ŵ, q) ≤ b; infinite if N = 0."""
     n = state.examined[item]
     return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
 
 
 @kernel
 def refine_index(state, item, bound):
-    """The index by Newton's method from its last value; by `solve_index` where that does not
-    converge.
+    """Compute the index by Newton's method from its last value, or by `solve_index` if that does
+    not converge.
 
     f(q)  = N KL(ŵ, q) - b = peak - c log q - (N - c) log(1 - q) - b
     f'(q) = N (q - ŵ) / (q (1 - q))
@@ -89,10 +89,10 @@ def refine_index(state, item, bound):
 
 @kernel
 def solve_close(state, bound, count):
-    """Solve for the indices in runs of close ones that reach into the first ``count``; for equal
-    counts once.
+    """Compute the indices again in runs of close indices that begin among the first ``count``
+    items; once for equal counts.
     """
-    is_solved = False  # the index of the item above
+    is_solved = False  # whether the index of the previous item is computed again
     for k in range(1, len(state.order)):
         above, item = state.order[k - 1], state.order[k]
         if state.indices[above] - state.indices[item] >= CLOSE:
@@ -158,7 +158,7 @@ class CascadeKLUCB(CascadeAgent):
         divergence. For rare clicks this interval is much narrower than that of `CascadeUCB1`, and
         the paper's regret bound nearly matches the lower bound of the cascade model. If users skip
         positions, as in the position-based model, items at low positions look less attractive than
-        they are, and the list may stay wrong for ever.
+        they are, and the list may stay wrong forever.
 
     Algorithm:
         ::
@@ -182,7 +182,7 @@ class CascadeKLUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which
+        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code with which
             the BatchRank paper compares.
         seed: seeds the agent's own generator.
 
@@ -227,12 +227,12 @@ class DCMKLUCB(CompiledAgent):
 
     Idea:
         In the dependent click model, users scan from the top, may click several items, and after a
-        click stop with a probability that depends on the position. Nobody can see whether a user
-        looked below the last click, so dcmKL-UCB counts positions down to it, or all if there is no
-        click. It keeps the number N of these observations of each item and its share of clicks ŵ,
-        and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if the user ends
-        satisfied, so the best items belong to the positions where a click most likely ends the
-        session. The item of the k-th largest index takes the position of the k-th largest
+        click stop with a probability that depends on the position. The clicks do not show whether a
+        user looked below the last one, so dcmKL-UCB counts positions down to it, or all if there is
+        no click. It keeps for each item the number N of these observations and the share ŵ of them
+        with a click, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if
+        the user ends satisfied, so the best items belong to the positions where a click most likely
+        ends the session. The item of the k-th largest index takes the position of the k-th largest
         termination probability, of which only the order must be known. It loses observations below
         the last click, its estimates are slightly biased because that position was always clicked,
         and under other click models it fails like cascade agents.
@@ -260,7 +260,7 @@ class DCMKLUCB(CompiledAgent):
         n_items: L.
         n_positions: K.
         position_order: ``(K,)`` positions, the most likely to end a session after a click first;
-        None: top to bottom.
+            None: top to bottom.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -16,7 +16,7 @@ FEW = 64
 
 @kernel
 def place_in(slots, leaders, n_leaders, leader):
-    """The slot of a leader in the hash table, or the free slot where it belongs."""
+    """Return the slot of a leader in the hash table, or the free slot for it."""
     mixed = np.int64(1)
     for element in leader:
         mixed = (mixed ^ (mixed >> np.int64(29))) * np.int64(6364136223846793005) + np.int64(
@@ -38,8 +38,8 @@ def place_in(slots, leaders, n_leaders, leader):
 
 @kernel
 def find_leader(state, leader):
-    """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the
-    hash table.
+    """Return the number of a leader, ``(n,)`` integers; a new leader gets the next number and a
+    slot in the hash table.
     """
     slot = place_in(state.slots, state.leaders, state.n_leaders[0], leader)
     if state.slots[slot] < 0:
@@ -53,8 +53,8 @@ def find_leader(state, leader):
 
 @kernel
 def level_of(state, s):
-    """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s``
-    without a horizon.
+    """Return the level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log
+    s`` without a horizon.
     """
     if state.log_horizon >= 0.0:
         return state.log_horizon
@@ -71,10 +71,10 @@ def enter_all(slots, leaders, n_leaders):
 class LeaderAgent(CompiledAgent):
     """Base class of the agents that count how often each leader was chosen.
 
-    Its state has the fields ``leaders (C, n)``, of n integers each, ``led (C,)`` (how often each
-    was chosen), the hash table ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of two. It
-    grows before a chunk of sessions until each of them could bring a new leader. C affects only the
-    memory: 4 n + 16 bytes for each of C leaders.
+    The state has the fields ``leaders (C, n)``, with n integers for each leader, ``led (C,)`` (how
+    often each was chosen), the hash table ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of
+    two. Before a chunk of sessions it grows to hold a new leader for each session. C affects only
+    the memory: 4 n + 16 bytes for each of C leaders.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
@@ -83,9 +83,7 @@ class LeaderAgent(CompiledAgent):
         return super().sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the table, if necessary, until each of the next sessions could bring a new
-        leader.
-        """
+        """Enlarge the table, if necessary, to hold a new leader for each of the next sessions."""
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return

@@ -1,17 +1,17 @@
-"""Agents that learn a linear attraction from features by the same ridge regression (He et al. 2020
-and their baselines).
+"""Agents that learn a linear attraction from features by ridge regression (He et al. 2020 and their
+baselines).
 
 All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown
 candidate times the weight w of its position, with its click c; ``θ = A⁻¹b`` estimates the
 attraction ``θᵀx``. The LinUCB agents show the candidates of largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the
-k-th largest at position k, and differ only in which positions are samples and with which weight:
+k-th largest at position k, and differ only in the positions that are samples and in their weights:
 
 | agent | samples | weight |
 |---|---|---|
 | `UBMLinUCB` | all positions | ``w_{k,k'}``, k' the position of the last click above k |
 | `C2UCB` | all positions | 1 |
-| `CMLinUCB` | up to and with the first click (all without a click) | 1 |
-| `DCMLinUCB` | up to and with the last click (all without a click) | 1 |
+| `CMLinUCB` | down to the first click (all without a click) | 1 |
+| `DCMLinUCB` | down to the last click (all without a click) | 1 |
 | `PBMLinUCB` | all positions | ``κ_k`` |
 
 Letters: L candidates in a session, K positions, d features, t the session, counted from 1.
@@ -36,12 +36,12 @@ from .position_based import check_examination
 from .search_space import Range
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
-# indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
+# indices closer than this are ties that differ by rounding, for example at the start, when θ = 0
 TIE = 1e-10
-# a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
+# a smaller λ would be lost to rounding in A, which could then be singular
 LEAST_RIDGE = 1e-6
-STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
-# sessions between two factorisations, which take away the rounding errors of the rank-one updates
+STEEP = 100.0  # largest w² xᵀA⁻¹x for the rank-one update of the inverse: beyond it, digits cancel
+# sessions between two factorisations, which remove the rounding errors of the rank-one updates
 REFRESH = 100
 
 
@@ -57,22 +57,22 @@ class LinearState(NamedTuple):
     vector: Annotated[Floats, "d"]  # working memory
     indices: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
-    feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
+    feedback: int  # the positions that are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
-    # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    # (K, K) weight of a sample, by position and last click above it (from 1; 0: none)
     weights: Floats
-    phi: float  # φ', the most that the squared weights of one session add up to
+    phi: float  # φ', the largest sum of squared weights of a session
     exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
 
 
 # ----------------------------------------------------------------------------------- linear algebra
-# The inner loops run along rows and add into separate entries, so that the compiler may use vector
+# The inner loops run along rows and add to separate entries, so that the compiler can use vector
 # instructions without changing the order of any sum.
 
 
 @kernel
 def multiply(matrix, x, product):
-    """``product = matrix @ x`` for a symmetric matrix."""
+    """Write ``matrix @ x`` into ``product``, for a symmetric matrix."""
     d = len(x)
     for j in range(d):
         product[j] = x[0] * matrix[0, j]
@@ -109,9 +109,9 @@ def solve_upper(factor, x):
 
 @kernel
 def add_sample(state, x, weight, click):
-    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison.
+    """Add a sample: ``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the Sherman-Morrison formula.
 
-    Returns whether that is safe; else ``A⁻¹`` is left as it is.
+    Return whether the formula is accurate; if not, ``A⁻¹`` is unchanged.
     """
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
@@ -132,7 +132,7 @@ def add_sample(state, x, weight, click):
 
 @kernel
 def refresh(state):
-    """``A⁻¹`` anew from A, by its `cholesky` factor."""
+    """Compute ``A⁻¹`` from A, by its `cholesky` factor."""
     cholesky(state.gram, state.ridge, state.factor)
     for i in range(len(state.gram)):
         row = state.inverse[i]
@@ -147,8 +147,8 @@ def refresh(state):
 
 @kernel
 def show_largest(index, order, rng, ranking):
-    """Write the candidates of largest index in decreasing order; each position draws among those
-    within `TIE` of the best.
+    """Write the candidates of largest index in decreasing order; each position shows a random one
+    of those within `TIE` of the best.
     """
     n_items = len(index)
     for a in range(n_items):
@@ -178,7 +178,7 @@ def upper_bound(state, x, radius):
 
 @kernel
 def confidence(state, n_positions):
-    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
+    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ d)``, or the argument ``alpha``."""
     if state.exploration >= 0.0:
         return state.exploration
     d, t = len(state.theta), state.t[0] + 1
@@ -196,7 +196,7 @@ def rank_optimistic(state, rng, ranking, features):
 
 @kernel
 def rank_by_posterior(state, rng, ranking, features):
-    # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
+    # If A = F Fᵀ and z is standard normal, F⁻ᵀz has the covariance A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
         sample[i] = rng.standard_normal()
@@ -216,7 +216,7 @@ def update_ridge(state, ranking, clicks, features):
         if state.feedback == ALL_POSITIONS
         else examined_positions(clicks, state.feedback)
     )
-    last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
+    last, safe = 0, True  # k' of the last click, counted from 1; 0 before the first click
     for k in range(n_samples):
         if clicks[k] >= 0:
             safe = (
@@ -231,13 +231,13 @@ def update_ridge(state, ranking, clicks, features):
 
 
 def squares_of(weights: NDArray[np.float64]) -> float:
-    """φ', the most that the squared weights of one session add up to."""
+    """Return φ', the largest sum of squared weights of a session."""
     return float(np.sum(weights.diagonal() ** 2))
 
 
 class _RidgeAgent(ContextualAgent):
-    """Base class of the agents: the ridge regression, over all positions with weight 1 unless a
-    subclass changes that.
+    """Base class of the agents: ridge regression over all positions with weight 1, unless a
+    subclass changes this.
     """
 
     click_models = "any, with linear attraction"
@@ -257,7 +257,7 @@ class _RidgeAgent(ContextualAgent):
         )
 
     def _weights(self) -> NDArray[np.float64]:
-        """``(K, K)`` the weight of a sample by its position and the last click above it."""
+        """Return the ``(K, K)`` weights of samples by position and last click above it."""
         return np.ones((self.n_positions, self.n_positions))
 
     def first_values(self) -> dict[str, Any]:
@@ -277,14 +277,14 @@ class _RidgeAgent(ContextualAgent):
 
 
 def warn_of_rises(examination: NDArray[np.float64]) -> None:
-    """Warn whoever makes the agent if a position is likelier to be examined than the one above."""
+    """Warn if the examination of a position is more likely than that of the position above."""
     rises = np.flatnonzero(np.diff(examination) > 0)
     if len(rises):
         k = int(rises[0])
         warnings.warn(
-            f"position {k + 1} is likelier to be examined before any click "
-            f"({examination[k + 1]:g}) than position {k} ({examination[k]:g}); the agent shows "
-            "the k-th best candidate at position k, which is then not the best list",
+            f"examination before any click rises from {examination[k]:g} at position {k} to "
+            f"{examination[k + 1]:g} at position {k + 1}; the agent shows the k-th best candidate "
+            "at position k, which is then not the best list",
             stacklevel=3,
         )
 
@@ -297,13 +297,13 @@ class UBMLinUCB(_RidgeAgent):
         Users do not examine every position, so a candidate without a click may be unattractive or
         may not have been examined. In the user browsing model the probability of examination
         ``w_{k,k'}`` depends on the position k and on the position k' of the last click above it.
-        UBM-LinUCB is given these probabilities, and its ridge regression explains the click at
-        position k by ``w_{k,k'}`` times a linear function of the candidate's features. It shows the
+        UBM-LinUCB requires these probabilities, and its ridge regression models the click at
+        position k as ``w_{k,k'}`` times a linear function of the candidate's features. It shows the
         candidates with the largest upper confidence bounds, the largest on top. A missing click at
-        a rarely examined position changes the estimate little, and the features let each click
-        teach about candidates that were never shown. It fails if the probabilities are wrong or if
-        attraction is not linear in the features, and its default confidence bound explores for very
-        long.
+        a rarely examined position changes the estimate little, and through the features each click
+        carries information about candidates that were never shown. It fails if the probabilities
+        are wrong or if attraction is not linear in the features, and its default confidence bound
+        explores for very long.
 
     Algorithm:
         ::
@@ -344,14 +344,13 @@ class UBMLinUCB(_RidgeAgent):
 
     Deviations from the paper:
         1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments
-           take ``φ'_w``.
-        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold
-           start all of one norm are equal.
-        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with
-           k, as the paper assumes; other weights are warned of. For the number of clicks sorting by
-           attraction may be suboptimal in any UBM, so that regret for ``reward="clicks"`` may stay
-           linear.
-        4. The inverse is kept by rank-one updates and computed anew every 100 sessions.
+           have ``φ'_w``.
+        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the start
+           all candidates of the same norm are ties.
+        3. ⚠ The list is optimal for ``any_click`` only if ``w_{k,0}`` does not increase with k, as
+           the paper assumes; for other weights the constructor warns. For ``clicks``, sorting by
+           attraction may be suboptimal in any UBM, and regret may stay linear.
+        4. Rank-one updates of the inverse; it is computed again every 100 sessions.
 
     Example:
         >>> examination = [[1.0, 0.0], [0.5, 0.8]]
@@ -386,7 +385,7 @@ class UBMLinUCB(_RidgeAgent):
 
 
 class C2UCB(_RidgeAgent):
-    """C²UCB: LinUCB for lists, which takes every shown candidate as examined.
+    """C²UCB: LinUCB for lists, which counts every shown candidate as examined.
 
     Idea:
         C²UCB assumes that users examine the whole list, so a shown candidate without a click counts
@@ -430,8 +429,8 @@ class C2UCB(_RidgeAgent):
     user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
-        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing
-           but their samples.
+        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ only in
+           their samples.
         2. ⚠ Ties as in `UBMLinUCB`.
 
     Example:
@@ -454,10 +453,10 @@ class CMLinUCB(C2UCB):
         below this click was examined. CM-LinUCB keeps one ridge regression of clicks on features,
         and shows the candidates with the largest upper confidence bounds. Its samples are the
         candidates that the user examined: all down to the first click, or all K if there is no
-        click. In the cascade model these samples are unbiased, and the features let each of them
-        teach about all candidates. If users click more than once, the clicks below the first one
-        are lost. If users leave before the end of the list without a click, candidates that they
-        did not examine count as rejected.
+        click. In the cascade model these samples are unbiased, and through the features each of
+        them carries information about all candidates. If users click more than once, the clicks
+        below the first one are lost. If users leave before the end of the list without a click,
+        candidates that they did not examine count as rejected.
 
     Algorithm:
         ::
@@ -513,8 +512,8 @@ class DCMLinUCB(C2UCB):
 
     Idea:
         In the dependent click model a user reads from the top, and after each click either leaves
-        or reads on. Everything down to the last click was examined, but below it nobody knows
-        whether the user left or read on without a click. DCM-LinUCB keeps one ridge regression of
+        or reads on. All positions down to the last click were examined, but it is unknown whether
+        the user then left or read on without a click. DCM-LinUCB keeps one ridge regression of
         clicks on features, and shows the candidates with the largest upper confidence bounds. Its
         samples are the candidates down to the last click, or all K without a click, because such a
         user does not leave. It uses several clicks of a session, which `CMLinUCB` cannot. If users
@@ -575,13 +574,13 @@ class PBMLinUCB(_RidgeAgent):
 
     Idea:
         In the position-based model users examine position k with a fixed probability κ_k, whatever
-        was clicked above. PBM-LinUCB is given these probabilities, and its ridge regression
-        explains the click at position k by κ_k times a linear function of the candidate's features.
+        was clicked above. PBM-LinUCB requires these probabilities, and its ridge regression models
+        the click at position k as κ_k times a linear function of the candidate's features.
         It shows the candidates with the largest upper confidence bounds, the largest on top. A
         sample from a rarely examined position gets a small weight, and nothing is divided by κ_k,
         so the estimate stays stable. It fails if κ is wrong or if examination depends on clicks
-        (`UBMLinUCB` is for such users). It also fails if κ_k increases with k, because the best
-        candidate then does not belong on top.
+        (`UBMLinUCB` is made for such users). It also fails if κ_k increases with k, because the
+        best candidate then does not belong on top.
 
     Algorithm:
         ::
@@ -617,8 +616,8 @@ class PBMLinUCB(_RidgeAgent):
     Source: as for `UBMLinUCB`, with weights of the position alone.
 
     Deviations from the paper:
-        1. The paper's own comparison, PBM-UCB, knows no features.
-        2. ⚠ Ties, and the warning of κ that increase with the position, as in `UBMLinUCB`.
+        1. The paper compares with PBM-UCB, which has no features.
+        2. ⚠ Ties, and the warning if κ increases with the position, as in `UBMLinUCB`.
 
     Example:
         >>> agent = PBMLinUCB(3, 2, n_features=1, examination=[1.0, 0.5], alpha=1.0, seed=0)
@@ -651,17 +650,17 @@ class PBMLinUCB(_RidgeAgent):
 
 
 class LinearTS(_RidgeAgent):
-    """Linear Thompson sampling: the best candidates for weights of the features that are drawn from
-    a normal posterior.
+    """Linear Thompson sampling: show the best candidates for feature weights that are drawn from a
+    normal posterior.
 
     Idea:
         This agent assumes that users examine the whole list and that attraction is linear in the
-        features of a candidate. It keeps the ridge regression of `C2UCB`, and takes its result as a
-        normal posterior of the weights of the features. In every session it draws one vector of
+        features of a candidate. It keeps the ridge regression of `C2UCB`, and treats its result as
+        a normal posterior of the weights of the features. In every session it draws one vector of
         weights from the posterior, and shows the candidates that are best for these weights. The
         draws vary less in directions of the features with many samples, so the agent explores less
         and less. With the default ``alpha`` it explores far less than LinUCB with the confidence
-        bound of the theory. Position bias misleads it, as it misleads `C2UCB`, because it takes
+        bound of the theory. Position bias misleads it, as it misleads `C2UCB`, because it counts
         every shown candidate as examined.
 
     Algorithm:

@@ -17,7 +17,7 @@ from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw, show_at
 from .search_space import Range
 
-# standard deviations from which on a step is drawn from the uniform law, and kept with its density
+# standard deviations above which a step is drawn by rejection from the uniform distribution
 WIDE = 0.5
 
 
@@ -25,26 +25,26 @@ class State(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # S
     misses: Annotated[Ints, "L K"]  # F
     theta: Floats  # (L,) θ, the sample of the attractions
-    kappa: Floats  # (K,) κ, that of the examination
+    kappa: Floats  # (K,) κ, the sample of the examination
     log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
     t: Annotated[Ints, "1"]  # sessions
     c: float
     n_sweeps: int
-    fixed: int  # how many positions are taken as examined for certain: the first, or none
+    fixed: int  # 1 if the first position is always examined, otherwise 0
     items: Annotated[Ints, "L", range]  # working memory
     positions: Annotated[Ints, "K", range]  # working memory
-    proposed: Annotated[Floats, "L"]  # ) working memory: log(1 - θ_i κ_k) after a step
+    proposed: Annotated[Floats, "L"]  # working memory: log(1 - θ_i κ_k) after a step
 
 
 @kernel
 def step_within(rng, x, sigma):
-    """A draw from the normal distribution around x, cut off at 0 and 1."""
+    """Draw from the normal distribution around x, truncated at 0 and 1."""
     if sigma < WIDE:
-        while True:  # at least two of five are kept
+        while True:  # accepts at least two of five draws
             y = x + sigma * rng.standard_normal()
             if 0.0 <= y <= 1.0:
                 return y
-    while True:  # at least three of five are kept
+    while True:  # accepts at least three of five draws
         y = rng.random()
         if rng.random() < math.exp(-0.5 * ((y - x) / sigma) ** 2):
             return y
@@ -52,22 +52,22 @@ def step_within(rng, x, sigma):
 
 @kernel
 def mass_within(x, sigma):
-    """The probability that a normal draw around x lies in [0, 1]."""
+    """Return the probability that a normal draw around x lies in [0, 1]."""
     scale = sigma * math.sqrt(2.0)
     return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
 
 
 @kernel
 def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
-    """The change of the log-likelihood if one parameter changes from x to y.
+    """Return the change of the log-likelihood if one parameter changes from x to y.
 
     Args:
         clicks: the number of clicks whose probability has this parameter as a factor.
         misses: ``(n,)`` the displays without a click, for each of the other factors.
         x, y: the parameter before and after.
-        others: ``(n,)`` the other factors.
-        log_miss: ``(n,)`` log(1 - x o) for each of them.
-        proposed: ``(n,)`` receives log(1 - y o).
+        others: ``(n,)`` the other factors o.
+        log_miss: ``(n,)`` log(1 - x o).
+        proposed: ``(n,)`` output, log(1 - y o).
     """
     change = clicks * (math.log(y) - math.log(x)) if clicks > 0 else 0.0
     for i in range(len(others)):
@@ -79,8 +79,8 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
 
 @kernel
 def is_accepted(rng, change, x, y, sigma):
-    """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for
-    x and y.
+    """Whether Metropolis-Hastings accepts the step from x to y; the truncation at 0 and 1 differs
+    for x and y.
     """
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
@@ -153,7 +153,7 @@ class PBMHB(CompiledAgent):
     Idea:
         In the position-based model users click item i at position k with probability θ_i κ_k, the
         attraction of the item times the examination probability. PB-MHB (position-based,
-        Metropolis-Hastings bandit) is given neither, and learns both from the numbers of clicks and
+        Metropolis-Hastings bandit) requires neither, and learns both from the numbers of clicks and
         skips of each item at each position. In each session a Markov chain (Metropolis-Hastings)
         proposes a random new value for each parameter, and accepts or refuses it by the posterior
         given all counts. It shows the item with the j-th largest θ at the position with the j-th
@@ -188,7 +188,7 @@ class PBMHB(CompiledAgent):
         n_positions: K.
         c: > 0; proposals of session t have the width ``c / sqrt(t)``. With the default they are
             nearly uniform on [0, 1] in the first 100,000 sessions.
-        n_sweeps: how many proposals each parameter gets in a session.
+        n_sweeps: the number of proposals for each parameter in a session.
         fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
             most. If it is not, regret is linear; False draws κ_1, too.
         seed: seeds the agent's own generator.
@@ -200,7 +200,7 @@ class PBMHB(CompiledAgent):
     item display on web pages*, IDA 2021, Algorithms 1 and 2.
 
     Deviations from the paper:
-        1. ⚠ The prior is uniform; the authors' code begins with half a click and half a miss for
+        1. ⚠ The prior is uniform; the authors' code starts with half a click and half a miss for
            each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
         3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
@@ -230,13 +230,10 @@ class PBMHB(CompiledAgent):
         )
 
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the
-        last draw.
-        """
+        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)
-        # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the
-        # clicks
+        # θ_i κ_k as the means of Poisson counts: the fit has the row and column sums of the clicks
         for _ in range(100):
             theta = rates(clicks.sum(axis=1), displays @ kappa)
             kappa = rates(clicks.sum(axis=0), theta @ displays)

@@ -21,11 +21,11 @@ from .search_space import Range
 class State(NamedTuple):
     weights: Annotated[Floats, "d"]  # w
     scores: Annotated[Floats, "L"]  # f = wᵀx
-    draws: Annotated[Floats, "L"]  # a draw from the Gumbel law around each score
+    draws: Annotated[Floats, "L"]  # a draw from the Gumbel distribution around each score
     order: Annotated[Ints, "L", range]  # working memory
-    # log of the sum of e^f over the candidates not placed above each place
+    # log of the sum of e^f over the candidates that are not above each place
     log_rest: Annotated[Floats, "K+1"]
-    # the part of the gradient that is a multiple of each shown candidate's features
+    # the factor of each shown candidate's features in the gradient
     share: Annotated[Floats, "K"]
     learning_rate: float  # η
 
@@ -57,11 +57,11 @@ def measure_rests(state, ranking):
 
 @kernel
 def preference(state, ranking, place, other):
-    """ω of two places: the probability of the list with them exchanged, relative to both lists,
-    ``P(R') / (P(R) + P(R'))``.
+    """Return ω of two places: the probability of the list with them exchanged, relative to both
+    lists, ``P(R') / (P(R) + P(R'))``.
 
-    Of the Plackett-Luce probabilities only the sums between the two places differ: there the upper
-    candidate is among those that are left, and the lower one is not.
+    The two Plackett-Luce probabilities differ only in the sums between the two places: after the
+    exchange the upper candidate is among the remaining ones there, and the lower one is not.
     """
     upper, lower = min(place, other), max(place, other)
     log_ratio = 0.0  # log P(R')/P(R)
@@ -106,15 +106,15 @@ def update(state, ranking, clicks, features):
 
 
 class PDGD(ContextualAgent):
-    """PDGD: draws lists at random by a linear score, and learns the score from pairs of a clicked
-    and an unclicked candidate.
+    """PDGD: draw lists at random by a linear score, and learn the score from pairs of a clicked and
+    an unclicked candidate.
 
     Idea:
         Users click candidates at high positions more often, also because they look there more
         often. PDGD (pairwise differentiable gradient descent) learns a linear score, and draws
         every list at random: candidates with higher scores are more likely on top (Plackett-Luce).
-        It looks at the positions down to one below the last click, and takes each clicked candidate
-        as preferred to each unclicked one there. For each such pair it changes the weights of the
+        At the positions down to one below the last click, each clicked candidate counts as
+        preferred to each unclicked one. For each such pair it changes the weights of the
         features a little, and raises the score of the preferred candidate relative to the other. A
         step is weighted by how likely the list with both candidates exchanged is, relative to both
         lists, so preferences that positions explain count little. It needs no click model, but its

@@ -25,12 +25,12 @@ except ImportError as error:
 
 
 class PlackettLuceDistribution(MultiCategoricalDistribution):
-    """The law of a list whose items are drawn one after the other, each in proportion to exp(score)
-    among those that are left.
+    """Distribution of lists whose items are drawn one after the other, each with probability
+    proportional to exp(score) among the remaining items.
 
     Args:
         n_positions: K.
-        n_outputs: how many outputs the layer of the scores has: L, or 1 if one network scores each
+        n_outputs: the number of outputs of the score layer: L, or 1 if one network scores each
             candidate.
     """
 
@@ -49,7 +49,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and remember the lists for
+        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and store the lists for
         `entropy`.
 
         Raises:
@@ -58,8 +58,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         lists = actions.long()
         shown = nn.functional.one_hot(lists, self.scores.shape[1])
         placed = (shown.cumsum(dim=1) - shown).bool()
-        # By masks, and not by subtracting what was chosen from the total: where the policy is sure,
-        # nothing would be left.
+        # By masks: subtracting chosen items from the total would leave 0 if the policy is certain.
         self._choices = self.scores[:, None].masked_fill(placed, -torch.inf).log_softmax(dim=2)
         chosen = self._choices.gather(2, lists[..., None])[..., 0]
         bad = ~chosen.isfinite().all(dim=1)
@@ -67,18 +66,17 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
             row = int(bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
                 raise ValueError(
-                    "scores of items are nan: learning has diverged; "
-                    "a smaller learning rate may help"
+                    "scores of items are nan: training has diverged; try a smaller learning rate"
                 )
             raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
         return chosen.sum(dim=1)
 
     def entropy(self) -> Tensor:
-        """Return ``(B,)`` the sum over positions of the entropy of the choice there, given the
-        items above, in nats.
+        """Return ``(B,)`` the sum over positions of the entropy of the choice, given the items
+        above, in nats.
 
-        It is along the lists that `log_prob` was last given. Its mean over drawn lists is the
-        entropy of the law of lists.
+        The lists are those of the last call of `log_prob`. The mean over drawn lists is the entropy
+        of the distribution of lists.
         """
         if self._choices is None:
             raise ValueError("entropy is computed along lists: call log_prob with them first")
@@ -88,7 +86,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
     def sample(self) -> Tensor:
         """Draw lists ``(B, K)``: the K largest sums of a score and Gumbel noise."""
-        # torch draws exponentials above 0; the logarithm of a uniform number could be that of 0.
+        # torch draws exponentials above 0, whereas a uniform number can be 0.
         return self._first(
             self.scores.detach() - torch.empty_like(self.scores).exponential_().log()
         )
@@ -98,14 +96,14 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         return self._first(self.scores)
 
     def _first(self, values: Tensor) -> Tensor:
-        """The K items of largest value; equal values in random order, so that ids tell nothing."""
+        """Return the K items of largest value; equal values in random order, independent of ids."""
         order = torch.rand(values.shape, device=values.device).argsort(dim=1)
         return order.gather(1, values.gather(1, order).topk(self.n_positions, dim=1).indices)
 
 
 class _Observation(BaseFeaturesExtractor):
-    """What the networks read: the features of the candidates ``(B, L, d)``, or without features all
-    entries as one array.
+    """The input of the networks: the features of the candidates ``(B, L, d)``, or all entries of
+    the observation as one array.
     """
 
     def __init__(self, observation_space: Any) -> None:
@@ -128,9 +126,7 @@ class _Observation(BaseFeaturesExtractor):
 
 
 class _Networks(MlpExtractor):
-    """The hidden layers of policy and value; where candidates have features, they are applied to
-    each candidate.
-    """
+    """The hidden layers of policy and value; with features, they are applied to each candidate."""
 
     def forward_critic(self, features: Tensor) -> Tensor:
         latent = super().forward_critic(features)
@@ -138,7 +134,7 @@ class _Networks(MlpExtractor):
 
 
 class PlackettLuceActorCritic(ActorCriticPolicy):
-    """A policy that draws ranked lists by the Plackett–Luce law, for PPO and A2C of
+    """Policy that draws ranked lists by the Plackett–Luce distribution, for PPO and A2C of
     stable-baselines3.
 
     Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a
@@ -146,10 +142,10 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
     Idea:
         A network gives each item a score. The first item of the list is drawn with probability
-        proportional to exp(score), the second in the same way among the items that are left, and so
-        on. The probability of a list is known, so algorithms that follow its gradient need nothing
-        else. The choice at each position depends on the items above, one pass through the network
-        gives the whole list, and a higher score makes an item more probable at the top of the list.
+        proportional to exp(score), the second in the same way among the remaining items, and so on.
+        The probability of a list is known, so policy-gradient algorithms can use it directly. The
+        choice at each position depends on the items above, one pass through the network gives the
+        whole list, and a higher score makes an item more probable at the top of the list.
 
     Algorithm:
         ::
@@ -158,42 +154,41 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
             draw:     the K largest of s_i + G_i in decreasing order,  G_i = -log E_i,  E_i Exp(1)
             mode:     the K largest of s_i in decreasing order;  equal scores in random order
             log π(d_1 … d_K) = Σ_k [ s_{d_k} - log Σ_{i not in d_1 … d_{k-1}} exp s_i ]
-            entropy:  Σ_k H(π(· | d_1 … d_{k-1})) along the list d whose probability was asked for
+            entropy:  Σ_k H(π(· | d_1 … d_{k-1})) along the list d of the last `log_prob`
             scores and value:
                 without features: hidden layers on the observation, then L scores, and a value
                 with features x_i of each candidate i:
                     s_i = score(f(x_i)), one network for all candidates
                     value(mean over candidates of g(x_i))
 
-    The observation decides about the networks. Without features, all its entries are read, and the
-    hidden layers are those of the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``,
-    only these are read, by hidden layers with ReLU. Another order of candidates then gives the same
-    scores in that order and the same value, for any number of candidates.
+    The observation determines the networks. Without features, they read all its entries, by the
+    hidden layers of the library (tanh). If the observation is a `Dict` with ``features`` ``(L,
+    d)``, they read only these, by hidden layers with ReLU. Permuted candidates then have permuted
+    scores and the same value, for any number of candidates.
 
-    These rules hold:
+    Details:
 
-    1. The log-sums are computed by masking. If the weights of chosen items were subtracted from the
-       total, nothing would be left in float32 where the policy is sure, and the gradient would be
-       wrong there.
-    2. The entropy of the law of lists has no closed form. The sum above has exactly this mean over
-       drawn lists, a small deviation, and nearly the right gradient: it lacks the derivative of the
-       law of the items above. (Without a value the library takes -log π of the list, whose gradient
-       is 0 in the mean.) It is at most log L + … + log (L - K + 1).
-    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as
-       the library does.
-    4. Ids of items carry no information: outputs have exchangeable initial weights, and ties are
-       broken at random.
+    1. The log-sums are computed by masking. Subtracting the weights of chosen items from the total
+       would leave 0 in float32 if the policy is certain, and the gradient would be wrong.
+    2. The entropy of the distribution of lists has no closed form. The sum above is an unbiased
+       estimate over drawn lists, with a small deviation and nearly the correct gradient: it lacks
+       the derivative of the distribution of the items above. (Without an entropy the library uses
+       -log π of the list, whose gradient has mean 0.) It is at most log L + … + log (L - K + 1).
+    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as in
+       the library.
+    4. Item ids carry no information: outputs have exchangeable initial weights, and ties are broken
+       at random.
 
     Args:
         observation_space: an array or a `Dict`, as above.
         action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
         lr_schedule: as for the library's policies.
         activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
-        **others: as for ``ActorCriticPolicy``, but no extractor of features; ``net_arch`` are the
-            sizes of the hidden layers, (64, 64) if it is not given.
+        **others: as for ``ActorCriticPolicy``, without a features extractor; ``net_arch`` are the
+            sizes of the hidden layers, by default (64, 64).
 
     Raises:
-        ValueError: on spaces that it cannot serve.
+        ValueError: the policy does not support the spaces.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         of this package.
@@ -224,7 +219,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
     ) -> None:
         if features_extractor_class is not _Observation:
             raise ValueError(
-                f"{type(self).__name__} has an extractor of its own, and takes no "
+                f"{type(self).__name__} has its own features extractor; expected no "
                 "features_extractor_class"
             )
         _check_spaces(type(self).__name__, observation_space, action_space)
@@ -258,7 +253,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
 
 def _check_spaces(name: str, observation_space: Space, action_space: Space) -> None:
-    """Refuse spaces that the policy cannot serve."""
+    """Check that the policy supports the spaces."""
     sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
     if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
         raise ValueError(
@@ -278,12 +273,12 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
 
 
 def _fault_of(entry: str, space: Space, n_items: int) -> str:
-    """Why the policy cannot read an entry of the observation; empty if it can."""
+    """Return why the policy cannot read an entry of the observation; empty if it can."""
     shape = space.shape or ()
     if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
         return "expected Box, Discrete, MultiBinary or MultiDiscrete"
     if entry == "features" and (len(shape) != 2 or shape[0] != n_items):
         return f"expected one row for each of {n_items} items"
     if isinstance(space, Box) and space.dtype == np.int64:
-        return "numbers of items are no quantities"
+        return "item ids are not quantities"
     return ""

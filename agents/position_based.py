@@ -17,19 +17,19 @@ from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index, show_at
 from .search_space import Range
 
-LEAST = 1e-100  # below, quotients by κ leave the range of floats
+LEAST = 1e-100  # quotients by a smaller κ may overflow
 
 
 def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ =
-    0 teaches nothing.
+    """Return the checked examination probabilities κ ``(K,)``: above 0, because clicks at a
+    position with κ = 0 carry no information.
     """
     check_count("n_positions", n_positions)
     return probabilities(name, examination, (n_positions,), least=LEAST)
 
 
 class ExaminationAgent(CompiledAgent):
-    """Base class of the agents for the position-based model: they are given the examination
+    """Base class of the agents for the position-based model that require the examination
     probabilities κ.
     """
 
@@ -261,8 +261,8 @@ class PBMPIE(ExaminationAgent):
         probability 1/2 it replaces the last leader by a random item whose upper confidence bound
         (KL-UCB) reaches the estimate of this leader. Such experiments cost little, because few
         users examine the position of the last leader, and the paper proves regret close to the
-        lower bound. However, clicks are also rare there, so a good item is found late, and the
-        agent needs the horizon and the true κ.
+        lower bound. However, clicks are also rare there, so it takes long to find a good item, and
+        the agent requires the horizon and the true κ.
 
     Algorithm:
         ::
@@ -303,8 +303,8 @@ class PBMPIE(ExaminationAgent):
     Deviations from the paper:
         1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a
            random order of the items.
-        2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no
-           index exceeds 1. An item of which nothing is known stands behind all others.
+        2. ⚠ Ties among θ̂ are broken uniformly at random. If the θ̂ of the last leader is above 1,
+           no item replaces it, because no index exceeds 1. An item without data ranks last.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
 
     Example:

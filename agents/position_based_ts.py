@@ -18,33 +18,32 @@ from .position_based import ExaminationAgent
 # ------------------------------------------------------------------------------------------- PBM-TS
 
 
-INVISIBLE = 1e-12  # a fall of the log density that is none
-# above the rounding errors of a log density, whose terms are all of one sign, up to 10⁸ sessions
+INVISIBLE = 1e-12  # a decrease of the log density that counts as 0
+# above the rounding errors of a log density, whose terms have the same sign, up to 10⁸ sessions
 ROUNDING = 1e-6
 
 
 class PBMTSState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S
     misses: Annotated[Ints, "L K"]  # N_l - S_l
-    draws: Annotated[Floats, "L"]  # this session's draw from each posterior
+    draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     examination: Floats  # (K,) κ
     positions: Ints  # (K,) positions by decreasing κ
     # The hat over each posterior: see `build_hat`.
     stale: Annotated[Flags, "L", True]  # whether the hat is out of date
-    mode: Annotated[Floats, "L"]  # where the density is largest
-    top: Annotated[Floats, "L"]  # the log density there
-    left: Annotated[Floats, "L"]  # where the flat part of the hat begins
-    right: Annotated[Floats, "L", 1.0]  # where it ends
-    rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, 0 if there is no such part
-    # minus the slope of the log hat after `right`, 0 if there is no such part
+    mode: Annotated[Floats, "L"]  # the maximum of the density
+    top: Annotated[Floats, "L"]  # the log density at the mode
+    left: Annotated[Floats, "L"]  # the left end of the flat part of the hat
+    right: Annotated[Floats, "L", 1.0]  # its right end
+    rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, or 0 without this part
+    # minus the slope of the log hat after `right`, or 0 without this part
     fall: Annotated[Floats, "L"]
     before: Annotated[Floats, "L"]  # the area of the hat before `left`, in units of its top
-    after: Annotated[Floats, "L"]  # that after `right`
-    # Chords of the log density, below which a proposal is accepted without a look at the density
-    # itself.
-    low: Annotated[Floats, "L"]  # where the chord up to the mode begins, the mode if there is none
-    # where the chord down from the mode ends, the mode if there is none
+    after: Annotated[Floats, "L"]  # the area after `right`
+    # Chords of the log density: a proposal below them is accepted without computing the density.
+    low: Annotated[Floats, "L"]  # the start of the chord up to the mode, or the mode without one
+    # the end of the chord down from the mode, or the mode without one
     high: Annotated[Floats, "L"]
     ascent: Annotated[Floats, "L"]  # slope of the first chord
     descent: Annotated[Floats, "L"]  # minus the slope of the second
@@ -73,7 +72,7 @@ def slope(state, item, x):
 
 @kernel
 def curvature(state, item, x):
-    """Minus the second derivative of the log density."""
+    """Return minus the second derivative of the log density."""
     result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -84,10 +83,10 @@ def curvature(state, item, x):
 
 @kernel
 def find_mode(state, item):
-    """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
+    """Return the root of the slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:
         return 0.0
-    # the slope at 1: where a fully examined position has misses it is minus infinity
+    # the slope at 1 is minus infinity if a position with κ = 1 has misses
     steepest = 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -100,7 +99,7 @@ def find_mode(state, item):
     if state.clicks[item] >= steepest:
         return 1.0
     low, high, x = 0.0, 1.0, state.mode[item]
-    if not 1e-30 < x < 1.0:  # the mode of no such item, which is at least its clicks per session
+    if not 1e-30 < x < 1.0:  # not the mode, which is at least the clicks per display
         x = 0.5
     for _ in range(200):
         derivative = slope(state, item, x)
@@ -109,8 +108,8 @@ def find_mode(state, item):
         else:
             high = x
         step = derivative / curvature(state, item, x)
-        # Next to a pole of the slope steps are short wherever the root is. But the log density is
-        # self-concordant: the product is about twice what it lacks of its largest value at x, if
+        # Near a pole of the slope, steps are short even far from the root. But the log density is
+        # self-concordant: the product is about twice its distance from the maximum if that is
         # small, and not small far from the root.
         if abs(step) < 1e-12 * x and step * derivative < 1e-10:
             break
@@ -118,19 +117,19 @@ def find_mode(state, item):
         if not low < x < high:
             x = 0.5 * (low + high)
             if not low < x < high:
-                return low  # they are neighbours
+                return low  # neighbouring floats
     return x
 
 
 @kernel
 def build_hat(state, item):
-    """A hat over the density: flat at its top around the mode, exponential beyond, along tangents
-    to its logarithm.
+    """Build a hat over the density for rejection sampling: flat around the mode, exponential
+    outside, along tangents to the log density.
 
     The log density is concave, so every tangent lies above it and every chord below. Tangents about
-    √2 standard deviations from the mode touch where the density has fallen by a factor near e,
-    which accepts most proposals. A tangent along which the density would not fall visibly is left
-    out, for the hat may as well be flat there.
+    √2 standard deviations from the mode touch where the density has decreased by a factor near e,
+    which accepts most proposals. If the density would not decrease visibly along a tangent, the hat
+    is flat there.
     """
     mode = find_mode(state, item)
     top = log_density(state, item, mode)
@@ -174,7 +173,7 @@ def build_hat(state, item):
 
 @kernel
 def draw_posterior(state, item, rng):
-    """A draw from the posterior of θ, by rejection under the hat."""
+    """Draw from the posterior of θ, by rejection under the hat."""
     if state.stale[item]:
         state.stale[item] = False
         build_hat(state, item)
@@ -318,8 +317,8 @@ def update_bc(state, ranking, clicks):
 
 
 class BCMPTS(ExaminationAgent):
-    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts; the paper compares
-    PBM-TS with it.
+    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts, the paper's
+    baseline for PBM-TS.
 
     Idea:
         In the position-based model users examine position l with a known probability κ_l, so an

@@ -1,5 +1,5 @@
-"""Registries of the published agents by name. Each import has the form that type checkers take as
-public.
+"""Registries of the published agents by name. The form ``import X as X`` marks public names for
+type checkers.
 """
 
 from .baselines import EpsilonGreedy as EpsilonGreedy
@@ -76,6 +76,6 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         PDGD,
     )
 }
-"""The published algorithms that rank by features, by their names; they need a contextual
+"""The published algorithms that rank by features, by name; they require a contextual
 environment.
 """

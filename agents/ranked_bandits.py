@@ -1,4 +1,4 @@
-"""Ranked bandits (Radlinski et al. 2008): one ordinary bandit per position, over Exp3 or KL-UCB."""
+"""Ranked bandits (Radlinski et al. 2008): a bandit for each position, by Exp3 or KL-UCB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
 from .search_space import Range
 
-# ---------------------------------------------------------------------------------------- the shell
+# ----------------------------------------------------------------------------------- shared kernels
 
 
 def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
@@ -31,7 +31,7 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
         for k in range(len(ranking)):
             item = choose(state, k, rng)
             state.choice[k] = item
-            if state.shown[item]:  # replaced by a random one of those not shown above
+            if state.shown[item]:  # replace it by a random item that is not shown above
                 skip, item = int(rng.random() * n_left), 0
                 while state.shown[item] or skip > 0:
                     skip -= not state.shown[item]
@@ -46,8 +46,8 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
 
 
 def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets what the choice
-    at position k earned.
+    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets the reward of
+    the choice at position k.
     """
 
     @kernel
@@ -62,11 +62,11 @@ def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The list of the bandits' best choices, from the top; an item that is already above is passed
-    over for the next best.
+    """Return the ``(K,)`` list of the bandits' best choices, from the top; an item that is already
+    above is replaced by the next best item.
 
     Args:
-        estimates: ``(K, L)`` of each item by the bandit of each position.
+        estimates: ``(K, L)`` the estimate of each item by the bandit of each position.
     """
     estimates, ranking = estimates.copy(), np.empty(len(estimates), np.int64)
     for k in range(len(ranking)):
@@ -79,7 +79,7 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class Exp3State(NamedTuple):
-    choice: Annotated[Ints, "K"]  # what each bandit chose
+    choice: Annotated[Ints, "K"]  # the choice of each bandit
     shown: Annotated[Flags, "L"]  # false between sessions
     t: Annotated[Ints, "1"]  # sessions
     chance: Annotated[Floats, "K"]  # p of each choice
@@ -139,10 +139,9 @@ class RankedExp3(CompiledAgent):
         not even assume that users stay the same. Each bandit keeps a weight for each item and draws
         items in proportion to the weights, except for a share γ of uniform draws. If the drawn item
         is already at a higher position, a random item replaces it, and the bandit earns nothing.
-        The first bandit learns what most users click, the second what users click besides that, and
-        so on, which makes the lists diverse.
-        Learning is slow: each position learns L numbers from its own clicks alone, and lower
-        positions only after the upper ones have settled.
+        The first bandit learns what most users click, the second what users click in addition, and
+        so on, which makes the lists diverse. Learning is slow: each position learns L numbers from
+        its own clicks alone, and lower positions only after the upper ones have converged.
 
     Algorithm:
         ::
@@ -177,7 +176,7 @@ class RankedExp3(CompiledAgent):
     Deviations from the paper:
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the
            replacement earned.
-        2. Weights are kept in log space, and therefore they do not overflow at any horizon.
+        2. Weights are stored as logarithms, so they do not overflow at any horizon.
 
     Example:
         >>> RankedExp3(4, 2, horizon=1000, seed=0).rank(None).shape
@@ -201,7 +200,7 @@ class RankedExp3(CompiledAgent):
 
     def first_values(self) -> dict[str, Any]:
         n, gamma = self.n_items, self.hyperparameters["gamma"]
-        if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
+        if gamma is None:  # γ must be positive even for a single item
             per_session = (math.e - 1.0) * self.hyperparameters["horizon"]
             gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / per_session))
         return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
@@ -211,10 +210,10 @@ class RankedExp3(CompiledAgent):
 
 
 class RankedKLUCBState(NamedTuple):
-    choice: Annotated[Ints, "K"]  # what each bandit chose
+    choice: Annotated[Ints, "K"]  # the choice of each bandit
     shown: Annotated[Flags, "L"]  # false between sessions
     t: Annotated[Ints, "1"]  # sessions
-    positions: Annotated[Ints, "1"]  # of the only choice of a bandit
+    positions: Annotated[Ints, "1"]  # 0, the only position of a bandit's list
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
     clicks: Annotated[Ints, "K L"]
     examined: Annotated[Ints, "K L"]
@@ -225,7 +224,7 @@ class RankedKLUCBState(NamedTuple):
 
 @kernel
 def bandit_of(state, k):
-    """The state of the bandit of position k; its feedback rule is never asked."""
+    """Return the state of the bandit of position k; its feedback rule is not used."""
     counts = state.clicks[k], state.examined[k], state.peak[k]
     return KLUCBState(
         *counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C
@@ -287,7 +286,7 @@ class RankedKLUCB(CompiledAgent):
 
     Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.
-        2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
+        2. ⚠ Ties, and items never chosen (which rank first), are ordered uniformly at random.
 
     Example:
         >>> RankedKLUCB(4, 2, seed=0).rank(None).shape

@@ -1,4 +1,6 @@
-"""Saved agents: files of arrays and JSON, from which a compiled agent continues exactly."""
+"""Saving and loading of compiled agents, as files of arrays and JSON; a loaded agent continues
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def load_agent(kind: type[Saved], path: str | Path | BinaryIO) -> Saved:
         agent.rng.bit_generator.state = description["generator"]
         for name in agent.session:
             getattr(agent, name)[...] = arrays[name]
-        if agent.ranking[0] >= 0:  # the list waits for its clicks
+        if agent.ranking[0] >= 0:  # the list is pending
             check_ranking(agent.ranking, agent.n_items, agent.n_positions)
         for name, value in agent.arrays.items():
             saved = arrays[f"state_{name}"]

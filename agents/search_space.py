@@ -18,14 +18,13 @@ class Range:
     """All numbers from ``low`` to ``high``, both included.
 
     Args:
-        low, high: two integers for a hyper-parameter that takes only integers; otherwise two
-            numbers, at least one a float.
+        low, high: two integers for an integer hyper-parameter; otherwise two numbers, at least one
+            of them a float.
         log: whether to search on a logarithmic scale, as for learning rates; ``low`` must be above
             0.
 
     Raises:
-        ValueError: on a value that is not a finite number, an empty range, or a logarithmic one
-            with ``low`` ≤ 0.
+        ValueError: a bound is not a finite number, the range is empty, or ``low`` ≤ 0 with ``log``.
 
     Example:
         >>> Range(0.01, 10.0, log=True)
@@ -69,9 +68,7 @@ class Range:
 
 
 SearchSpace = Mapping[str, Range | Sequence[Any]]
-"""A mapping from the name of each hyper-parameter to a `Range`, or to the values that it may
-have.
-"""
+"""A mapping from the name of each hyper-parameter to a `Range` or a list of values."""
 
 
 def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ...]]:
@@ -82,8 +79,8 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
         space: a `SearchSpace`.
 
     Raises:
-        ValueError: on anything else; the message names the hyper-parameter, its value, and what was
-            expected.
+        ValueError: not a `SearchSpace`; the message names the hyper-parameter, its value, and what
+            was expected.
 
     Example:
         >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "c": [1, 2]})

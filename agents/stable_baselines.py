@@ -1,7 +1,7 @@
-"""Generic reinforcement learning: algorithms of stable-baselines3 and sb3-contrib, and any class in
-their style.
+"""Generic reinforcement learning: algorithms of stable-baselines3 and sb3-contrib, and any class
+with their interface.
 
-Nothing here imports stable-baselines3 or torch before an algorithm learns; both come with ``pip
+This module imports stable-baselines3 and torch only when an algorithm learns; both come with ``pip
 install "clickgym[rl]"``.
 """
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
 Actions = Literal["rankings", "codes", "scores", "items", "lists"]
-"""How the actions of a policy name a list.
+"""The kinds of actions that represent a list.
 
-| actions | one of them is | its space | wrapper | who takes them |
+| actions | an action is | its space | wrapper | used by |
 |---|---|---|---|---|
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
 | `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
-| `lists` | the number of a list of all | `Discrete` | `EnumeratedVectorAction` | your programs |
+| `lists` | the number of a list | `Discrete` | `EnumeratedVectorAction` | your own programs |
 """
 
 _PPO = {
@@ -85,9 +85,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "SAC": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "ent_coef": 0.01},
     "TD3": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "noise": 0.2},
 }
-"""The hyper-parameters of the learners known by name where they are not the library's. ``n_envs``
-streams are stepped at once, because one pass through the network serves all of them, and an update
-follows after few sessions.
+"""The hyper-parameters of the named learners that differ from the library's defaults. ``n_envs``
+streams are stepped together, because one pass through the network serves all of them, and updates
+follow after few sessions.
 """
 
 _SEARCHED: dict[str, Any] = {
@@ -95,16 +95,16 @@ _SEARCHED: dict[str, Any] = {
     "learning_rate": Range(1e-4, 1e-2, log=True),
     "net_arch": ((32,), (64, 64)),
 }
-"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times
+"""The search space of `clickgym.tune` for the named learners, without values that cost many times
 as much as the defaults.
 """
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
-"""Hyper-parameters that the library's policies take, not its algorithms."""
+"""Hyper-parameters of the library's policies, not of its algorithms."""
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:
-    """A value of the kind of its default: sizes of layers, a positive whole number, or a number
-    that is not negative.
+    """Check a value of the type of its default: sizes of layers, a positive integer, or a
+    non-negative number.
     """
     if isinstance(default, tuple):
         return tuple(
@@ -120,7 +120,7 @@ class _EnoughError(Exception):
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread: the networks are too small for more."""
+    """Context in which torch uses one thread: the networks are too small for more."""
     import torch
 
     threads = torch.get_num_threads()
@@ -132,55 +132,54 @@ def one_thread() -> Iterator[None]:
 
 
 class Learner:
-    """An algorithm of stable-baselines3, or one in its style, on the stream of sessions;
-    `clickgym.run` runs it like an agent.
+    """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
+    of sessions; `clickgym.run` runs them like agents.
 
-    An `Agent` is asked for one list at a time, but a learner is given the environment, and runs its
-    own training loop over parallel streams of sessions.
+    An `Agent` returns one list at a time, but a learner gets the environment, and runs its own
+    training loop over parallel streams of sessions.
 
-    A subclass defines the class of the library, how its actions name lists, and its defaults. Other
+    A subclass defines the class of the library, the kind of its actions, and its defaults. Other
     hyper-parameters are passed to the class unchanged. These rules hold for all subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
-       own session and of no other, so rewards of later sessions would only add noise to its value.
-       Where a list is chosen item by item, the discount is 1: an episode is one list, whose reward
-       comes at its end. For stateful users an episode is one user, whose state is
-       observed, and the discount γ is the probability that a session is followed by another. An
-       episode also continues with that probability, so the future counts by γ²: learning is faster
-       than with a discount of 1 (``PPO:gamma=1.0``), and what is learned looks half as far ahead
-       (docs/stateful_users.md).
-    2. Regret is counted online, over all training sessions: the first of each stream, then the
-       second of each, and so on. There is no evaluation phase, and exploration is paid for.
-    3. The last step plays all streams, though the horizon may end within it; those sessions (fewer
-       than ``n_envs``) are not counted.
+       own session only, so rewards of later sessions would only add noise to its value. If a list
+       is chosen item by item, the discount is 1: an episode is one list, with the reward at its
+       end. For stateful users an episode is one user, the state is observed, and the discount γ is
+       the probability that another session of the user follows. The episode also continues with
+       this probability, so the future counts by γ²: learning is faster than with a discount of 1
+       (``PPO:gamma=1.0``), but the policy looks only half as far ahead (docs/stateful_users.md).
+    2. Regret is measured online, over all training sessions: the first of each stream, then the
+       second of each, and so on. There is no evaluation phase, and exploration counts.
+    3. The last step runs on all streams; sessions beyond the horizon (fewer than ``n_envs``) are
+       not counted.
     4. torch runs in one thread: the networks are too small for more.
-    5. Where every session has other candidates, their features are observed, and not the last
-       clicks, which were on others.
+    5. If candidates change from session to session, their features are observed, and not the last
+       clicks, which belong to other candidates.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
-    seeds: one seed gives one run, as long as nothing else in the process draws from them meanwhile.
+    seeds: a seed determines the run if no other code in the process draws from them meanwhile.
 
     Args:
         n_items: L.
         n_positions: K.
         seed: seeds the network's weights, the actions, and the order of items.
-        **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the
-            hidden layers.
+        **hyperparameters: those of the class, ``n_envs``, and ``net_arch``, the sizes of the hidden
+            layers.
 
     Attributes:
         n_envs: the number of parallel streams.
-        items: ``(L,)`` a random order of the items, in which its actions number them. The ids of
-            items therefore contain no information, even if an instance is stored in order of
-            attraction. Rankings hold the ids themselves (``0..L-1``): that policy treats all ids
-            alike, because the initial weights of its outputs are exchangeable.
-        model: the library's object; None before it has learned.
-        discount: None if sessions are independent; otherwise the probability that a session is
-            followed by another of the same user, set by the code that runs the learner.
+        items: ``(L,)`` a random order of the items, in which actions number them. Item ids
+            therefore carry no information, even if an instance is stored in order of attraction.
+            For ``rankings`` it is ``0..L-1``: the policy treats all ids alike, because the initial
+            weights of its outputs are exchangeable.
+        model: the library's object; None before the first training.
+        discount: None if sessions are independent; otherwise the probability that another session
+            of the same user follows, set by the code that runs the learner.
 
     Raises:
         ImportError: the library is not installed.
-        TypeError: on a hyper-parameter that the class does not take.
-        ValueError: on a bad argument.
+        TypeError: the class has no such hyper-parameter.
+        ValueError: a bad argument.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
@@ -189,17 +188,17 @@ class Learner:
     engine: ClassVar[str] = "stable-baselines3"
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str]
-    """The paper and the library of the algorithm."""
+    """A short reference to the paper and the library of the algorithm."""
     package: ClassVar[str] = "stable_baselines3"
     """The module that has a class of the same name."""
     actions: Actions
-    """How its policy names lists."""
+    """The kind of its actions."""
     defaults: ClassVar[Mapping[str, Any]]
     """The hyper-parameters with their defaults."""
     with_features: ClassVar[Mapping[str, Any]] = {}
-    """Other defaults where candidates have features."""
+    """Defaults that differ if candidates have features."""
     search_space: ClassVar[SearchSpace] = {}
-    """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
+    """The search space of `clickgym.tune`, as in `clickgym.agents.Agent`."""
 
     discount: float | None = None
     filled_in: Mapping[str, Any] = {}
@@ -231,11 +230,11 @@ class Learner:
 
     @property
     def choices(self) -> int:
-        """How many steps choose a list."""
+        """The number of steps that choose a list."""
         return self.n_positions if self.actions == "items" else 1
 
     def _check_names(self, names: Iterable[str]) -> None:
-        """Raise TypeError on hyper-parameters that the library's class does not take."""
+        """Raise a TypeError for hyper-parameters that the library's class does not accept."""
         taken = self._taken() if names else None
         if taken is not None:
             set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
@@ -249,7 +248,7 @@ class Learner:
                     )
 
     def _taken(self) -> list[str] | None:
-        """Return the names of the arguments of the library's class; None if it takes any."""
+        """Return the argument names of the library's class; None if it accepts any."""
         parameters = inspect.signature(self.algorithm().__init__).parameters
         takes_any = any(
             parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
@@ -267,14 +266,14 @@ class Learner:
         policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
         policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
         if "net_arch" in policy_kwargs:
-            policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # the library wants a list
+            policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # as the library requires
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
         if self.actions == "rankings":
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
-        if self.discount is not None:  # of a session; each of its choices has its share
+        if self.discount is not None:  # the discount of a session, divided among its choices
             gamma = self.discount ** (1 / self.choices)
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {
@@ -282,10 +281,10 @@ class Learner:
         } | arguments
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
-        """Learn from sessions, and continue from what was learned before.
+        """Learn from sessions; a further call continues the training.
 
         Args:
-            envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter``
+            envs: ``n_envs`` streams that accept the learner's actions; their attribute ``meter``
                 measures regret.
             sessions: the number of sessions over all streams together.
             on_step: the function to call after each step of the streams; learning ends when it
@@ -304,7 +303,7 @@ class Learner:
             return going_on
 
         seed = int(self.rng.integers(2**31))
-        # here, for given a seed the library would also reseed the streams with it
+        # seed here, because with a seed argument the library would also reseed the streams
         set_random_seed(seed)
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
@@ -314,7 +313,7 @@ class Learner:
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
-            # without one it makes a folder for each run in that of temporary files
+            # without a logger it would make a temporary folder for each run
             self.model.set_logger(Logger(None, []))
             last = (
                 self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
@@ -323,7 +322,7 @@ class Learner:
                 sessions * choices, after_step, log_interval=None, reset_num_timesteps=False
             )
             short = last - self.model.num_timesteps
-            if going_on and short > 0:  # it ended in the middle of the last lists
+            if going_on and short > 0:  # it ended within the last lists
                 self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
 
     def __repr__(self) -> str:
@@ -338,8 +337,8 @@ class PPO(Learner):
     Idea:
         Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an
         action, and the clicks are its reward. A neural network gives a score of each item, and
-        another output of it estimates the reward to expect. A list is drawn from the top down: each
-        item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
+        another output estimates the expected reward. A list is drawn from the top down: each item
+        in proportion to exp(score), among the remaining items (`PlackettLuceActorCritic`).
         After every few sessions of many parallel streams, gradient steps make lists more likely
         that earned more than expected. The change is clipped, so the same sessions can serve for
         several gradient steps before they are out of date. It works with any reward and click
@@ -357,7 +356,7 @@ class PPO(Learner):
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
                 Â = r − V(o) for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each random batch of batch_size of these sessions:
-                    Â is brought to mean 0 and deviation 1 in the batch
+                    Â is normalised to mean 0 and deviation 1 in the batch
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
@@ -368,7 +367,7 @@ class PPO(Learner):
     paper = "Schulman et al. 2017; stable-baselines3"
     actions = "rankings"
     defaults = DEFAULTS["PPO"]
-    with_features: ClassVar = {"learning_rate": 3e-4}  # 1e-3 collapses late there
+    with_features: ClassVar = {"learning_rate": 3e-4}  # with 1e-3 training collapses after long
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 2, 4, 8),
         "batch_size": (64, 128, 256, 512),
@@ -383,11 +382,11 @@ class A2C(Learner):
 
     Idea:
         Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action,
-        and the clicks are its reward. A neural network gives scores, by which lists are drawn as
-        for `PPO`, and another output of it estimates the reward to expect. After every step of many
-        parallel streams, one gradient step makes lists more likely that earned more than expected.
-        The gradient is right on average and needs no clipping, because the policy that is changed
-        has drawn the lists itself. Each session is used only once and gradients are noisy, so it
+        and the clicks are its reward. A neural network gives scores, by which lists are drawn as in
+        `PPO`, and another output estimates the expected reward. After every step of many parallel
+        streams, one gradient step makes lists more likely that earned more than expected. The
+        gradient is unbiased and needs no clipping, because the updated policy itself has drawn the
+        lists. Each session is used only once and gradients are noisy, so it
         needs many sessions. It may settle on a suboptimal list, because a probability that has gone
         to 0 does not come back.
 
@@ -424,12 +423,12 @@ class RecurrentPPO(Learner):
     Idea:
         RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation.
         The policy and the value each read the stream of sessions through a recurrent network (an
-        LSTM), whose state remembers clicks of earlier sessions. Lists are coded as K numbers
-        (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
-        back through the sessions since the last change. Here there is little to remember: sessions
-        of different users are independent, and the state of stateful users is observed.
-        RecurrentPPO therefore shows what a memory costs where none is needed: more time per
-        session, and more weights to learn.
+        LSTM), whose state holds information about earlier clicks. Lists are coded as K numbers
+        (`LehmerVectorAction`), and weights are updated as in `PPO`, where the gradient also runs
+        back through the sessions since the last update. Here memory has little use: sessions of
+        different users are independent, and the state of stateful users is observed. RecurrentPPO
+        therefore shows the cost of an unnecessary memory: more time per session, and more weights
+        to learn.
 
     Algorithm:
         ::
@@ -443,8 +442,8 @@ class RecurrentPPO(Learner):
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h))
                 Â = r − V(h') for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each batch of about batch_size sessions, in whole sequences:
-                    Â is brought to mean 0 and deviation 1 in the batch
-                    run h and h' over the sequences anew
+                    Â is normalised to mean 0 and deviation 1 in the batch
+                    run h and h' over the sequences again
                     ρ = π(a|h) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(h'))²
 
@@ -459,8 +458,7 @@ class RecurrentPPO(Learner):
 
 
 class MaskablePPO(Learner):
-    """`PPO` over one item per step (sb3-contrib), with the items that are on the list already
-    masked.
+    """`PPO` with one item per step (sb3-contrib); items that are already on the list are masked.
 
     Idea:
         A list can be chosen item by item from the top down, and each choice can then depend on the
@@ -484,7 +482,7 @@ class MaskablePPO(Learner):
                 R = the reward r of the list to which the choice belongs (the discount is 1)
                 Â = the advantages R − V(o), smoothed over the later choices of the list (GAE)
                 n_epochs times, for each random batch of batch_size of these choices:
-                    Â is brought to mean 0 and deviation 1 in the batch
+                    Â is normalised to mean 0 and deviation 1 in the batch
                     ρ = π(i|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
 
@@ -509,11 +507,11 @@ class DQN(Learner):
         Deep Q-learning (DQN) knows nothing about users and positions, and chooses each list item by
         item. A neural network Q estimates, for each item, the reward of the list if this item comes
         next, and the best item is placed. In a share ε of the choices, which falls over time, a
-        random item is placed instead. All choices go into a memory, and random batches of them fit
-        the network again and again to targets from an older copy, which stabilises the fit. The
-        library has no masks, so an item that is on the list already is replaced by the next one, in
-        a random order, that is not. It learns values of choices and not a ranking, and its random
-        choices cost regret for as long as it runs.
+        random item is placed instead. All choices go into a replay memory, and random batches of
+        them fit the network to targets from an older copy, which stabilises the fit. The library
+        has no masks, so an item that is already on the list is replaced by the next one, in a
+        random order, that is not. It learns values of choices and not a ranking, and its random
+        choices cost regret as long as it runs.
 
     Algorithm:
         ::
@@ -560,8 +558,8 @@ class SAC(Learner):
         memory of past sessions. A third network, the actor, draws scores that the more pessimistic
         critic rates highly, and explores because it is also rewarded for randomness. Similar scores
         make similar lists, but the reward jumps where two scores cross, and the critics must smooth
-        these jumps. One gradient step per session would take hours for 10⁵ sessions, and the few
-        steps for all streams together, as here, cost regret.
+        these jumps. One gradient step per session would take hours for 10⁵ sessions; the defaults
+        take few steps for all streams together, which costs regret.
 
     Algorithm:
         ::
@@ -603,10 +601,10 @@ class TD3(Learner):
         list has the items by decreasing score. A neural network, the actor, gives one vector of
         scores without randomness, and explores by Gaussian noise on the scores. Two critics
         estimate the reward of scores from a memory of past sessions, and the actor follows the
-        gradient of the first in every second step. The paper's remedies against overestimated later
-        values have little to do here, because sessions are independent and the discount is 0. The
-        noise never stops and costs regret, and noise that changes no order of scores explores
-        nothing.
+        gradient of the first in every second step. The paper's remedies against overestimated
+        future values have little effect here, because sessions are independent and the discount is
+        0. The noise never stops and costs regret, and noise that does not change the order of
+        scores explores nothing.
 
     Algorithm:
         ::
@@ -647,11 +645,11 @@ class TD3(Learner):
 LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
 }
-"""Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
+"""The named learners; they require ``pip install "clickgym[rl]"``."""
 
 
 class _Adopted(Learner):
-    """A user's class in the style of stable-baselines3, with its own defaults."""
+    """A user's class with the interface of stable-baselines3 and its own defaults."""
 
     paper = "your own"
     actions: Actions = "codes"  # until the action space is known
@@ -668,9 +666,9 @@ class _Adopted(Learner):
         return self.adopted
 
     def _accepted(self) -> Actions:
-        """The first way to name lists whose action space the class accepts, found by trying."""
-        # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever
-        # for a stream to end.
+        """Return the first kind of actions whose space the class accepts, by trial."""
+        # Masks are of items; and a class that learns from whole episodes, such as ARS, would wait
+        # forever for the end of a stream.
         if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):
             return "items"
         spaces: dict[Actions, gym.Space] = {
@@ -683,7 +681,7 @@ class _Adopted(Learner):
             env.action_space, env.observation_space = space, MultiBinary(self.n_positions)
             try:
                 with warnings.catch_warnings():
-                    # a batch may be too large for the one stream of this trial
+                    # a batch may be too large for the single stream of this trial
                     warnings.simplefilter("ignore")
                     self.adopted(env=env, **self.arguments())
             except AssertionError as error:
@@ -692,8 +690,8 @@ class _Adopted(Learner):
             else:
                 return self.actions
         raise ValueError(
-            f"{type(self).__name__} takes none of the action spaces in which ranked lists can be "
-            "written: MultiDiscrete (codes), Box (scores), Discrete (items)"
+            f"{type(self).__name__} accepts no action space for ranked lists; "
+            "expected MultiDiscrete (codes), Box (scores) or Discrete (items)"
         )
 
 
@@ -711,13 +709,12 @@ def _adopted_space(algorithm: Any) -> SearchSpace:
 
 @cache
 def adopt(algorithm: type) -> type[Learner]:
-    """Return a learner class for an algorithm class in the style of stable-baselines3.
+    """Return a learner class for an algorithm class with the interface of stable-baselines3.
 
     Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
-    ``n_envs``. Only the discount is chosen as for the algorithms known by name, and the device is
-    the processor. Lists are named in the first way whose action space the class accepts: codes,
-    then scores, then items. A class that can mask actions names items, and so does one that learns
-    from whole episodes (ARS).
+    ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
+    Actions are of the first kind whose space the class accepts: codes, then scores, then items. A
+    class that can mask actions, or that learns from whole episodes (ARS), chooses items.
 
     Args:
         algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.

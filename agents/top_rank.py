@@ -15,9 +15,9 @@ from .compiled import CompiledAgent
 from .kernels import show, shuffle_front, topological_layers
 from .search_space import Range
 
-# The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
+# The paper's constant c; the published value 3.43 is a misprint of 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
-LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats
+LEAST = 1e-300  # c / δ may overflow for a smaller δ
 
 
 class State(NamedTuple):
@@ -25,7 +25,7 @@ class State(NamedTuple):
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
     block: Annotated[Ints, "L"]  # the block of each item
-    start: Ints  # (L + 1,) where each block begins in `order`; then where the last one ends
+    start: Ints  # (L + 1,) the start of each block in `order`, then the end of the last one
     n_blocks: Annotated[Ints, "1", 1]
     clicked: Annotated[Flags, "L"]  # false between sessions
     log_c_delta: float  # log(c / δ)
@@ -44,11 +44,11 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j):
-    """Count a click on i without one on j, and return whether i is now known to be better."""
+    """Count a click on i without a click on j, and return whether i now beats j."""
     state.wins[i, j] += 1
     s = state.wins[i, j] - state.wins[j, i]  # S_ij
     n = state.wins[i, j] + state.wins[j, i]  # N_ij
-    # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison spares the logarithm of N ≥ 1.
+    # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison often avoids the logarithm of N ≥ 1.
     if s <= 0 or s * s < 2.0 * n * state.log_c_delta or state.beats[i, j]:
         return False
     state.beats[i, j] = s * s >= 2.0 * n * (state.log_c_delta + 0.5 * math.log(n))
@@ -65,7 +65,7 @@ def update(state, ranking, clicks):
             i = ranking[k]
             for place in range(state.start[state.block[i]], state.start[state.block[i] + 1]):
                 j = state.order[place]
-                if not state.clicked[j]:  # nor i itself
+                if not state.clicked[j]:  # this excludes i itself
                     changed = compare(state, i, j) or changed
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
@@ -81,7 +81,7 @@ class TopRank(CompiledAgent):
         TopRank learns an order of the items in many click models, among them the cascade and the
         position-based model. For each pair of items in one block, it counts the sessions N with a
         click on exactly one, and the difference S of their clicks. Once S is large enough for the
-        present N, the item with more clicks beats the other for ever. The first block contains the
+        current N, the item with more clicks beats the other forever. The first block contains the
         items that no other item beats, the second those that only items of the first block beat,
         and so on. It shows the blocks in this order and shuffles each of them, so both items of a
         pair appear equally often at well-examined positions. It compares items only within a block
@@ -123,9 +123,9 @@ class TopRank(CompiledAgent):
     ranking*, NeurIPS 2018, Algorithm 1.
 
     Deviations from the paper:
-        1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the 3.43 in circulation is a slip.
-        2. ⚠ Pairs of one block count whether or not both were shown: a block may reach below the
-           list, and what is not shown is not clicked.
+        1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the published 3.43 is a misprint.
+        2. ⚠ Pairs of one block count even if the list shows only one of them: a block may reach
+           below the list, and items that are not shown count as not clicked.
         3. A cycle in the relation (rare) leaves no first block: all remaining items then form one.
 
     Example:

@@ -1,5 +1,5 @@
-"""UniRank (Gauthier, Gaudel and Fromont 2022): an ordered partition of the items, learned by
-comparing pairs in its parts.
+"""UniRank (Gauthier, Gaudel and Fromont 2022): an ordered partition of the items, learned from
+comparisons of pairs within its parts.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ UNKNOWN = -1.0
 
 class State(NamedTuple):
     difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
-    compared: Annotated[Ints, "L L"]  # n, how many these are
-    # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
+    compared: Annotated[Ints, "L L"]  # n, the number of these sessions
+    # n KL((1 + τ)/2, 1/2) if it is computed, to compare indices with 1/2
     evidence: Annotated[Floats, "L L", UNKNOWN]
     # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     beats: Annotated[Flags, "L L"]
-    # at most the least difference² / n of those that are; beyond it a relation ends
+    # a lower bound of difference² / n of these pairs; a relation ends when the threshold exceeds it
     weakest: Annotated[Floats, "1", np.inf]
-    settled: Annotated[Flags, "1"]  # whether the leader partition is that of the relation
+    settled: Annotated[Flags, "1"]  # whether the leader partition is up to date with the relation
     t: Annotated[Ints, "1"]  # sessions
     # The leader partition: its parts from the top.
     part: Annotated[NDArray[np.int32], "L"]  # of each item
     order: Annotated[Ints, "L", range]  # items, part by part
-    start: Annotated[Ints, "L+1"]  # where each part begins in `order`; then where the last one ends
+    start: Annotated[Ints, "L+1"]  # the start of each part in `order`, then the end of the last one
     n_parts: Annotated[Ints, "1"]
-    # What is shown: parts that may be merged, as far as they reach into the list.
-    shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part that does not reach into it
+    # The parts that are shown, some of them merged, as far as they reach into the list.
+    shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part below the list
     shown_order: Annotated[Ints, "L", range]
     shown_start: Annotated[Ints, "K+1"]
-    # How often each partition has led, see `leaders.py`.
+    # The count of each leader partition, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
     led: Annotated[Ints, "C"]
     slots: Annotated[NDArray[np.int32], "2C", -1]
@@ -57,15 +57,15 @@ def patience(state):
 
 @kernel
 def strength(state, i, j):
-    """τ² n of a pair: i beats j once it exceeds log log(t + 3), if τ is positive."""
+    """Return τ² n of a pair: if τ > 0, i beats j when this exceeds log log(t + 3)."""
     d = float(state.difference[i, j])
     return d * d / state.compared[i, j]
 
 
 @kernel
 def choose_leader(state):
-    """Find the leader partition of this session, and count the session for it."""
-    if state.weakest[0] <= patience(state):  # what was certain may no longer be
+    """Write the leader partition of this session, and count the session for it."""
+    if state.weakest[0] <= patience(state):  # some relations may have ended
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
             for j in range(len(state.order)):
@@ -84,8 +84,8 @@ def choose_leader(state):
 
 @kernel
 def may_be_better(state, j, i, level):
-    """Whether j may be better than i by the present data: whether kl_upper((1 + τ_ji)/2, level /
-    n_ji) > 1/2.
+    """Whether j may be better than i by the current data: kl_upper((1 + τ_ji)/2, level / n_ji) >
+    1/2.
     """
     n = state.compared[j, i]
     if n == 0 or level == np.inf or state.difference[j, i] > 0:
@@ -112,7 +112,7 @@ def index_above(state, j, i, level):
 
 @kernel
 def may_be_merged(state, order, start, b, level):
-    """Whether an item of the part below b may be better than one of b."""
+    """Whether an item of the part below part b may be better than one of part b."""
     for place in range(start[b + 1], start[b + 2]):
         for above in range(start[b], start[b + 1]):
             if may_be_better(state, order[place], order[above], level):
@@ -122,8 +122,8 @@ def may_be_merged(state, order, start, b, level):
 
 @kernel
 def challenger(state, rng, order, start, n_parts, b, level):
-    """The place of the item that may be better than one of part b, from the nearest part below; -1
-    if there is none.
+    """Return the place of an item of the nearest part below that may be better than one of part b,
+    or -1.
     """
     for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
@@ -145,8 +145,8 @@ def challenger(state, rng, order, start, n_parts, b, level):
 
 @kernel
 def merge(state, rng, level, n_positions):
-    """Write the parts to be shown, from the top: those of the leader, some of them merged; returns
-    how many.
+    """Write the parts to show, from the top: those of the leader, some of them merged; return their
+    number.
     """
     order, start, n_parts = state.order, state.start, state.n_parts[0]
     for place in range(start[n_parts]):
@@ -189,9 +189,7 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j, least):
-    """Count a click on i without one on j, and return whether this changes which of them is
-    certainly better.
-    """
+    """Count a click on i without a click on j, and return whether this changes their relation."""
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
@@ -222,7 +220,7 @@ def update(state, ranking, clicks):
             part = state.shown_part[i]
             for place in range(state.shown_start[part], state.shown_start[part + 1]):
                 j = state.shown_order[place]
-                if not state.clicked[j] and compare(state, i, j, least):  # j is not i itself
+                if not state.clicked[j] and compare(state, i, j, least):  # this excludes i itself
                     state.settled[0] = False
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
@@ -240,7 +238,7 @@ class UniRank(LeaderAgent):
         second the same of the rest, and so on. It shows the parts in order, each shuffled, and
         merges neighbouring parts if an item below may be better than one above, by KL-UCB. It
         therefore compares only neighbouring parts, and it can revise a relation, because the
-        evidence that it demands grows slowly with t. A good item that loses its first few
+        required evidence grows slowly with t. A good item that loses its first few
         comparisons may rarely be shown again, and the regret of such a run is high.
 
     Algorithm:
@@ -272,7 +270,7 @@ class UniRank(LeaderAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T; if it is given, ``log T`` replaces f(s). None is the paper's choice.
+        horizon: T: ``log T`` replaces f(s); None, as in the paper, uses f(s).
         seed: seeds the agent's own generator.
 
     Raises:
@@ -283,19 +281,19 @@ class UniRank(LeaderAgent):
 
     Deviations from the paper:
         1. ⚠ All items of two parts are compared before they are merged, not the i-th with the i-th
-           as in the authors' code, and the further item is the one of the largest index, ties at
-           random, not the first as stored.
+           as in the authors' code, and the additional item is that of the largest index, ties at
+           random, not the first in memory.
         2. ⚠ Items of the last part that the list leaves out count as not clicked.
-        3. ⚠ The part that holds position K gets one further item from below, if one may be better,
-           also where it is a single item; a merged part gets none.
+        3. ⚠ The part that holds position K gets one additional item from below that may be better,
+           even if the part is a single item; a merged part gets none.
         4. ⚠ f(1) and f(2) are infinite.
 
     In our runs, a good item that lost its first few comparisons was sometimes rarely shown again,
     because the additional item comes from the nearest part that has one. On the default query of
     the PBM, 3 of 40 runs had two to three times the median regret after 10⁵ sessions.
 
-    Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of
-        sessions might bring, at most doubled.
+    Memory: 25 L² bytes, and 4 L + 16 bytes for each past leader and each session of the next chunk,
+        at most doubled.
 
     Example:
         >>> UniRank(4, 2, seed=0).rank(None).shape

@@ -14,17 +14,17 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
     """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly.
 
     Args:
-        envs: B streams, which reset a finished one in the same step, as the library does: built
-            with ``autoreset_mode="SameStep"``. A policy that samples positions independently needs
-            a wrapper, such as `LehmerVectorAction`, around them.
+        envs: a vector environment of B streams with ``autoreset_mode="SameStep"``: the library
+            resets a finished stream in the same step. A policy that samples positions independently
+            requires a wrapper, such as `LehmerVectorAction`, around it.
 
     Returns:
-        The library's vector environment of B environments, its field ``infos`` the infos of the
-        last step.
+        A vector environment of the library with B environments; its attribute ``infos`` holds the
+        infos of the last step.
 
     Raises:
         TypeError: ``envs`` is not a Gymnasium vector environment.
-        ValueError: it has another autoreset mode.
+        ValueError: ``envs`` has another autoreset mode.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -39,19 +39,19 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
 
 
 class StableBaselinesVecEnv(VecEnv):
-    """What `as_vec_env` returns.
+    """The adapter that `as_vec_env` returns.
 
-    All streams are one object, stepped by one call. So attributes and methods are those of the
-    vector environment, and are the same for every stream. If a method returns an array with one row
-    per stream, each stream gets its row.
+    All streams are one object, so attributes and methods are those of the vector environment, and
+    the same for every stream. If a method returns an array with a row for each stream, each stream
+    gets its row.
 
-    Infos of single streams are returned only for streams that end, because splitting them at every
-    step would take longer than the step. The arrays of all streams are in ``infos``.
+    `step_wait` returns the infos of single streams only if they end, because splitting all infos
+    would take longer than the step. The arrays of all streams are in ``infos``.
     """
 
     def __init__(self, envs: VectorEnv) -> None:
         if not isinstance(envs, VectorEnv):
-            raise TypeError(f"expected a gymnasium.vector.VectorEnv, got {type(envs).__name__}")
+            raise TypeError(f"envs is a {type(envs).__name__}; expected a gymnasium VectorEnv")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
@@ -63,7 +63,7 @@ class StableBaselinesVecEnv(VecEnv):
 
     def reset(self) -> Any:
         if any(options != self._options[0] for options in self._options):
-            raise ValueError("the streams are reset by one call, with the same options for all")
+            raise ValueError("reset options differ between streams; expected the same for all")
         observations, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0] or None)
         self.reset_infos = [_of_stream(infos, b) for b in range(self.num_envs)]
         self._reset_seeds()
@@ -78,7 +78,7 @@ class StableBaselinesVecEnv(VecEnv):
         dones = terminations | truncations
         by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for b in np.flatnonzero(dones):
-            # What SAME_STEP returns is about the new stream already; the library wants the old one.
+            # SAME_STEP returns the infos of the new episode; the library expects those of the old.
             self.reset_infos[b] = _of_stream(self.infos, b)
             by_stream[b] = self.reset_infos[b].pop("final_info", {})
             by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
@@ -98,7 +98,7 @@ class StableBaselinesVecEnv(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if len(set(self._get_indices(indices))) < self.num_envs:
             raise ValueError(
-                f"{attr_name} cannot be set for some streams only: they are one object"
+                f"{attr_name} cannot be set for some streams only, because all are one object"
             )
         setattr(self._owner(attr_name), attr_name, value)
 
@@ -106,7 +106,7 @@ class StableBaselinesVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        # As the masks of actions are.
+        # such as the masks of actions
         by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs
         return [result[b] if by_stream else result for b in self._get_indices(indices)]
 
@@ -115,7 +115,7 @@ class StableBaselinesVecEnv(VecEnv):
         return [wrapped for _ in self._get_indices(indices)]
 
     def _layers(self) -> Iterator[VectorEnv]:
-        """The vector environment from its outermost wrapper to its core."""
+        """Yield the vector environment, from its outermost wrapper to its core."""
         layer = self.envs
         while isinstance(layer, VectorWrapper):
             yield layer
@@ -130,7 +130,7 @@ class StableBaselinesVecEnv(VecEnv):
 
 
 def _of_stream(infos: dict[str, Any], b: Any) -> dict[str, Any]:
-    """The entries of one stream in Gymnasium's dict of arrays, each with a mask ``_name`` of the
+    """Return the entries of one stream in Gymnasium's dict of arrays; the mask ``_name`` marks the
     streams that have an entry.
     """
     return {

@@ -33,7 +33,7 @@ from .wrappers.actions import (
 )
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
-# Every click model imported above has registered itself: to add one is to import it.
+# Importing a click model adds it to CLICK_MODELS: a new model needs only an import above.
 for _model in CLICK_MODELS.values():
     register_click_model(f"{_model.short}Rank-v0", _model)
 register_others()

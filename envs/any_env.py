@@ -1,4 +1,4 @@
-"""Sizes, clicks and regret as any environment shows them, also one of another package."""
+"""Sizes, clicks and regret of any environment, those of other packages included."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from .click_env import ClickEnv
 
 
 class Sizes(NamedTuple):
-    """The sizes for which an agent is built."""
+    """The sizes from which an agent is made."""
 
     n_items: int
     n_positions: int
     n_features: int
-    """Of each candidate, where they are observed; else 0."""
+    """d, the number of features of a candidate; 0 if features are not observed."""
     n_states: int
-    """Of stateful users; else 0."""
+    """S, the number of states of stateful users; 0 for other users."""
 
 
 def sizes_of(env: gym.Env) -> Sizes:
-    """The sizes of an environment, from its spaces; those of the core, if that is a `ClickEnv`.
+    """Return the sizes of an environment, from its spaces; for a wrapped `ClickEnv`, from the
+    unwrapped one.
 
     Raises:
-        ValueError: actions are not ranked lists, or observations not clicks; naming what is
-            expected.
+        ValueError: actions are not ranked lists, or observations are not clicks; the message says
+            what is expected.
 
     Example:
         >>> import clickgym
@@ -41,7 +42,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     if not (
         isinstance(lists, MultiDiscrete)
         and lists.nvec.ndim == 1
-        and set(lists.nvec) == {lists.nvec[0]}  # all positions show the same items
+        and set(lists.nvec) == {lists.nvec[0]}  # every position can show every item
         and not lists.start.any()
     ):
         raise ValueError(
@@ -66,10 +67,10 @@ def sizes_of(env: gym.Env) -> Sizes:
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
-    """Refuse an environment, not of this package, whose observations are no clicks.
+    """Check that the observations of an environment of another package are clicks.
 
     Raises:
-        ValueError: naming what is expected.
+        ValueError: they are not; the message says what is expected.
     """
     space: gym.Space[Any] = env.observation_space
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
@@ -88,13 +89,13 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
 
 
 def clicks_of(observation: Any) -> Any:
-    """The clicks in an observation."""
+    """Return the clicks in an observation."""
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
 def regret_of(info: Mapping[str, Any]) -> float:
-    """The regret of a session from its info: ``regret``, or ``optimal_reward`` -
-    ``expected_reward``; nan without both.
+    """Return the regret of a session from its info: ``regret``, or ``optimal_reward -
+    expected_reward``; nan if both are missing.
 
     Example:
         >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75})

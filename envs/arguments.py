@@ -1,4 +1,4 @@
-"""Arguments of an environment, and the simulated users that they describe."""
+"""Arguments of an environment: the simulated users that they describe."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .users import Users, build, users_class
 
 
 class Form(NamedTuple):
-    """What the prefix of an id makes of a click model."""
+    """A kind of environment of a click model, by the prefix of its id."""
 
     users: tuple[str, ...]
-    """The classes of its users: the first, unless instance or parameters say otherwise; none: the
-    click model itself.
+    """The classes of its users. The first is the default; instance or parameters may choose
+    another. Empty: the click model itself.
     """
     family: str
     """A family of instances of any size."""
     instance: str | None
-    """What is taken when no instance is asked for, if the click model has one; None: that one."""
+    """The default instance, if the click model has one; None: that of the click model."""
 
 
 FORMS = {
@@ -33,20 +33,20 @@ FORMS = {
     "NonStationary": Form(("PiecewiseStationaryModel",), "abrupt", "li2019-switching"),
     "Contextual": Form(("LinearModel", "LabelledModel"), "linear", "linear"),
 }
-"""By the prefixes of ids."""
+"""The forms by the prefixes of ids."""
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
-"""The named arguments of every environment, for messages."""
+"""The keyword arguments of every environment, for messages."""
 
 
 class Described(NamedTuple):
-    """The users of an environment, and what their instance tells besides."""
+    """The users of an environment, with name and production list of their instance."""
 
     model: Users
     instance: str = "custom"
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
-    """All L items in the order of the production list, where the instance knows one."""
+    """All L items in the order of the production list, if the instance has one."""
 
 
 def described_users(
@@ -56,11 +56,10 @@ def described_users(
     n_positions: int | None,
     parameters: Mapping[str, Any],
 ) -> Described:
-    """What the arguments of `ClickEnv` describe.
+    """Return the users that the arguments of `ClickEnv` describe.
 
     Raises:
-        ValueError, TypeError: on arguments that do not fit together, and on a bad instance or
-            parameter.
+        ValueError, TypeError: arguments contradict one another, or an instance or parameter is bad.
     """
     check_choice("form", form, FORMS)
     if isinstance(model, Users):
@@ -68,7 +67,8 @@ def described_users(
         if extras or parameters:
             names = ", ".join([*extras, *parameters])
             raise TypeError(
-                f"the model is given, so {names} cannot be; or name the model, as {model.kind!r}"
+                f"the model is an object; expected no {names}, or the name of a model, "
+                f"such as {model.kind!r}"
             )
         return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
@@ -76,7 +76,7 @@ def described_users(
     kinds = {f"{users} of {name}": users_class(users) for users in FORMS[form].users}
     kinds = kinds or {name: click_model}
     if parameters:
-        # Contextual users whose attractions are given are not linear.
+        # Contextual users with an `attraction` argument are not linear.
         kind = list(kinds)[-1 if "attraction" in parameters else 0]
         accepted = _names(kinds[kind], click_model)
         for parameter, value in parameters.items():
@@ -104,21 +104,21 @@ def described_users(
 
 
 def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
-    """The forms of a click model's ids: candidates that change need an attraction."""
+    """Return the forms of a click model's ids; the contextual form requires an attraction."""
     return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
 
 
 def default_instance(form: str, model: type[ClickModel]) -> str | None:
-    """The instance of a click model's form when none is asked for; None if one must be."""
+    """Return the default instance of a click model in a form; None if it has none."""
     if model.default_instance is None:
         return None
     return FORMS[form].instance or model.default_instance
 
 
 def _click_model(name: Any, form: str) -> type[ClickModel]:
-    """The class of click models of a name, which has environments of the form."""
+    """Return the click model class of a name; check that it has environments of the form."""
     if not isinstance(name, str):
-        raise TypeError(f"model must be a ClickModel or the name of one, got {type(name).__name__}")
+        raise TypeError(f"model is a {type(name).__name__}; expected a ClickModel or its name")
     click_model: type[ClickModel] = users_class(name)  # type: ignore[assignment]
     if hasattr(click_model, "short") and form not in forms_of(click_model):
         raise ValueError(
@@ -139,7 +139,7 @@ def _from_parameters(
 
 
 def _names(users: type[Users], click_model: type[ClickModel]) -> list[str]:
-    """The parameters by which users are given; those of contextual users take the place of the
+    """Return the names of the users' parameters; those of contextual users replace the
     attraction.
     """
     signature = inspect.signature(users).parameters
@@ -155,6 +155,6 @@ def _why_unknown(
     has_forms = hasattr(click_model, "short")
     family = FORMS[form].family if has_forms else click_model.default_instance
     return (
-        f"n_items is no argument; the number of items follows from {names[0]}, or from the "
-        f"instance, as instance={f'{family}:n_items={short(value)}'!r}"
+        f"n_items is not an argument; the number of items follows from {names[0]}, or from the "
+        f"instance, such as instance={f'{family}:n_items={short(value)}'!r}"
     )

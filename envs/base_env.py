@@ -1,4 +1,4 @@
-"""What `ClickEnv` and `ClickVectorEnv` share: users, tasks, the clock, the generator, checks."""
+"""Base of `ClickEnv` and `ClickVectorEnv`: users, tasks, session counter, generator, checks."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from .spaces import RankedList, check_ranking
 from .task import Task
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
-"""Options of ``reset`` that other people's wrappers read and hand on."""
+"""Options of ``reset`` that wrappers of other packages read and pass on."""
 
 
 def name_of(env: Any) -> str:
-    """What messages and results call an environment: its id, or its class."""
+    """Return the name of an environment in messages and results: its id, or its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
 class BaseClickEnv:
-    """Users, and the sessions that they play: the part that both environments share.
+    """The part that both environments share: users and their sessions.
 
     Attributes:
         model, instance: the users, and the name of their instance.
-        initial_ranking: all L items in the order of the production list, where the instance has
-            one.
+        initial_ranking: ``(L,)`` all items in the order of the production list; None if the
+            instance has none.
         reward: the reward of a session, as in `ClickEnv`.
-        task: what is asked of the next list; where users change, another task follows.
+        task: the click model and best list of the current step; users who change have a task for
+            each epoch.
     """
 
     spec: Any
@@ -43,9 +44,9 @@ class BaseClickEnv:
     _np_random: Any
     task: Task
     _is_open: bool
-    """Whether a list can be shown: after a reset, until a stateful user leaves."""
+    """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _rounds: Any
-    """What the next sessions meet: the round of the task, or that of each stream."""
+    """The rounds of the next sessions: that of the task, or one for each stream."""
 
     def _set_up(
         self,
@@ -55,7 +56,7 @@ class BaseClickEnv:
         reference: ArrayLike | None,
         render_mode: str | None,
     ) -> gym.Space[Any]:
-        """Make the users and their tasks; returns the space of what is observed."""
+        """Make the users and their tasks; return the observation space."""
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
         self.render_mode = render_mode
@@ -67,30 +68,30 @@ class BaseClickEnv:
         self._scratch = np.empty(self.model.n_positions + 1)
         return self._tasks[0].observation_space
 
-    def _forget(self) -> None:
-        """Begin a new stream of sessions; nothing is drawn."""
+    def _new_streams(self) -> None:
+        """Start new streams of sessions at step 0; nothing is drawn."""
         self._steps, self._is_open = 0, False
-        self._enter()
+        self._select_task()
 
-    def _enter(self) -> None:
-        """Take up the task of the present step."""
+    def _select_task(self) -> None:
+        """Select the task of the current step."""
         epoch = bisect.bisect_right(self._changes, self._steps)
         self.task, self._next_change = self._tasks[epoch], self._changes[epoch]
         self._rounds = self.task.round
 
     def _restart(self, seed: int | None) -> None:
-        """Begin an episode: with a seed, and the first time, of a new stream of sessions."""
+        """Start an episode; with a seed, or the first time, also a new stream of sessions."""
         if seed is None:
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:
-            # Agents and users often seed their own generator with the same small integer as the
-            # environment. Clicks must not be functions of the very numbers that chose the list, so
-            # the environment's stream is a child of its seed.
+            # Agents often seed their generator with the same small integer as the environment.
+            # Clicks must not depend on the random numbers that chose the list. Therefore the
+            # environment uses a child of its seed.
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
-            self._forget()
+            self._new_streams()
         if self.task.has_memory:
-            self._rounds.ended[:] = True  # so that others follow
+            self._rounds.ended[:] = True  # so that new users are drawn
         if self.task.pool is not None and (self.task.has_memory or not self._is_open):
             self._draw()
         self._is_open = True
@@ -106,10 +107,10 @@ class BaseClickEnv:
         choices = (
             f"{maker}(..., render_mode={RENDER_MODES[-1]!r}) (available: {', '.join(RENDER_MODES)})"
         )
-        gym.logger.warn(f"render() needs a render_mode: {choices}")
+        gym.logger.warn(f"render() requires a render_mode: {choices}")
 
     def _page(self, title: str, **last: Any) -> ResultPage:
-        """The data that `render` draws: the last session of a stream, and its totals."""
+        """Return the data that `render` draws: the last session of a stream, and its totals."""
         return ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
             n_items=self.model.n_items,
@@ -132,7 +133,7 @@ class BaseClickEnv:
 
 
 def checked_seed(seed: Any, options: Any) -> int | None:
-    """The seed of ``reset``, whose arguments are checked."""
+    """Check the arguments of ``reset``; return the seed."""
     if options is not None and (
         not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS
     ):
@@ -143,8 +144,8 @@ def checked_seed(seed: Any, options: Any) -> int | None:
 
 
 def checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
-    """An action of ``step``; where an item is shown twice, the message names the policy for lists,
-    and the wrapper, by which that cannot be.
+    """Check an action of ``step``. If an item appears twice, the message names the policy and the
+    wrapper that prevent this.
     """
     try:
         return check_ranking(action, lists.n_items, lists.n_positions)

@@ -24,33 +24,31 @@ from .vector_env import ClickVectorEnv
 
 SESSIONS = 10_000
 SIGMAS = 5.5
-"""The difference of a frequency and its probability, in standard errors, that cannot be chance."""
+"""The difference of a frequency and its probability, in standard errors, that counts as a fault."""
 EXACT = 1e-9
 HEADS = ([2, 0, 3], [1, 3, 0])
-"""The first items of the lists that are checked."""
+"""The first items of the lists that are checked, one for each list."""
 
 
 def check_click_model(model: type[ClickModel] | ClickModel) -> None:
-    """Check that a click model is complete and consistent. It returns nothing, or raises an error
-    that lists all faults.
+    """Check that a click model is complete and consistent.
 
-    It checks the class attributes. It checks that ``sample`` draws with the probabilities of
-    ``marginals`` and ``expected``, and that rewards read only the counted positions. It checks that
-    the optimal list is the best of all lists. It checks that ``position_weights``, which agents of
-    the position-based model require, returns the examination where this does not depend on the
-    list. It checks descriptions, fewer positions and other items. It plays sessions in each form of
-    its environments. It cannot check that the model is the one that you mean: test the
-    probabilities of all click vectors for that.
+    The checks are: the class attributes; ``sample`` draws with the probabilities of ``marginals``
+    and ``expected``; rewards read only the counted positions; the optimal list is the best of all
+    lists; ``position_weights``, which agents of the position-based model require, returns the
+    examination if it does not depend on the list; ``to_dict``, fewer positions and other items
+    work; sessions run in each form of its environments. The function cannot check that the model
+    is the one that you mean: test the probabilities of all click vectors for that.
 
     Args:
         model: the class; small models are made with random parameters of the shapes that the class
-            names. If not all parameters are valid for the class, pass a model with at least four
+            declares. If some parameters are invalid for the class, pass a model with at least four
             items and three positions instead.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.
-        TypeError: it is no click model.
-        ValueError: it is an object with fewer items or positions.
+        TypeError: ``model`` is not a click model.
+        ValueError: ``model`` is an object with fewer items or positions.
 
     Example:
         >>> import clickgym
@@ -66,9 +64,9 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     """
     model_class = model if isinstance(model, type) else type(model)
     if not issubclass(model_class, ClickModel):
-        raise TypeError(f"{short(model)} is no click model; expected a subclass of ClickModel")
+        raise TypeError(f"model is {short(model)}; expected a subclass of ClickModel")
     if isinstance(model, ClickModel) and (model.n_items < 4 or model.n_positions < 3):
-        raise ValueError(f"{short(model)} is too small; expected 4 items and 3 positions or more")
+        raise ValueError(f"model is {short(model)}; expected at least 4 items and 3 positions")
     checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
     first = () if checks.model else (checks.attributes, checks.constructor)
     then = (
@@ -84,7 +82,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
 
 
 class _Checks:
-    """The checks of a class, on small models with random parameters, or of a model."""
+    """The checks of a class, on small models with random parameters, or of one model."""
 
     def __init__(self, model_class: type[ClickModel], model: ClickModel | None) -> None:
         self.model_class, self.is_drawn = model_class, model is None
@@ -113,7 +111,7 @@ class _Checks:
         """Parameters."""
         for name, value in self.model.parameters._asdict().items():
             is_open = isinstance(value, np.ndarray) and value.flags.writeable
-            expect(not is_open, f"{name} can be written into; copy it and set its flag to False")
+            expect(not is_open, f"{name} is writeable; copy it and set its writeable flag to False")
 
     def sessions(self) -> None:
         """Sessions (sample, marginals)."""
@@ -121,13 +119,13 @@ class _Checks:
             clicks, examined, exits = self._sessions(ranking)
             for name, values in (("clicks", clicks), ("examined", examined)):
                 is_set = np.isin(values, (0, 1)).all()
-                expect(is_set, f"{name} is not set to 0 or 1 at every position")
-            expect((clicks <= examined).all(), "a position is clicked that is not examined")
+                expect(is_set, f"{name} is not 0 or 1 at every position")
+            expect((clicks <= examined).all(), "a position is clicked but not examined")
             places = np.arange(-1, len(ranking))
-            expect(np.isin(exits, places).all(), "it returns no position, and not -1")
+            expect(np.isin(exits, places).all(), "it returns neither a position nor -1")
             satisfied = np.flatnonzero(exits >= 0)
             unclicked = clicks[satisfied, exits[satisfied]] == 0
-            expect(not unclicked.any(), "a user leaves satisfied where nothing is clicked")
+            expect(not unclicked.any(), "a user leaves satisfied at a position without a click")
             exact = self.model.click_probabilities(ranking)
             _compare(f"the click probability of {ranking.tolist()}", exact, clicks)
             exact = self.model.examination_probabilities(ranking)
@@ -148,7 +146,7 @@ class _Checks:
             _compare(f"for {which} the expectation", np.array([value]), realised[reward][:, None])
             below = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
             other = model.expected_reward(below, reward, cutoff)
-            expect(value == other, f"{which} depends on what stands below it: {value}, {other}")
+            expect(value == other, f"{which} depends on lower positions: {value}, {other}")
 
     def optimum(self) -> None:
         """Optimal list."""
@@ -175,7 +173,7 @@ class _Checks:
             _same("it", weights, first)
             _same("it", weights, second)
         elif self.is_drawn:
-            what = "position_weights() is None; return the examination, which depends on no list"
+            what = "position_weights() is None, but the examination depends on no list; return it"
             depends = np.abs(first - second).max() > EXACT
             expect(depends, f"{what}: agents of the position-based model require it")
 
@@ -183,7 +181,7 @@ class _Checks:
         """Descriptions, positions and items."""
         model, ranking = self.model, self._lists()[0]
         again = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
-        expect(again == model, f"from_dict makes {again!r} of what to_dict says of {model!r}")
+        expect(again == model, f"from_dict(to_dict()) of {model!r} is {again!r}")
         clicks, order = model.click_probabilities(ranking), np.roll(np.arange(model.n_items), 1)
         fewer = model.with_positions(2).click_probabilities(ranking[:2])
         _same("the click probability with_positions(2)", fewer, clicks[:2])
@@ -213,11 +211,13 @@ class _Checks:
         return [np.array(items)[: self.model.n_positions] for items in lists]
 
     def _questions(self) -> Iterable[tuple[str, int]]:
-        """Every reward with every cutoff."""
+        """Return every reward with every cutoff."""
         return itertools.product(self.model.rewards, range(1, self.model.n_positions + 1))
 
     def _sessions(self, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Clicks and examinations ``(n, K)``, and where users left satisfied ``(n,)``."""
+        """Return clicks and examinations ``(n, K)``, and the positions at which users left
+        satisfied ``(n,)``.
+        """
         clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
         exits, sample = np.empty(SESSIONS, np.int64), entry(self.model.sample_kernel)
         uniforms = np.random.default_rng(0).random((SESSIONS, self.model.n_uniforms))
@@ -232,7 +232,7 @@ def _same(what: str, values: NDArray[np.float64], expected: NDArray[np.float64])
 
 
 def _compare(what: str, exact: NDArray[np.float64], drawn: NDArray[Any]) -> None:
-    """``(m,)`` expectations with the means of ``(n, m)`` draws."""
+    """Compare ``(m,)`` expectations with the means of ``(n, m)`` draws."""
     mean = drawn.mean(axis=0)
     spread = np.maximum(drawn.std(axis=0), np.sqrt(np.maximum(exact * (1.0 - exact), 0.0)))
     far = np.flatnonzero(np.abs(mean - exact) > SIGMAS * spread / np.sqrt(len(drawn)) + EXACT)

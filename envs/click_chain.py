@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
 
 @kernel
 def after_click(parameters, attraction):
-    """The probability that a user goes on below a click."""
+    """Return the probability that a user continues below a click."""
     relevant = attraction * parameters.continue_after_relevant
     return (1.0 - attraction) * parameters.continue_after_click + relevant
 
@@ -35,8 +35,8 @@ def sample(parameters, ranking, uniforms, clicks, examined):
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: clicked and went on, clicked and left,
-            # skipped and went on, skipped and left.
+            # Outcomes in the order of the unit interval: click and continue, click and leave, skip
+            # and continue, skip and leave.
             if uniforms[k] < attraction:
                 looking = uniforms[k] < attraction * after_click(parameters, attraction)
             else:
@@ -58,7 +58,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
+    looking, unclicked = 1.0, 1.0  # probability of examining position k; also without a click above
     n_clicks, any_click = 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -81,13 +81,13 @@ def weigh(parameters, reward, gain, continuation):
 
 
 class ClickChainModel(ClickModel):
-    r"""Click chain model (CCM): whether a user goes on below a click depends on how relevant the
+    r"""Click chain model (CCM): whether a user continues below a click depends on how relevant the
     clicked item is.
 
     The user reads the list from the top, and clicks an examined item i with probability α(i). Below
-    an item without a click the user goes on with probability τ1. A clicked item is relevant with
-    the same probability α(i), independently of the click. After a relevant item the user goes on
-    with probability τ3, and after an irrelevant one with τ2. So a user goes on after a click with
+    an item without a click the user continues with probability τ1. A clicked item is relevant with
+    the same probability α(i), independently of the click. After a relevant item the user continues
+    with probability τ3, and after an irrelevant one with τ2. So a user continues after a click with
     probability (1 - α(i)) τ2 + α(i) τ3. A session can have several clicks, and a user can leave
     without any click.
 
@@ -110,10 +110,10 @@ class ClickChainModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        continue_after_skip: probability τ1 that the user goes on below an item without a click.
-        continue_after_click: probability τ2 that the user goes on below a click on an item that is
-            not relevant.
-        continue_after_relevant: probability τ3 that the user goes on below a click on a relevant
+        continue_after_skip: probability τ1 that the user continues below an item without a click.
+        continue_after_click: probability τ2 that the user continues below a click on an item that
+            is not relevant.
+        continue_after_relevant: probability τ3 that the user continues below a click on a relevant
             item.
         n_positions: K, at most L.
 
@@ -122,7 +122,7 @@ class ClickChainModel(ClickModel):
 
     Source:
         Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW
-            2009 (with a posterior over each α(i); here it is a number).
+            2009 (there each α(i) has a posterior; here it is a number).
 
     Example:
         >>> model = ClickChainModel([0.9, 0.5, 0.4], 1, 0.9, 0.1, n_positions=2)
@@ -160,6 +160,6 @@ class ClickChainModel(ClickModel):
         self.n_positions = check_positions(n_positions, self.n_items)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and
-        # so does what an item at any place adds, α + (1 - α) τ1 V, for V below is at most 1.
+        # A user who has not clicked continues with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and
+        # so does the value of an item at any position, α + (1 - α) τ1 V, because V is at most 1.
         return None if reward == CLICKS else np.arange(cutoff)

@@ -14,7 +14,7 @@ from .base_env import BaseClickEnv, checked_list, checked_seed
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
-from .session import play_list, session
+from .session import session, single_step
 from .spaces import RankedList
 from .users import Users
 
@@ -25,33 +25,33 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     """Gymnasium environment of simulated users: an action is a ranked list, and the observation is
     the clicks on it.
 
-    The argument ``model`` says who the users are. A click model describes users who stay the same.
-    A `PiecewiseStationaryModel` describes users who change. With a `ContextualModel` every session
-    has other candidates, and the observation also contains their features. With a `CascadeMDP`
-    users are stateful, and the observation also contains their state. The registered ids
-    (``PBMRank-v0``, ...) fix the model, and take the rest from an instance or from parameters.
-    Build an environment directly if you already have a model.
+    The argument ``model`` describes the users: a click model, users who do not change; a
+    `PiecewiseStationaryModel`, users who change. With a `ContextualModel` every session has other
+    candidates, and the observation also contains their features. With a `CascadeMDP` users are
+    stateful, and the observation also contains their state. The registered ids (``PBMRank-v0``,
+    ...) fix the model, and take its parameters from an instance or from keyword arguments. Use the
+    class directly if you already have a model.
 
     Args:
-        model: the simulated users, for example a click model. Or the short name of a click model,
-            or ``"module:Class"``: then pass an instance or the parameters of the model, too.
+        model: the simulated users, for example a click model; or the short name of a click model,
+            or ``"module:Class"``, together with an instance or the parameters of the model.
         reward: the reward of a session: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``. None
-            takes ``"any_click"`` where candidates change from session to session (as in He et al.
-            2020), else ``"clicks"``.
+            takes ``"any_click"`` if candidates change from session to session (as in He et al.
+            2020), otherwise ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
         instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None
             takes the model's default.
         form: only if ``model`` is a name: ``""``, ``"NonStationary"`` or ``"Contextual"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
-        reference: the list against which regret is measured; None takes the optimal list (see
-            `ClickModel.optimal_ranking`, which refuses some large problems).
+        reference: ``(K,)`` the list against which regret is measured; None takes the optimal list
+            (see `ClickModel.optimal_ranking`, which refuses some large problems).
         render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a
             picture).
         **parameters: the parameters of the named model; they cannot be combined with an instance.
 
     Raises:
-        ValueError, TypeError: on an unknown reward, a cutoff outside ``1..K``, a bad reference
-            list, a bad instance or parameter, or because the optimum is out of reach.
+        ValueError, TypeError: an unknown reward, a cutoff outside ``1..K``, a bad reference list,
+            instance or parameter, or a search for the optimum that would take too long.
 
     Example:
         >>> from clickgym.envs import ClickEnv, PositionBasedModel
@@ -66,7 +66,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     action_space: RankedList
     _last: tuple[NDArray[np.int64], float, int] | None
-    """The list shown last, its reward, and where the user left satisfied."""
+    """The last list, its reward, and the position at which the user left satisfied."""
 
     def __init__(
         self,
@@ -89,24 +89,23 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         self._clicks, self._examined = np.zeros((2, *self._shape), np.int8)
         self._seen = np.full(self._lists.n_items, -1)
         self._n_lists = 0  # the marks in _seen: refused lists count, too
-        self._forget()
+        self._new_streams()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode. With a seed, and the first time, a new stream of sessions begins;
-        without a seed the same stream goes on.
+        """Start an episode; with a seed, or the first time, also a new stream of sessions.
 
-        Without a seed candidates, changes and regret continue as they are, and nothing is drawn.
-        Only stateful users are replaced: another user comes.
+        Without a seed the stream continues: candidates, changes and regret stay as they are, and
+        nothing is drawn. Only stateful users are replaced: a new user is drawn.
 
         Args:
-            seed: begins a new stream; None goes on with the present one.
+            seed: starts a new stream; None continues the current one.
             options: not used.
 
         Returns:
-            ``(K,)`` zeros (with features of the first candidates, where they change: ``clicks`` and
-            ``features`` ``(L, d)``), and an info with ``optimal_ranking`` and ``optimal_reward``.
+            The observation: ``(K,)`` zeros, or a dict with ``clicks`` and ``features`` ``(L, d)``
+            or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``.
         """
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
@@ -122,19 +121,18 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """Show a list to the next user.
 
         Args:
-            action: K distinct item ids, the top of the list first; where candidates change, the
-                numbers of their rows in the features observed last.
+            action: ``(K,)`` distinct item ids, the top of the list first. If candidates change, an
+                id is the row of a candidate in the last observed features.
 
         Returns:
-            The clicks ``(K,)``; the realised reward; whether the user has left for good; False; and
-            an info. Beside the clicks there are the features of the next candidates, if these
-            change, or the state in which a stateful user comes back. The info has
-            ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown. For users with
-            a memory these are Q* of the list, its exact loss, and V* of the state in which it was
-            shown.
+            The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the
+            next candidates or the next state of a stateful user); the realised reward; whether a
+            stateful user has left; False; and an info with ``expected_reward``, ``regret`` and
+            ``optimal_reward`` of the list shown. For stateful users these are Q* of the list, V* -
+            Q*, and V* of the state in which it was shown.
 
         Raises:
-            ValueError, TypeError: on a bad list, naming the position and the fault.
+            ValueError, TypeError: a bad list; the message names the position and the fault.
             SessionError: the click model failed; its message names the environment, the step and
                 the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
@@ -151,14 +149,14 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         rng.random(out=self._uniforms)
         self._n_lists += 1
         try:
-            play = play_list(session(task.model), task.advance).direct
-            is_list, reward, expectation, optimum, satisfied = play(
+            step = single_step(session(task.model), task.advance).direct
+            is_list, reward, expectation, optimum, satisfied = step(
                 task.parameters,
                 task.code,
                 task.cutoff,
                 task.pool,
                 task.round,
-                None if task.pool is None else rng,  # a generator is a slow argument
+                None if task.pool is None else rng,  # passing a generator is slow
                 self._scratch,
                 ranking,
                 self._seen,
@@ -178,7 +176,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         self._regret += regret
         self._steps += 1
         if self._steps == self._next_change:
-            self._enter()
+            self._select_task()
         has_left = task.has_memory and bool(task.round.ended[0])
         self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
@@ -186,9 +184,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         return observation, reward, has_left, False, info
 
     def _refuse(self, ranking: NDArray[np.int64]) -> None:
-        """Say what is wrong with a list that was not played, and take back the numbers drawn for
-        it.
-        """
+        """Raise the error of a bad list, and rewind the generator by the numbers drawn for it."""
         self.np_random.bit_generator.advance(-self.model.n_uniforms)
         checked_list(ranking, self._lists, "LehmerAction")
 
@@ -198,8 +194,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             task.parameters, task.code, task.pool, task.round, self.np_random, self._scratch
         )
 
-    def _forget(self) -> None:
-        super()._forget()
+    def _new_streams(self) -> None:
+        super()._new_streams()
         self._last, self._regret = None, 0.0
 
     def _record(
@@ -212,24 +208,24 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
         reward: float,
     ) -> None:
-        """Count ``steps`` sessions of a compiled loop, which must not pass over a change, and
-        remember the last.
+        """Count ``steps`` sessions of a compiled loop, which must end at or before a change of the
+        users, and keep the last one.
         """
         self._last = ranking.copy(), reward, satisfied
         self._clicks[:], self._examined[:] = clicks, examined
         self._regret += regret
         self._steps += steps
         if self._steps == self._next_change:
-            self._enter()
+            self._select_task()
 
     @property
     def sessions_to_change(self) -> int:
-        """How many sessions are left before the users change."""
+        """Return the number of sessions before the users change."""
         return self._next_change - self._steps
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for
-        ``"rgb_array"``.
+        """Return the result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8
+        picture for ``"rgb_array"``.
         """
         if self.render_mode is None:
             self._warn_of_no_mode("gym.make")

@@ -3,30 +3,30 @@
 Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``),
 ``T`` sessions (``horizon``), ``m`` counted positions (``cutoff``).
 
-A model brings three kernels, which are all that the environments and the runner call:
+A model has three kernels, the only functions of it that environments and the runner call:
 
-``sample(parameters, ranking, uniforms, clicks, examined) -> int`` One session. Uses one uniform
-    number per position: each position of a list ends in one of a few outcomes (not examined,
-    skipped, clicked, clicked and left, ...), and ``uniforms[k]`` picks among those of position
+``sample(parameters, ranking, uniforms, clicks, examined) -> int``
+    Draws one session, with one uniform number per position: each position has a few outcomes (not
+    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` chooses that of position
     ``k``. Writes the click and examination indicators and returns the position at which the user
     left satisfied, or -1.
 ``marginals(parameters, ranking, examination, clicks, scratch)``
-    Writes the exact probability that each position is examined and that it is clicked.
+    Writes the exact probabilities that each position is examined and that it is clicked.
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
-    The exact expected reward of a list; it reads only ``ranking[:cutoff]``.
+    Returns the exact expected reward of a list; it reads only ``ranking[:cutoff]``.
 
-A model of users who scan from the top and remember nothing may bring a fourth, from which its best
-lists follow (see `scan`):
+If users scan from the top and what they do depends only on the current item, a model may have a
+fourth kernel, from which its best lists follow (see `scan`):
 
 ``scan_kernel(parameters, reward, gain, continuation)``
-    Writes what each item earns once it is examined, and with what probability the scan goes on
+    Writes the expected reward of each examined item, and the probability that the user continues
     below it.
 
-A model whose best list is searched may bring ``below_kernel(parameters, ranking, depth)``, an upper
-bound of the probability that a user gets below the first ``depth`` items, which prunes the search.
+If its best list is found by search, a model may have ``below_kernel(parameters, ranking, depth)``,
+an upper bound of the probability that a user continues below the first ``depth`` items. It prunes
+the search.
 
-``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels
-allocate nothing.
+``scratch`` is the caller's working memory of ``K + 1`` floats, because kernels allocate nothing.
 """
 
 from __future__ import annotations
@@ -54,26 +54,25 @@ CLICK_MODELS: dict[str, type[ClickModel]] = {}
 KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel", "below_kernel")
 
 MAX_SEARCH = 10_000_000
-"""The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no
-theorem names the best, unless the model has a limit of its own (`ClickModel.max_search`).
+"""The largest number of lists, ``L! / (L - m)!``, that `ClickModel.optimal_ranking` searches if no
+theorem gives the best list; a model may have another limit (`ClickModel.max_search`).
 """
 
 
 @kernel
 def below_any(parameters, ranking, depth):
-    """Whoever they are, users get below these items at most with certainty."""
+    """The bound 1, which holds for all users."""
     return 1.0
 
 
 class ClickModel(Users, abstract=True):
     """Base class of all click models: how a user examines and clicks a ranked list.
 
-    A new model is a subclass in one file. It describes itself in its docstring, and has the three
-    kernels of the module's docstring. If a theorem says which list is best, it also defines
-    `_places` or `_optimal`. Ids (see `clickgym.register_click_model`), instance files,
-    documentation pages and tests then follow from the class. An estimator with this
-    ``model_class`` fits the model to logs. `clickgym.check_click_model` checks whether the model is
-    complete.
+    A new model is a subclass in one file, with a docstring and the three kernels that the module's
+    docstring describes. If a theorem gives the best list, the model also defines `_places` or
+    `_optimal`. Ids (see `clickgym.register_click_model`), instance files, documentation pages and
+    tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
+    `clickgym.check_click_model` checks whether the model is complete.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
@@ -81,27 +80,25 @@ class ClickModel(Users, abstract=True):
     """
 
     short: ClassVar[str]
-    """The prefix of every id, the key in instance files, what commands call the model:
-    ``"PBM"``.
+    """The short name, such as ``"PBM"``: the prefix of the ids, the key in instance files, the name
+    in commands.
     """
     title: ClassVar[str]
-    """In words: ``"position-based model"``."""
+    """The name in words, such as ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
-    """The instance of the ids when none is asked for; None: they need an instance or parameters."""
+    """The default instance of the ids; None: they require an instance or parameters."""
     shapes: ClassVar[Mapping[str, str]]
-    """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it
-    belongs to an item, ``"K"`` to a position, ``"KK"`` to a position and the last click above it,
-    ``""`` a single number. The probability that an examined item is clicked, if there is one, is
-    called ``attraction`` and comes first; without it there are no contextual environments.
+    """The shape of each parameter of the constructor except ``n_items`` and ``n_positions``:
+    ``"L"``, a value for each item; ``"K"``, for each position; ``"KK"``, for each position and last
+    click above it; ``""``, a single number. The probability that an examined item is clicked is
+    called ``attraction`` and comes first; a model without it has no contextual environments.
     """
     max_search: ClassVar[int] = MAX_SEARCH
-    """The most lists among which its best list is searched; more where a tighter bound prunes them
-    (``below_kernel``).
+    """The largest number of lists that the search for the best list accepts; higher if
+    ``below_kernel`` prunes the search.
     """
     contextual_reward: ClassVar[str] = "any_click"
-    """What a session pays, unless asked otherwise, where candidates change from session to session
-    (as in He et al. 2020).
-    """
+    """The default reward if candidates change from session to session (as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
@@ -112,7 +109,7 @@ class ClickModel(Users, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A model that is made of others has kernels that are made of theirs, as properties.
+        # In a model that consists of other models, kernels are properties made from theirs.
         static_kernels(
             cls, [name for name in KERNELS if not isinstance(vars(cls).get(name), property)]
         )
@@ -121,16 +118,16 @@ class ClickModel(Users, abstract=True):
         own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
         if not hasattr(cls, "shapes"):
             raise TypeError(
-                f"{own} declares no shapes; expected a mapping, as {{'attraction': 'L'}}"
+                f"{own} declares no shapes; expected a mapping, such as {{'attraction': 'L'}}"
             )
-        # A cell of a notebook that is run again makes the same class anew, which replaces it.
+        # A notebook cell that is run again defines the same class again, which replaces the first.
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
-            raise ValueError(f"{own}: the short name {cls.short!r} is that of {namesake}")
+            raise ValueError(f"{own}: {namesake} already has the short name {cls.short!r}")
         Users.classes[cls.short] = CLICK_MODELS[cls.short] = cls
 
     @classmethod
     def name(cls) -> str:
-        """The short name of the model, or of what is made of several models its class."""
+        """The short name of the model; for a model that consists of others, the class."""
         return getattr(cls, "short", cls.__name__)
 
     @classmethod
@@ -140,14 +137,14 @@ class ClickModel(Users, abstract=True):
 
     @property
     def n_items(self) -> int:
-        """L, the number of items: the length of the first parameter of items. A model that has none
-        overrides this.
+        """L, the number of items: the length of the first item parameter. A model without item
+        parameters overrides this.
         """
         return len(getattr(self.parameters, self.item_parameters()[0]))
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The model itself; of a `PiecewiseStationaryModel` those that follow one another."""
+        """The model itself; for a `PiecewiseStationaryModel` its sequence of models."""
         return (self,)
 
     @property
@@ -158,7 +155,7 @@ class ClickModel(Users, abstract=True):
         return self.parameters.attraction
 
     def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> list[Task]:
-        """As `Users.tasks`: a single one."""
+        """As `Users.tasks`: a single task."""
         code, counted = self.check_reward(reward, cutoff)
         try:
             if reference is None:
@@ -172,14 +169,14 @@ class ClickModel(Users, abstract=True):
             ) from error
         return [Task(self, code, counted, best, optimum)]
 
-    # ------------------------------------------------------------------------- what a model answers
+    # ----------------------------------------------------------------------------- public methods
 
     def sample(self, ranking: ArrayLike, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw the clicks of one session.
 
         Args:
             ranking: K distinct item ids.
-            rng: source of randomness; exactly `n_uniforms` numbers are drawn from it.
+            rng: the generator, from which exactly `n_uniforms` numbers are drawn.
 
         Returns:
             ``(K,)`` int8, 1 where the position was clicked.
@@ -192,21 +189,21 @@ class ClickModel(Users, abstract=True):
         return clicks
 
     def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
-        """The exact probability that each position of ``ranking`` is clicked, ``(K,)``."""
+        """Return the exact probability that each position of ``ranking`` is clicked, ``(K,)``."""
         return self._marginals(ranking)[1]
 
     def examination_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
-        """The exact probability that each position of ``ranking`` is examined, ``(K,)``."""
+        """Return the exact probability that each position of ``ranking`` is examined, ``(K,)``."""
         return self._marginals(ranking)[0]
 
     def expected_reward(
         self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None
     ) -> float:
-        """The exact expected reward of a list.
+        """Return the exact expected reward of a list.
 
         Args:
-            ranking: K distinct item ids.
-            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or
+            ranking: ``(K,)`` distinct item ids.
+            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if the user clicked) or
                 ``"satisfaction"`` (1 if the user left satisfied; only some models define it).
             cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
@@ -214,7 +211,7 @@ class ClickModel(Users, abstract=True):
             The expectation over the user's behaviour.
 
         Raises:
-            ValueError: on an unknown reward kind, a cutoff outside ``1..K`` or a bad ranking.
+            ValueError: an unknown reward, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
         ranking, scratch = self._checked(ranking), self._scratch()
@@ -223,11 +220,11 @@ class ClickModel(Users, abstract=True):
     def optimal_ranking(
         self, reward: str = "clicks", cutoff: int | None = None
     ) -> NDArray[np.int64]:
-        """A list of the highest expected reward.
+        """Return a list of the highest expected reward.
 
-        Where a theorem names it, it is built directly; elsewhere found by exact search, which is
-        refused for more than `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the
-        remaining items by attraction, or without it by id.
+        If a theorem gives the list, it is built directly; otherwise an exact search finds it, for
+        at most `MAX_SEARCH` lists. Positions below ``cutoff`` show the remaining items by
+        attraction, or by id in a model without attraction.
 
         Args:
             reward, cutoff: as in `expected_reward`.
@@ -236,7 +233,7 @@ class ClickModel(Users, abstract=True):
             ``(K,)`` int64 item ids.
 
         Raises:
-            ValueError: as `expected_reward`, or because the exact search would be too large.
+            ValueError: as in `expected_reward`, or the exact search would be too large.
         """
         code, cutoff = self.check_reward(reward, cutoff)
         head = self._optimal(code, cutoff)
@@ -254,7 +251,7 @@ class ClickModel(Users, abstract=True):
         return {"model": self.name(), **plain}
 
     def with_positions(self, n_positions: int) -> Self:
-        """The same model over its first ``n_positions`` positions."""
+        """Return the same model with only its first ``n_positions`` positions."""
         arguments = self._arguments()
         if "n_positions" in arguments:
             return type(self)(**arguments | {"n_positions": n_positions})
@@ -265,13 +262,15 @@ class ClickModel(Users, abstract=True):
         return type(self)(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Those of the constructor: the parameters, and the sizes that none of them tells."""
+        """Return the arguments of the constructor: the parameters, and sizes that they do not
+        determine.
+        """
         taken = inspect.signature(type(self)).parameters
         sizes = {name: getattr(self, name) for name in ("n_items", "n_positions") if name in taken}
         return {name: getattr(self.parameters, name) for name in self.shapes} | sizes
 
     def with_items(self, **parameters: ArrayLike) -> Self:
-        """The same users with other items: the attraction, or all parameters of items, are
+        """Return the same users with other items: the attraction, or all item parameters, are
         replaced.
         """
         return type(self)(**self._arguments() | parameters)
@@ -282,38 +281,37 @@ class ClickModel(Users, abstract=True):
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click at each position of ``(..., K)`` lists satisfies; only for
-        models with that reward.
+        """Return the probability that a click at each position of ``(..., K)`` lists satisfies;
+        only for models with the reward ``satisfaction``.
         """
         raise NotImplementedError(
             f"a {type(self).__name__} does not define which users are satisfied"
         )
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability of each position, ``(K,)``, for agents that need it; None if it
-        depends on the list.
+        """Return the examination probability of each position, ``(K,)``, for agents that require
+        it; None if it depends on the list.
         """
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability by position and last click above it, ``(K, K)``, for agents that
-        need it; None if it depends on more.
+        """Return the examination probability by position and last click above it, ``(K, K)``, for
+        agents that require it; None if it depends on more.
 
         The layout is that of `UserBrowsingModel`.
         """
         return None
 
-    # ------------------------------------------------------------------------------ shared workings
+    # ---------------------------------------------------------------------------- private methods
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Which item, counted by decreasing attraction (without it by id), stands at each of the
-        first ``cutoff`` positions of a best list, where a theorem says that nothing else decides;
-        else None.
+        """Return the item at each of the first ``cutoff`` positions of a best list, as its place in
+        the order of decreasing attraction (or of ids); None if no theorem determines it.
         """
         return None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """The first ``cutoff`` items of a best list where a theorem names it, else None."""
+        """Return the first ``cutoff`` items of a best list; None if no theorem gives it."""
         places = self._places(reward, cutoff)
         if places is not None:
             return np.argsort(-self._merits(), kind="stable")[places]
@@ -324,17 +322,17 @@ class ClickModel(Users, abstract=True):
         return best_scan(gain, continuation, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:
-        """For each position, a probability that its examination never exceeds, whatever the list
-        (for the search).
+        """Return for each position an upper bound of its examination in any list (for the
+        search).
         """
         return np.ones(self.n_positions)
 
     def _merits(self) -> NDArray[np.float64]:
-        """What items are sorted by: their attraction; without it all are equal."""
+        """Return the values by which items are sorted: attraction, or equal values without it."""
         return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
 
     def _click_bounds(self) -> NDArray[np.float64]:
-        """For each item, a probability that its clicks never exceed where it is examined (for the
+        """Return for each item an upper bound of its click probability if examined (for the
         search).
         """
         return self._merits()
@@ -343,7 +341,7 @@ class ClickModel(Users, abstract=True):
         lists = math.perm(self.n_items, cutoff)
         if lists > self.max_search:
             raise ValueError(
-                f"the best list for reward={reward!r} in a {type(self).__name__} is known only by "
+                f"the best list for reward={reward!r} in a {type(self).__name__} requires an "
                 f"exact search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are "
                 f"more than the limit of {self.max_search:.0e}; pass the reference list to measure "
                 "regret against (reference=...), or choose another reward kind or a smaller cutoff"
@@ -356,7 +354,7 @@ class ClickModel(Users, abstract=True):
             self._bounds_of_search(cutoff),
             REWARDS.index(reward),
             self._scratch(),
-            np.zeros(cutoff, np.int64),  # items, also where a kernel reads on below the cutoff
+            np.zeros(cutoff, np.int64),  # valid items, because a kernel may read below the cutoff
             np.full(cutoff, -1),
             np.zeros(self.n_items, np.bool_),
             best,
@@ -367,7 +365,9 @@ class ClickModel(Users, abstract=True):
         return branch_and_bound(self.expected_kernel, self.below_kernel)
 
     def _bounds_of_search(self, cutoff: int) -> NDArray[np.float64]:
-        """``(m, m)``, in row k the bounds on the examination of the positions k.., decreasing."""
+        """Return ``(m, m)``: row k has the bounds on the examination of the positions from k on,
+        decreasing.
+        """
         bounds = np.zeros((cutoff, cutoff))
         for k in range(cutoff):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
@@ -388,11 +388,11 @@ class ClickModel(Users, abstract=True):
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """A click model, or the one that its ``to_dict()`` describes; errors name the argument.
+    """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument.
 
     Raises:
-        ValueError: also for what is made of other click models; a description is refused before
-            anything is built, so that descriptions within descriptions come to an end.
+        ValueError: a bad description, or a model that consists of others; this is checked before
+            anything is built, so nested descriptions cannot recurse.
     """
     try:
         kind: type = type(model)
@@ -406,10 +406,10 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
 
 
 def click_models_of(models: Any, least: int) -> list[ClickModel]:
-    """The entries of an argument ``models``, each as `click_model_of`, all of one size.
+    """Return the entries of an argument ``models``, as in `click_model_of`, all of one size.
 
     Raises:
-        ValueError: also where there are fewer than ``least``.
+        ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
     if not is_sequence(models) or len(models) < least:
         raise ValueError(f"models is {short(models)}; expected {least} or more click models")
@@ -421,8 +421,8 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each position the place in decreasing order of what it gets when the k-th best goes to
-    the k-th largest weight: best where the reward is supermodular in the pairs.
+    """Return for each position the rank of its weight: the k-th best item belongs to the k-th
+    largest weight if the reward is supermodular in the pairs.
     """
     places = np.empty(len(weights), np.int64)
     places[np.argsort(-weights, kind="stable")] = np.arange(len(weights))
@@ -433,7 +433,7 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 def branch_and_bound(
     expected: Callable[..., float], below: Callable[..., float]
 ) -> Callable[..., None]:
-    """Kernel of the exact search in a model with these kernels."""
+    """Return the kernel of the exact search for a model with these kernels."""
 
     @kernel
     def search(
@@ -442,11 +442,11 @@ def branch_and_bound(
         """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction
         first.
 
-        The expected number of clicks in a prefix does not depend on what stands below it, and
-        position k adds at most the bound on its examination times the attraction of its item, where
-        the user gets below the prefix. So the value of any completion is at most that of the prefix
-        plus the remaining attractions matched to the remaining bounds in decreasing order, and a
-        branch whose bound does not exceed the best value found is cut.
+        The expected number of clicks in a prefix does not depend on the items below it. If the user
+        continues below the prefix, position k adds at most the bound on its examination times the
+        attraction of its item. So the value of any completion is at most that of the prefix plus
+        the remaining attractions matched to the remaining bounds in decreasing order. A branch
+        whose bound does not exceed the best value so far is pruned.
         """
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0

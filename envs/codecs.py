@@ -1,4 +1,4 @@
-"""Codecs between Discrete, MultiDiscrete or Box actions and ranked lists (pure functions)."""
+"""Codecs between Discrete, MultiDiscrete or Box actions and ranked lists."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..core.checks import as_array
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 MAX_LISTS = 100_000
-"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing
-of one from another.
+"""The largest number of lists that `EnumeratedAction` accepts. A policy has an output for each
+list, and learns nothing about one list from another.
 """
 
 
 def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
-    """Check the order in which numbers stand for items.
+    """Check the order in which action numbers represent items.
 
     Args:
         items: ``(L,)`` all items; None is ``0..L-1``.
@@ -40,12 +40,12 @@ def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
 
 def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
     if not isinstance(space, RankedList):
-        raise TypeError(f"{noun} stand for ranked lists, but the action space is {space}")
+        raise TypeError(f"{noun} represent ranked lists; the action space is {space}")
     return space
 
 
 def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
-    """The stream of an entry of a batch, for messages."""
+    """Return the stream of an entry of a batch, for messages."""
     return f"environment {index[0]}: " if streams else ""
 
 
@@ -59,11 +59,11 @@ class Codec(ABC):
     """
 
     noun: ClassVar[str]
-    """What its actions are, for messages."""
+    """The name of its actions, for messages."""
     expected: ClassVar[str]
-    """What the array of an action is, for messages."""
+    """The array of an action in words, for messages."""
     dtype_kinds: ClassVar[str]
-    """The kinds of NumPy's types that such an array may have."""
+    """The NumPy dtype kinds that such an array may have."""
     space: gym.Space
 
     def __init__(
@@ -76,7 +76,7 @@ class Codec(ABC):
         self.space = self._space()
 
     def decode(self, actions: Any) -> NDArray[np.int64]:
-        """The ``(*streams, K)`` lists of some actions."""
+        """Return the ``(*streams, K)`` lists that actions represent."""
         actions = as_array("actions", actions)
         shape = (*self.streams, *(self.space.shape or ()))
         if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
@@ -98,11 +98,11 @@ class Codec(ABC):
 
     @abstractmethod
     def _space(self) -> gym.Space:
-        """That of one action."""
+        """Return the space of one action."""
 
     @abstractmethod
     def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        """The lists as numbers of items in the given order."""
+        """Return the lists as places in the order of ``items``."""
 
     @abstractmethod
     def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -125,7 +125,7 @@ class LehmerCodec(Codec):
             k = bad[0][-1]
             where = _at(bad[0], self.streams)
             raise ValueError(
-                f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to "
+                f"{where}the code at position {k} is {actions[tuple(bad[0])]}; expected 0 to "
                 f"{self.sizes[k] - 1}"
             )
         return decode_lehmer(actions)
@@ -149,7 +149,7 @@ class EnumerationCodec(LehmerCodec):
         if n_lists > MAX_LISTS:
             raise ValueError(
                 f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, "
-                f"more than the limit of {MAX_LISTS:,} for a policy with an output for each; take "
+                f"more than the limit of {MAX_LISTS:,} for a policy with an output for each; use "
                 "LehmerAction, ScoresAction or ItemByItem"
             )
         return Discrete(n_lists)
@@ -158,7 +158,7 @@ class EnumerationCodec(LehmerCodec):
         bad = np.argwhere((actions < 0) | (actions >= self.space.n))
         if len(bad):
             raise ValueError(
-                f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to "
+                f"{_at(bad[0], self.streams)}the list is {actions[tuple(bad[0])]}; expected 0 to "
                 f"{self.space.n - 1}"
             )
         return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
@@ -197,15 +197,15 @@ CODECS: dict[str, type[Codec]] = {
     "scores": ScoresCodec,
     "lists": EnumerationCodec,
 }
-"""By the names that generic RL has for them; ``"items"``, chosen one by one, have a `Draft`."""
+"""The codecs by the name of their actions; ``"items"``, chosen one by one, use a `Draft`."""
 
 
 class Draft:
-    """Unfinished lists, one on each stream, all of the same length so far; arguments as in `Codec`.
+    """Unfinished lists, one for each stream, all of the same length; arguments as in `Codec`.
 
     Attributes:
-        placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
-        position: which position is next.
+        placed: ``(*streams, K, L)`` int8, 1 if a position holds the item of a number.
+        position: the next position.
     """
 
     def __init__(
@@ -217,13 +217,13 @@ class Draft:
         self.clear()
 
     def clear(self) -> None:
-        """Begin new lists."""
+        """Start new lists."""
         self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
         self.position = 0
 
     def place(self, choices: Any) -> None:
-        """Put the items of the chosen numbers, ``streams``, on the next position; a forbidden one
-        is refused by name.
+        """Put the items of the chosen numbers, of shape ``streams``, at the next position; the
+        error for a forbidden choice names its item.
         """
         choices = as_array("choices", choices)
         if choices.shape != self.streams or choices.dtype.kind not in "iu":
@@ -235,7 +235,7 @@ class Draft:
         if len(bad):
             where = _at(bad[0], self.streams)
             raise ValueError(
-                f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}"
+                f"{where}the choice is {choices[tuple(bad[0])]}; expected 0 to {self.n_items - 1}"
             )
         chosen = choices[..., None]
         bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
@@ -246,7 +246,7 @@ class Draft:
             where, item = _at(bad[0], self.streams), self.items[choice]
             raise ValueError(
                 f"{where}choice {choice} (item {item}) is forbidden at position {self.position}: "
-                f"position {holder} holds that item; action_masks() says what is left"
+                f"position {holder} holds that item; action_masks() has the allowed choices"
             )
         np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
         self.position += 1
@@ -258,22 +258,21 @@ class Draft:
 
     @property
     def left(self) -> NDArray[np.bool_]:
-        """``(*streams, L)`` which numbers are not yet placed."""
+        """``(*streams, L)`` booleans: the numbers that are not yet placed."""
         return np.logical_not(self.placed.any(axis=-2))
 
     @property
     def rankings(self) -> NDArray[np.int64]:
-        """``(*streams, K)`` the lists, once they are complete."""
+        """Return the complete lists, ``(*streams, K)``."""
         return self.items[self.placed.argmax(axis=-1)]
 
 
 def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArray[np.integer]:
-    """Replace forbidden choices, for a policy that knows no masks: take the next item in order that
-    is allowed.
+    """Replace forbidden choices by the next allowed item in order, for a policy without masks.
 
     Args:
-        choices: ``(B,)``.
-        allowed: ``(B, L)``, which of them are.
+        choices: ``(B,)`` integers in 0..L-1.
+        allowed: ``(B, L)`` booleans.
 
     Example:
         >>> allowed = np.array([[True, True, False], [True, False, False]])
@@ -287,8 +286,8 @@ def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArr
 
 
 def flat_draft(observation: dict[str, Any]) -> NDArray[np.float32]:
-    """An observation of `ItemByItem` as one array: which items are on the list, which position is
-    next, and the last observation of the environment; of one stream or of several.
+    """Return an observation of `ItemByItem`, of one stream or several, as one array: the items on
+    the list, the next position, and the last observation of the environment.
     """
     placed, last = observation["placed"], observation["observation"]
     position = placed.any(axis=-1)

@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
 def sample(parameters, ranking, uniforms, clicks, examined):
     looking, satisfied = 1, -1
     for k in range(len(ranking)):
-        # Outcomes: clicked and left (α v), clicked and went on (the rest of α), skipped.
+        # Outcomes: click and leave (α v), click and continue (the rest of α), skip.
         attraction = parameters.attraction[ranking[k]]
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
@@ -56,7 +56,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 @kernel
 def below(parameters, ranking, depth):
-    """The probability of getting below the first items, rounded up."""
+    """Return the probability that a user continues below the first items, rounded up."""
     looking = 1.0 + 1e-9
     for k in range(depth):
         looking *= 1.0 - parameters.termination[k] * parameters.attraction[ranking[k]]
@@ -69,11 +69,11 @@ class DependentClickModel(ClickModel):
 
     The user reads the list from the top and clicks every examined item that attracts. A user who
     has clicked at position k leaves satisfied with probability v_k. In all other cases the user
-    goes on to the next position. So a session can have several clicks. Whether a click satisfies
+    continues to the next position. So a session can have several clicks. Whether a click satisfies
     depends on its position, not on the item.
 
     ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user
-    would look below an unattractive item. We take the model of the original papers.
+    would look below an unattractive item. This class implements the model of the original papers.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} (1 - v_i α(d_i))$$
@@ -127,16 +127,16 @@ class DependentClickModel(ClickModel):
 
     @property
     def termination(self) -> NDArray[np.float64]:
-        """Probability that a click at each position ends the session, ``(K,)``."""
+        """Probability that the user leaves after a click at each position, ``(K,)``."""
         return self.parameters.termination
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click satisfies: that of the position."""
+        """As in `ClickModel`: the termination probability of the position."""
         return np.broadcast_to(self.termination, rankings.shape)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Clicks: an attractive item where v is high ends sessions early, so no sorting rule is
-        # right. Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is
+        # Clicks: an attractive item at a position with high v ends sessions early, so no sorting
+        # rule is optimal. Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is
         # supermodular in the pairs.
         if reward == CLICKS:
             return None

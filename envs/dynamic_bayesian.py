@@ -29,7 +29,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
             # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave
-            # up, clicked and went on; then skipped and gave up, skipped and went on.
+            # up, clicked and continued; then skipped and gave up, skipped and continued.
             if uniforms[k] < attraction:
                 happy = attraction * parameters.satisfaction[ranking[k]]
                 if uniforms[k] < happy:
@@ -55,7 +55,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    looking, unclicked = 1.0, 1.0  # of examining position k, and so without a click above it
+    looking, unclicked = 1.0, 1.0  # probability of examining position k; also without a click above
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -80,14 +80,14 @@ def weigh(parameters, reward, gain, continuation):
 
 
 class DynamicBayesianModel(ClickModel):
-    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy
+    r"""Dynamic Bayesian network model (DBN; SDBN if no user gives up): a clicked item may satisfy
     the user, who then leaves.
 
     The user reads the list from the top and clicks every examined item that attracts. A clicked
     item i satisfies the user with probability s(i), and a satisfied user leaves. A user who is not
-    satisfied goes on to the next position with probability g, and otherwise gives up. An item can
+    satisfied continues to the next position with probability g, and otherwise gives up. An item can
     attract many clicks and yet satisfy few users: attraction and satisfaction are different
-    parameters. With g = 1 nobody gives up, which is the simplified model (SDBN).
+    parameters. With g = 1 no user gives up, which is the simplified model (SDBN).
 
     Click law:
         $$χ(R, k) = \prod_{i<k} g (1 - α(d_i) s(d_i))$$
@@ -105,8 +105,8 @@ class DynamicBayesianModel(ClickModel):
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
         satisfaction: ``(L,)`` probabilities s(i) that a clicked item satisfies.
-        perseverance: probability g that an unsatisfied user goes on, after a click or not; 1 gives
-            SDBN.
+        perseverance: probability g that an unsatisfied user continues, after a click or a skip; 1
+            gives SDBN.
         n_positions: K, at most L.
 
     Raises:
@@ -155,15 +155,15 @@ class DynamicBayesianModel(ClickModel):
 
     @property
     def perseverance(self) -> float:
-        """Probability that an unsatisfied user goes on."""
+        """Probability that an unsatisfied user continues."""
         return self.parameters.perseverance
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination as in a user browsing model, if all items have the same parameters; else
-        None.
+        """Examination as in a user browsing model, if all items have the same parameters;
+        otherwise None.
 
-        A place that was examined with probability w, and was not clicked, is followed by one that
-        is with ``γ (1 - α) w / (1 - α w)``.
+        If a position is examined with probability w and not clicked, the next one is examined with
+        probability ``γ (1 - α) w / (1 - α w)``.
         """
         attraction, satisfaction = self.attraction[0], self.satisfaction[0]
         if (self.attraction != attraction).any() or (self.satisfaction != satisfaction).any():
@@ -179,11 +179,11 @@ class DynamicBayesianModel(ClickModel):
         return weights
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click satisfies: that of the item."""
+        """As in `ClickModel`: the satisfaction probability of the item."""
         return self.satisfaction[rankings]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Any click: by exchanging neighbours, whatever the perseverance.
+        # Any click: by exchanging neighbours, for any perseverance.
         return np.arange(cutoff) if reward == ANY_CLICK else None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -18,13 +18,13 @@ from .users import CLICKS, REWARDS
 
 class Parameters(NamedTuple):
     weights: NDArray[np.float64]  # w, (M,)
-    thresholds: NDArray[np.float64]  # (M,) cumulated weights, which choose the kind of a user
-    models: tuple[Any, ...]  # of each kind
+    thresholds: NDArray[np.float64]  # (M,) cumulative weights, which choose the kind of a user
+    models: tuple[Any, ...]  # the parameters of each kind's click model
 
 
 @cache
 def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Callable[..., int]:
-    """Kernel of a session of the kinds from ``kind`` on, whose kernels are ``samples``."""
+    """Return the kernel of a session for the kinds from ``kind`` on; ``samples`` are theirs."""
     sample_kind = samples[kind]
 
     @kernel
@@ -48,7 +48,7 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
 def expected_over(
     expected: tuple[Callable[..., float], ...], kind: int = 0
 ) -> Callable[..., float]:
-    """Kernel of ``Σ w_m E_m`` over the kinds from ``kind`` on, whose kernels are ``expected``."""
+    """Return the kernel of ``Σ w_m E_m`` over the kinds from ``kind`` on."""
     expected_kind = expected[kind]
 
     @kernel
@@ -71,18 +71,18 @@ def expected_over(
 class MixtureModel(ClickModel):
     r"""Mixture of click models: each user is of one of several kinds, which nobody observes.
 
-    In every session a user comes who is of kind m with probability w_m, and clicks by the click
-    model of that kind. The next user is drawn anew. The kinds may differ in their tastes, which are
-    the attractions of the items, or in their laws, as a position-based and a cascade model do. The
-    clicks of one session are dependent, even if each kind clicks independently at each position: a
-    click tells which kind the user may be.
+    In every session a new user is of kind m with probability w_m, and clicks by the click model of
+    that kind. The kinds may differ in their tastes, which are the attractions of the items, or in
+    their laws, as a position-based and a cascade model do. The clicks of one session are dependent,
+    even if each kind clicks independently at each position, because a click is evidence of the
+    kind.
 
-    ⚠ A session draws one more uniform number than it has positions: the first chooses the kind.
+    ⚠ A session uses K + 1 uniform numbers: the first chooses the kind.
 
     ⚠ Sorting by the mean attraction Σ w_m α_m is right only for the number of clicks of
     position-based models that share their examination. It is wrong for ``any_click``: with χ = (1,
-    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights it earns .495, and the best list
-    .85. Everywhere else the best list is searched.
+    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights it earns .495, the best list .85.
+    In all other cases a search finds the best list.
 
     Click law:
         $$P(c \mid R) = \sum_m w_m P_m(c \mid R)$$
@@ -157,11 +157,11 @@ class MixtureModel(ClickModel):
         return expected_over(tuple(model.expected_kernel for model in self.models))
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """The examination probabilities, if they are those of every kind; else None."""
+        """The examination probabilities if they are the same for every kind; otherwise None."""
         return _shared([model.position_weights() for model in self.models])
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """As `position_weights`, by the last click."""
+        """As `position_weights`, by position and last click."""
         return _shared([model.browsing_weights() for model in self.models])
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,13 +193,13 @@ class MixtureModel(ClickModel):
         return self._mean([model._marginals(ranking) for model in self.models])
 
     def _mean(self, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The mean over the kinds."""
+        """Return the weighted mean over the kinds."""
         pairs = zip(self.parameters.weights, values, strict=True)
         return np.sum([weight * value for weight, value in pairs], axis=0)
 
 
 def _shared(values: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    """What is the same for every kind; else None."""
+    """Return the value that all kinds share; None if they differ."""
     first, *others = values
     if first is None or any(value is None or (value != first).any() for value in others):
         return None

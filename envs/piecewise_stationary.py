@@ -1,4 +1,4 @@
-"""Users who change: a click model per epoch."""
+"""Users who change: a click model for each epoch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .users import REWARDS, Users
 
 
 class PiecewiseStationaryModel(Users):
-    r"""Click models that follow one another: the users change abruptly at given steps.
+    r"""Sequence of click models: the users change abruptly at given steps.
 
-    `at` gives the click model of a step, which is the number of the session. Regret is measured
+    A step is the number of a session. `at` returns the click model of a step. Regret is measured
     against the best list of the epoch of that step (dynamic regret).
 
     Click law:
@@ -38,7 +38,7 @@ class PiecewiseStationaryModel(Users):
 
     Attributes:
         epochs: the click models.
-        starts: as given.
+        starts: as the argument.
 
     Raises:
         ValueError: naming the entry and what was expected.
@@ -77,12 +77,12 @@ class PiecewiseStationaryModel(Users):
         return f"{self.name()} of {' and '.join(kinds)}"
 
     def at(self, step: int) -> ClickModel:
-        """The click model in force at a step, counted from 0."""
+        """Return the click model of a step, counted from 0."""
         check_count("step", step, 0)
         return self.epochs[bisect.bisect_right(self.starts, step) - 1]
 
     def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> list[Task]:
-        """As `Users.tasks`: one for each epoch."""
+        """As `Users.tasks`: a task for each epoch."""
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class Parameters(NamedTuple):
 @kernel
 def sample(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
-        # Examined with χ_k, and clicked with α of what was examined, whatever the other positions.
+        # Examined with χ_k, and an examined item is clicked with α, independently of the others.
         examined[k] = uniforms[k] < parameters.examination[k]
         clicks[k] = uniforms[k] < parameters.examination[k] * parameters.attraction[ranking[k]]
     return -1
@@ -46,7 +46,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 class PositionBasedModel(ClickModel):
     r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list
-    and the other clicks.
+    and the other clicks are.
 
     Users look at some positions more often than at others, usually at the top. They click an
     examined item i with probability α(i). So an attractive item at a low position gets few clicks,
@@ -111,7 +111,7 @@ class PositionBasedModel(ClickModel):
         return self.examination
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities, whatever was clicked."""
+        """The examination probabilities, for every last click."""
         return np.tril(np.tile(self.examination[:, None], self.n_positions))
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Environment ids for `gymnasium.make`: those of the package, and those that you register."""
+"""Environment ids for `gymnasium.make`: those of the package and your own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .mixture import MixtureModel
 from .users import Users, users_class
 
 EPISODE = 1000
-"""Sessions after which every id cuts an episode."""
+"""The number of sessions after which every id truncates an episode."""
 
 
 class Environment(NamedTuple):
@@ -32,7 +32,7 @@ class Environment(NamedTuple):
 
     @property
     def click_model(self) -> Any:
-        """The class of the click model; of stateful users their own."""
+        """The class of the click model; for stateful users, of the users."""
         return users_class(self.model)
 
     @property
@@ -42,26 +42,24 @@ class Environment(NamedTuple):
 
     @property
     def users(self) -> type[Users]:
-        """The class of the users that face the agent."""
+        """The class of the users, of whom the click model may be a part."""
         return users_class(FORMS[self.form].users[0] if self.form else self.model)
 
     @property
     def default_instance(self) -> str | None:
-        """The instance that is used if none is given; None: an instance or parameters are
-        required.
-        """
+        """The default instance; None: an instance or parameters are required."""
         return default_instance(self.form, self.click_model)
 
     @property
     def default_reward(self) -> str:
-        """The reward of a session if none is given."""
+        """The default reward of a session."""
         if self.form == "Contextual":
             return self.click_model.contextual_reward
         return self.users.default_reward
 
     @property
     def about(self) -> str:
-        """The users in one line."""
+        """A description of the users in one line."""
         if self.kind == "Memory":
             return f"stateful users ({CascadeMDP.title}): their clicks change their next state"
         model = self.click_model
@@ -75,25 +73,25 @@ class Environment(NamedTuple):
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
-"""The registered ids; `Environment.kind` tells them apart."""
+"""The registered ids; `Environment.kind` distinguishes them."""
 
 
 def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
-    """Register the environments of a click model: its id, and the ids with ``NonStationary...`` and
-    ``Contextual...``.
+    """Register the environments of a click model: its id, and this id with the prefixes
+    ``NonStationary`` and ``Contextual``.
 
-    A model whose items have no attraction has no contextual form. If only the name of the class is
-    known, the model is not imported yet and all forms are registered. A form that the model does
-    not have is then refused when it is made.
+    A model without attraction has no contextual form. If ``model`` is a name, the class is not
+    imported yet, and all forms are registered; ``gym.make`` then refuses a form that the model does
+    not have.
 
     Args:
-        env_id: as Gymnasium has them, ``"MyRank-v0"``.
-        model: ``"module:Class"``, imported when it is first made; or the class, where it can be
-            imported from its module; or the short name of a click model.
+        env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.
+        model: ``"module:Class"``, imported when an environment is first made; or a class that can
+            be imported from its module; or the short name of a click model.
 
     Raises:
-        ValueError: on an id without a version, or with a namespace.
-        TypeError: on a model that is neither a click model's class nor a name.
+        ValueError: the id has no version, or a namespace.
+        TypeError: the model is neither a click model class nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -102,7 +100,7 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """
     if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
-        raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
+        raise ValueError(f"env_id is {short(env_id)}; expected a name with a version: MyRank-v0")
     if isinstance(model, str):
         name = model
         click_model: Any = Users.classes.get(model)
@@ -116,8 +114,8 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
         )
     forms = FORMS if click_model is None else forms_of(click_model)
     for form in forms:
-        # Where users or candidates change, no number is the best of every episode; and a subclass
-        # has other users.
+        # If users or candidates change, episodes have different optima; and a subclass has other
+        # users.
         optimum = None if form or click_model is None else vars(click_model).get("optimum")
         _add(form + env_id, Environment(name, form), optimum)
 
@@ -143,10 +141,10 @@ def _add(env_id: str, environment: Environment, optimum: float | None) -> None:
 
 @contextmanager
 def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
-    """Context in which an environment has no time limit from its id; any other limit stays.
+    """Context in which the time limit of an environment's id does not apply; other limits do.
 
     Args:
-        env: of any origin, wrapped or not.
+        env: any environment, wrapped or not.
     """
     layer: Any = env.env if is_limit_of_id(env) else env
     endless_env, around = layer, None

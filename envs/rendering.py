@@ -1,7 +1,7 @@
-"""Pages of one session, as text and as a picture: the list, what the user looked at and clicked.
+"""Result pages of one session, as text and as a picture: the list, the examined positions and the
+clicks.
 
-On a page positions count from 1, as readers of result pages count; item numbers are those of the
-rankings and count from 0.
+On a page positions count from 1, as on a search result page; item ids count from 0.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # Pillow is imported when the first picture is drawn: most runs never draw one
+if TYPE_CHECKING:  # Pillow is imported for the first picture: most runs draw none
     from PIL.ImageDraw import ImageDraw
 
 RENDER_MODES = ("ansi", "rgb_array")
-"""The values of ``render_mode`` by which something is drawn and returned."""
+"""The values of ``render_mode`` for which `render` returns something."""
 
 # Sizes in pixels of the finished picture.
 WIDTH, HEADER, CARD, MARGIN = 480, 80, 48, 16
 
-# Blue and orange differ for colour-blind readers, too; words say the same.
+# Colour-blind readers can distinguish blue and orange; the text has the same information.
 PAPER, INK, FAINT = "#f5f6f8", "#1f2733", "#6b7685"
 PLAIN, EXAMINED, CLICKED = ("#ffffff", "#dde1e7"), ("#fff8e6", "#e8a317"), ("#e6f0fd", "#2468c8")
-"""The ground and the frame of a position that was not examined, examined, and clicked."""
+"""The background and the frame of a position that was not examined, examined, and clicked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,11 @@ class ResultPage:
         step: sessions so far.
         regret: expected regret of all sessions so far.
         reward: the reward of this session.
-        ranking: (K,) the items shown; None before the first session, and what describes a session
-            is then ignored.
-        clicks: (K,) 1 where the user clicked, else 0.
-        examined: (K,) 1 where the user looked, else 0.
-        satisfied: whether the user left satisfied; None if the click model knows no satisfaction.
+        ranking: (K,) the items shown; None before the first session (the arguments below are then
+            ignored).
+        clicks: (K,) 1 at the clicked positions, otherwise 0.
+        examined: (K,) 1 at the examined positions, otherwise 0.
+        satisfied: whether the user left satisfied; None if the click model defines no satisfaction.
 
     Example:
         >>> page = ResultPage(
@@ -68,16 +68,12 @@ class ResultPage:
 
 
 def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
-    """Draw ``page`` as one of `RENDER_MODES` says: the text of `to_ansi` or the picture of
-    `to_rgb`.
-    """
+    """Render ``page`` in a mode of `RENDER_MODES`: text of `to_ansi` or a picture of `to_rgb`."""
     return to_ansi(page) if mode == "ansi" else to_rgb(page)
 
 
 def to_ansi(page: ResultPage) -> str:
-    """The page as plain text, one line per position; no colour codes, so that it reads well in logs
-    and diffs.
-    """
+    """Return the page as plain text, one line per position, without colour codes."""
     lines = [" | ".join([page.title, *_summary(page)])]
     for k, item in enumerate(page.ranking or ()):
         lines.append(f"{k + 1:4d}. item {item:<5d} {_marks(page, k)}".rstrip())
@@ -85,10 +81,10 @@ def to_ansi(page: ResultPage) -> str:
 
 
 def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
-    """The page as a picture, one card per position.
+    """Return the page as a picture, one card per position.
 
-    The size depends on K only, so the frames of an episode make a video; both sides are multiples
-    of 16, for codecs.
+    The size depends on K only, so the frames of an episode form a video; both sides are multiples
+    of 16, as video codecs require.
 
     Returns:
         (height, 480, 3) uint8.
@@ -121,7 +117,7 @@ def _summary(page: ResultPage) -> list[str]:
 
 
 def _marks(page: ResultPage, k: int) -> str:
-    """What happened at a position, in words."""
+    """Return what happened at a position, in words."""
     marks = {"examined": page.examined[k], "clicked": page.clicks[k]}
     return ", ".join(mark for mark, is_set in marks.items() if is_set)
 
@@ -140,7 +136,7 @@ def _draw_card(pen: ImageDraw, page: ResultPage, k: int) -> None:
 
 
 def _write(pen: ImageDraw, x: float, y: float, text: str, size: int, colour: str) -> None:
-    """Write a text, cut with dots at the end if it would reach the margin."""
+    """Write a text, truncated with dots if it would reach the margin."""
     from PIL import ImageFont
 
     font, room = ImageFont.load_default(2 * size), 2 * (WIDTH - MARGIN - x)

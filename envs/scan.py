@@ -1,12 +1,12 @@
-"""The best list for users who scan from the top and remember nothing.
+"""The best list for users who scan from the top without memory.
 
-Item i, once examined, earns ``gain(i)``, and the scan goes on below it with probability
-``continuation(i)``, wherever it stands and whatever stands above it. So a list is worth ``Σ_k
-gain(d_k) Π_{j<k} continuation(d_j)``, and what follows its last item ``terminal``, if the scan gets
-there. Two neighbours a above b are worth ``gain(a) + continuation(a) gain(b)``, and what stands
-below them is reached alike in either order: a belongs above b if ``gain(a)/(1 - continuation(a))``
-is the larger. That orders any choice of items, and dynamic programming from the bottom finds which
-to choose.
+An examined item i earns ``gain(i)``, and the scan continues below it with probability
+``continuation(i)``, whatever its position and the items above it are. So a list is worth ``Σ_k
+gain(d_k) Π_{j<k} continuation(d_j)``, plus ``terminal`` if the scan reaches its end. Two
+neighbours, a above b, are worth ``gain(a) + continuation(a) gain(b)``, and the items below them are
+reached with the same probability in either order: a belongs above b if ``gain(a)/(1 -
+continuation(a))`` is larger. This orders any choice of items; dynamic programming from the bottom
+finds the choice.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):
     """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
 
     Args:
-        gain, continuation: ``(L,)``; the former finite, the latter in ``[0, 1]``.
-        terminal: what follows the last item is worth.
+        gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
+        terminal: the value of reaching the end of the list.
         ratio: ``(L,)`` working memory.
-        order: ``(L,)`` integers, working memory: the items as a list of all of them is best.
-        values: ``(L + 1, K + 1)`` working memory: of m items from ``order[i:]`` the best list is
-            worth ``values[i, m]``.
-        ranking: ``(K,)`` set to the best list. Of equals the smaller item id comes first.
+        order: ``(L,)`` integers, working memory: the best order of all items.
+        values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best list of
+            m items from ``order[i:]``.
+        ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
     """
     n_items, n_chosen = len(gain), len(ranking)
     for item in range(n_items):
         if continuation[item] < 1.0:
             ratio[item] = gain[item] / (1.0 - continuation[item])
-        elif gain[item] == 0.0:  # like a gap in the list: it may stand anywhere
+        elif gain[item] == 0.0:  # has no effect: any position is the same
             ratio[item] = 0.0
-        else:  # earns without ending the scan: first of all, or if it costs last of all
+        else:  # does not end the scan: first if the gain is positive, last if it is negative
             ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
         order[item] = item
-    # Shell's sort, which needs no further memory.
+    # Shell's sort, which allocates no memory.
     gap = 1
     while gap < n_items // 3:
         gap = 3 * gap + 1
@@ -61,7 +61,7 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):
         values[i, 0] = terminal
         for m in range(1, min(n_chosen, n_items - i) + 1):
             values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
-            if m < n_items - i:  # else all that are left are needed
+            if m < n_items - i:  # otherwise all remaining items are needed
                 values[i, m] = max(values[i, m], values[i + 1, m])
     i = 0
     for k in range(n_chosen):
@@ -79,21 +79,20 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):
 def best_scan(
     gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0
 ) -> NDArray[np.int64]:
-    """The best list of exactly ``n_chosen`` items for users who read from the top and remember
-    nothing.
+    """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
+    memory.
 
     Args:
-        gain: ``(L,)`` the expected reward of each item once it is examined.
-        continuation: ``(L,)`` probabilities that the user goes on below each item.
-        n_chosen: how many items are shown, from 1 to L.
+        gain: ``(L,)`` the expected reward of each item if examined.
+        continuation: ``(L,)`` probabilities that the user continues below each item.
+        n_chosen: the number of items shown, from 1 to L.
         terminal: the expected reward of reaching the end of the list.
 
     Returns:
         ``(n_chosen,)`` int64 item ids.
 
     Raises:
-        ValueError: on lists of different lengths, on what is no number or no probability, and on
-            more places than items.
+        ValueError: the arrays have different lengths or bad entries, or ``n_chosen`` is above L.
 
     Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and
         continuations ``1 - q``.

@@ -11,7 +11,7 @@ from ..core.kernels import entry, kernel
 
 @kernel
 def is_ranked_list(ranking, seen, mark):
-    """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
+    """Whether a list holds distinct items; no entry of ``seen``, ``(L,)``, may be ``mark``."""
     for k in range(len(ranking)):
         item = ranking[k]
         if item < 0 or item >= len(seen) or seen[item] == mark:
@@ -22,8 +22,8 @@ def is_ranked_list(ranking, seen, mark):
 
 @entry
 def first_bad_list(rankings, seen):
-    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and
-    negative at entry.
+    """Return the row of the first list that does not hold distinct items, or -1. All entries of
+    ``seen``, ``(L,)``, must be negative.
     """
     for b in range(rankings.shape[0]):
         if not is_ranked_list(rankings[b], seen, b):
@@ -32,7 +32,7 @@ def first_bad_list(rankings, seen):
 
 
 def session(model: Any) -> Callable[..., tuple[float, float, int]]:
-    """The kernel of one session of a model's class; environments and the runner call it."""
+    """Return the kernel of one session for a model's class; environments and the runner call it."""
     return model.session_kernel or _click_session(model.sample_kernel, model.expected_kernel)
 
 
@@ -42,8 +42,8 @@ def _click_session(
 ) -> Callable[..., tuple[float, float, int]]:
     @kernel
     def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
-        """One user sees one list: writes clicks and examined, returns the realised and the expected
-        reward, and where the user left satisfied (-1: nowhere).
+        """Simulate one session: write clicks and examined; return the realised and the expected
+        reward, and the position at which the user left satisfied, or -1.
         """
         satisfied = sample(parameters, ranking, uniforms, clicks, examined)
         n_clicks = 0
@@ -53,7 +53,7 @@ def _click_session(
             realised = n_clicks
         elif reward == 1:  # any_click
             realised = min(n_clicks, 1)
-        else:  # satisfaction: leaving below the cutoff does not count
+        else:  # satisfaction: a user who leaves below the cutoff does not count
             realised = 1 if 0 <= satisfied < cutoff else 0
         return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
 
@@ -61,28 +61,29 @@ def _click_session(
 
 
 @cache
-def play_list(play: Callable[..., Any], advance: Callable[..., None]) -> Any:
-    """The compiled function of `ClickEnv.step`: it checks a list, plays a session, and draws what
-    the next one brings.
+def single_step(simulate: Callable[..., Any], advance: Callable[..., None]) -> Any:
+    """Return the compiled function of `ClickEnv.step`: it checks a list, simulates a session, and
+    draws the next round.
 
     Args:
-        play: the kernel of a session.
+        simulate: the kernel of a session.
         advance: as in `Task`.
 
     Returns:
-        The entry ``play_list(parameters, reward, cutoff, pool, drawn, rng, scratch, ranking, seen,
-        mark, uniforms, clicks, examined)``, with the fields of the task and the arguments of
-        `is_ranked_list`. It returns whether it is a list (if not, nothing is played), the realised,
-        the expected and the optimal reward, and where the user left satisfied.
+        The entry ``single_step(parameters, reward, cutoff, pool, current, rng, scratch, ranking,
+        seen, mark, uniforms, clicks, examined)``, with the fields of the task (``current`` is its
+        round) and the arguments of `is_ranked_list`. It returns whether the list is valid (if not,
+        no session is simulated), the realised, the expected and the optimal reward, and the
+        position at which the user left satisfied.
     """
 
     @kernel
-    def play_list(
+    def single_step(
         parameters,
         reward,
         cutoff,
         pool,
-        drawn,
+        current,
         rng,
         scratch,
         ranking,
@@ -92,42 +93,42 @@ def play_list(play: Callable[..., Any], advance: Callable[..., None]) -> Any:
         clicks,
         examined,
     ):
-        optimum = drawn.optimum[0]
+        optimum = current.optimum[0]
         if not is_ranked_list(ranking, seen, mark):
             return False, 0.0, 0.0, optimum, -1
-        realised, expectation, satisfied = play(
+        realised, expectation, satisfied = simulate(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        advance(parameters, reward, pool, drawn, rng, scratch)
+        advance(parameters, reward, pool, current, rng, scratch)
         return True, realised, expectation, optimum, satisfied
 
-    return entry(play_list)
+    return entry(single_step)
 
 
 @cache
-def play_streams(
-    play: Callable[..., Any],
+def batch_step(
+    simulate: Callable[..., Any],
     load: Callable[..., None],
     advance: Callable[..., None],
     store: Callable[..., None],
 ) -> Any:
-    """The compiled function of `ClickVectorEnv.step`: as `play_list` without the check, for B
-    streams.
+    """Return the compiled function of `ClickVectorEnv.step`: as `single_step` without the check,
+    for B streams.
 
     Returns:
-        The entry ``play_streams(parameters, reward, cutoff, pool, drawn, rng, scratch, streams,
-        rankings, uniforms, clicks, examined, realised, expectation, satisfied)``: ``streams`` holds
-        the rounds of the streams. Of ``drawn``, the task's own, there is one: each round is loaded
-        into it and stored again.
+        The entry ``batch_step(parameters, reward, cutoff, pool, current, rng, scratch, streams,
+        rankings, uniforms, clicks, examined, realised, expectation, satisfied)``. ``streams`` holds
+        the rounds of all streams. Each is loaded into ``current``, the round of the task, and
+        stored again.
     """
 
     @kernel
-    def play_streams(
+    def batch_step(
         parameters,
         reward,
         cutoff,
         pool,
-        drawn,
+        current,
         rng,
         scratch,
         streams,
@@ -140,8 +141,8 @@ def play_streams(
         satisfied,
     ):
         for b in range(len(rankings)):
-            load(streams, b, drawn)
-            realised[b], expectation[b], satisfied[b] = play(
+            load(streams, b, current)
+            realised[b], expectation[b], satisfied[b] = simulate(
                 parameters,
                 rankings[b],
                 uniforms[b],
@@ -151,29 +152,29 @@ def play_streams(
                 cutoff,
                 scratch,
             )
-            advance(parameters, reward, pool, drawn, rng, scratch)
-            store(streams, b, drawn)
+            advance(parameters, reward, pool, current, rng, scratch)
+            store(streams, b, current)
 
-    return entry(play_streams)
+    return entry(batch_step)
 
 
 @cache
 def draw_streams(
     load: Callable[..., None], advance: Callable[..., None], store: Callable[..., None]
 ) -> Any:
-    """The compiled function that draws the next rounds of some streams, without a session.
+    """Return the compiled function that draws the next rounds of some streams, without a session.
 
     Returns:
-        The entry ``draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which)``,
-        ``which`` ``(B,)`` booleans.
+        The entry ``draw_streams(parameters, reward, pool, current, rng, scratch, streams, which)``;
+        ``which`` are ``(B,)`` booleans.
     """
 
     @kernel
-    def draw_streams(parameters, reward, pool, drawn, rng, scratch, streams, which):
+    def draw_streams(parameters, reward, pool, current, rng, scratch, streams, which):
         for b in range(len(which)):
             if which[b]:
-                load(streams, b, drawn)
-                advance(parameters, reward, pool, drawn, rng, scratch)
-                store(streams, b, drawn)
+                load(streams, b, current)
+                advance(parameters, reward, pool, current, rng, scratch)
+                store(streams, b, current)
 
     return entry(draw_streams)

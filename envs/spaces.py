@@ -1,7 +1,7 @@
-"""The action space of ranked lists: K distinct items out of L, as one action or as a batch of them.
+"""The action space of ranked lists: K distinct items out of L, as one action or as a batch.
 
 Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch. Items and
-positions count from 0, in error messages too.
+positions count from 0, also in error messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INT64 = np.dtype(np.int64)
 
 
 def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Check that ``order`` has each of the L item ids once; the ValueError names it."""
+    """Return an array that holds each of the L item ids once; the ValueError names the argument."""
     try:
         return check_ranking(order, n_items, n_items)
     except (TypeError, ValueError):
@@ -33,8 +33,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     """Check that ``ranking`` is a list of K distinct items.
 
     Args:
-        ranking: (K,) integers, an array or anything NumPy makes one of; booleans and floats are
-            refused.
+        ranking: (K,) integers, array-like; booleans and floats are refused.
         n_items: L.
         n_positions: K.
 
@@ -54,7 +53,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
             ...
         ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
-    # For so few elements a list and a set are several times faster than NumPy.
+    # For few elements Python's lists and sets are several times faster than NumPy.
     if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
@@ -67,9 +66,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         )
     items = array.tolist()
     if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}"
-        )
+        raise TypeError(f"a ranking holds integers, the item ids; got {array.dtype} in {items!r}")
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:
@@ -89,7 +86,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 def named_ranking(
     name: str, ranking: ArrayLike, n_items: int, n_positions: int
 ) -> NDArray[np.int64]:
-    """Check a ranking as `check_ranking` does; errors name the argument."""
+    """Return a ranking as `check_ranking` does; errors name the argument."""
     try:
         return check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
@@ -104,14 +101,14 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Turn Lehmer codes into ranked lists: code k picks the codes[k]-th smallest of the items not
     yet shown.
 
-    With codes[k] in 0..L-1-k this is one-to-one onto the lists of K distinct items out of L, so
+    With codes[k] in 0..L-1-k this is a bijection onto the lists of K distinct items out of L, so
     uniform codes give uniform lists.
 
     Args:
         codes: (..., K) integers.
 
     Returns:
-        (..., K) int64 lists, a fresh array.
+        (..., K) int64 lists, a new array.
 
     Example:
         >>> decode_lehmer(np.array([[2, 0, 0], [0, 0, 0], [3, 2, 1]]))
@@ -120,7 +117,8 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
                [3, 2, 1]])
     """
     ranking = np.array(codes, dtype=np.int64)
-    # From the right: once position k is inserted, later items that are not below it move up by one.
+    # From the right: when position k is inserted, the items after it that are not smaller than its
+    # code increase by 1.
     for k in range(ranking.shape[-1] - 2, -1, -1):
         ranking[..., k + 1 :] += ranking[..., k + 1 :] >= ranking[..., k : k + 1]
     return ranking
@@ -162,7 +160,7 @@ class RankedList(MultiDiscrete):
         """Draw a list. Every list is equally likely.
 
         Args:
-            mask, probability: None; Gymnasium's spaces have them.
+            mask, probability: must be None; arguments of Gymnasium's spaces.
 
         Returns:
             (K,) int64 distinct items.
@@ -261,7 +259,7 @@ def _batch_ranked_list(space: RankedList, n: int = 1) -> BatchedRankedList:
     return BatchedRankedList(n, space.n_items, space.n_positions, seed=deepcopy(space.np_random))
 
 
-# Inside a Tuple space, `iterate` looks for the exact class, not for a base class.
+# Within a Tuple space, `iterate` dispatches on the exact class, not on a base class.
 iterate.register(BatchedRankedList, iterate.dispatch(MultiDiscrete))
 
 

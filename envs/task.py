@@ -1,4 +1,4 @@
-"""Task of an environment: whose clicks the next lists get, and which list would be best."""
+"""Task of an environment: the click model of the next sessions and its best list."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from ..core.kernels import kernel
 
 
 class Optimum(NamedTuple):
-    """The round of a session for which nothing is drawn, or the rounds of B streams."""
+    """The round of a session that draws nothing, or the rounds of B streams."""
 
     optimum: NDArray[np.float64]  # (1,) or (B,) the expected reward of the best list
 
 
 @kernel
-def draw_nothing(parameters, reward, pool, drawn, rng, scratch):
+def draw_nothing(parameters, reward, pool, current, rng, scratch):
     pass
 
 
 @kernel
-def move_nothing(streams, b, drawn):
+def move_nothing(streams, b, current):
     pass
 
 
 class Task:
-    """What is asked of the next lists, of a stationary click model. The base class of tasks that
-    draw something for every session.
+    """The task of a stationary click model, and the base class of tasks that draw a *round* (such
+    as candidates, or a user's next state) for every session.
 
-    All memory of a task is its own: arrays that two of its fields share are one object, so that a
-    copy shares them, too. A vector environment has the rounds of its streams in arrays of its own,
-    and loads one after the other into the task.
+    A task shares no memory with other objects. Two of its fields may share an array, which is one
+    object, so that a copy shares it, too. A vector environment keeps the rounds of its streams in
+    separate arrays, and loads one after the other into the task.
 
     Attributes:
-        observation_space: of what `observe` returns.
-        model: the click model whose kernels play the sessions, or the stateful users.
+        observation_space: the space of what `observe` returns.
+        model: the click model, or the stateful users, whose kernels simulate the sessions.
         parameters: the first argument of these kernels.
         code, cutoff: the kernels' reward and number of counted positions.
-        pool: what rounds are drawn from; None where nothing is drawn.
-        round: what the next session meets: a named tuple, whose field ``optimum`` ``(1,)`` is the
+        pool: the data from which rounds are drawn; None if nothing is drawn.
+        round: the state of the next session: a named tuple, whose field ``optimum`` ``(1,)`` is the
             expected reward of the best list.
-        next_round: the kernel with which the compiled loop draws the next round,
-            ``next_round(parameters, reward, pool, drawn, rng, scratch)``; ``drawn`` is the round.
-        advance: the same for ``step``: where a user leaves, it draws no other before the reset.
+        next_round: the kernel that draws the next round in the compiled loop,
+            ``next_round(parameters, reward, pool, current, rng, scratch)``; ``current`` is the
+            round, which it overwrites.
+        advance: the same for ``step``; when a user leaves, it draws no other user before `reset`.
         load, store: the kernels that move the round of one stream into the task, and back.
-        has_memory: whether users have one, so that they leave: then rounds have a field ``ended``.
+        has_memory: whether users are stateful, and so leave: rounds then have a field ``ended``.
 
     Args:
-        optimal_ranking, optimal_reward: the list against which regret is measured, and what it is
-            worth.
+        optimal_ranking, optimal_reward: ``(K,)`` the list against which regret is measured, and its
+            expected reward.
     """
 
     pool: Any = None
@@ -78,23 +79,25 @@ class Task:
         self.round: Any = Optimum(np.array([optimal_reward]))
 
     def rounds(self, size: int) -> Any:
-        """The rounds of B streams: a named tuple of arrays with a row for each of them."""
+        """Return the rounds of B streams: a named tuple of arrays with a row for each stream."""
         return Optimum(np.full(size, self.round.optimum[0]))
 
     def best(self, rounds: Any) -> NDArray[np.int64]:
-        """The best lists ``(B, K)`` in rounds of B streams; ``(1, K)`` in the round of the task."""
+        """Return the best lists ``(B, K)`` in the rounds of B streams; ``(1, K)`` in that of the
+        task.
+        """
         return np.tile(self._best, (len(rounds.optimum), 1))
 
     @property
     def optimal_ranking(self) -> NDArray[np.int64]:
-        """``(K,)`` the best list in the present round."""
+        """``(K,)`` the best list of the current round."""
         return self.best(self.round)[0]
 
     @property
     def optimal_reward(self) -> float:
-        """Its expected reward."""
+        """The expected reward of the best list of the current round."""
         return float(self.round.optimum[0])
 
     def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> Any:
-        """What is observed after clicks, ``(K,)`` or ``(B, K)``, before the next rounds."""
+        """Return the observation after clicks ``(K,)`` or ``(B, K)``, before the next rounds."""
         return clicks

@@ -58,7 +58,7 @@ class TrustBiasModel(ClickModel):
     r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
     higher positions.
 
-    Position k is examined with probability χ_k, whatever the list and the other clicks. The item i
+    Position k is examined with probability χ_k, independently of the list and other clicks. Item i
     at this position is relevant with probability α(i). The user clicks an examined relevant item
     with probability ε⁺_k, and any other examined item with probability ε⁻_k. Users who trust the
     top of a list click irrelevant items there, so ε⁻_k is usually largest at the first position.
@@ -140,7 +140,7 @@ class TrustBiasModel(ClickModel):
         return self.parameters.examination
 
     def position_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities; the trust parameters are not given to agents."""
+        """The examination probabilities; agents do not get the trust parameters."""
         return self.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
@@ -155,9 +155,9 @@ class TrustBiasModel(ClickModel):
         α, χ, relevant, irrelevant = self.parameters
         from scipy.optimize import linear_sum_assignment  # takes longer to import than all the rest
 
-        # A more attractive item is nowhere worse, so the first by attraction are a best choice.
-        # Their order is no matter of sorting: a product over the pairs of item and position is an
-        # assignment problem in logarithms. A certain click outweighs all others.
+        # A more attractive item is at least as good at every position, so the most attractive items
+        # are a best choice. Their order is an assignment problem: the logarithm of the reward is a
+        # sum over the pairs of item and position. A certain click outweighs all others.
         items = np.argsort(-α, kind="stable")[:cutoff]
         click = np.outer(α[items], relevant) + np.outer(1.0 - α[items], irrelevant)
         unclicked = 1.0 - (χ * click)[:, :cutoff]

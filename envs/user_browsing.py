@@ -65,12 +65,11 @@ class UserBrowsingModel(ClickModel):
     r"""User browsing model (UBM): examination depends on the position and on the position of the
     last click above it.
 
-    Users consider the positions from the top, one after the other, and never leave before the end.
-    They examine position k with probability γ_{k,k'}, where k' is the position of the last click
-    above it. For example, users may look closely at results right below a click, and rarely at
-    results far below it. They click an examined item i with probability α(i). So a session can have
-    several clicks, and each click changes what is examined below it. If γ does not depend on k',
-    this is the PBM.
+    Users go through the positions from the top, and never leave before the end. They examine
+    position k with probability γ_{k,k'}, where k' is the position of the last click above it. For
+    example, users may look closely at results right below a click, and rarely at results far below
+    it. They click an examined item i with probability α(i). So a session can have several clicks,
+    and each click changes the examination below it. If γ does not depend on k', this is the PBM.
 
     Click law:
         $$P(c_k = 1 \mid R, k') = γ_{k,k'} α(d_k)$$
@@ -132,7 +131,7 @@ class UserBrowsingModel(ClickModel):
         return self.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Clicks: a click changes what is examined below it, so no sorting rule is right.
+        # Clicks: a click changes the examination below it, so no sorting rule is optimal.
         return None if reward == CLICKS else match(self.examination[:cutoff, 0])
 
     def _examination_bounds(self) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Base class of simulated users: click models and everything else from which an environment can be
+"""Base class of simulated users: click models, and the other classes from which environments are
 built.
 """
 
@@ -27,8 +27,8 @@ class Users(ABC):
 
     Attributes:
         n_positions: K, the length of a list.
-        rewards: the reward kinds that are defined for these users.
-        default_reward: the reward of a session if no kind is asked for.
+        rewards: the rewards that are defined for these users.
+        default_reward: the default reward of a session.
         starts: the first step of each of their `tasks`, counted from 0.
     """
 
@@ -37,17 +37,17 @@ class Users(ABC):
     starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
     default_instance: ClassVar[str | None] = None
-    """The name of the instance that is taken when none is asked for; None: one must be."""
+    """The name of the default instance; None: an instance or parameters are required."""
     optimum: ClassVar[float | None] = None
-    """The expected reward of an episode of the default instance in which every list is the best;
-    None where there is no such instance. It is the ``reward_threshold`` of the id.
+    """The expected return of an episode of best lists in the default instance, the
+    ``reward_threshold`` of the id; None without a default instance.
     """
 
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
-    """One session, where it is not that of a click model (`clickgym.envs.session`)."""
+    """The kernel of one session; None: that of a click model (`clickgym.envs.session`)."""
 
     classes: ClassVar[dict[str, type[Users]]] = {}
-    """The classes by the names that files give them, and by ``"module:Class"``."""
+    """The classes by their names in files, and by ``"module:Class"``."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,35 +67,33 @@ class Users(ABC):
 
     @property
     def n_uniforms(self) -> int:
-        """The number of uniform random numbers from which a session is drawn: K, unless the users
-        say otherwise.
-        """
+        """The number of uniform random numbers of a session: K, unless a subclass overrides it."""
         return self.n_positions
 
     @property
     def kind(self) -> str:
-        """The name of this kind of users in instances: the class, and the click model on which it
-        is based.
+        """The name of these users in instances: the class, and the click model on which it is
+        based.
         """
         return self.name()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """A description as plain lists and numbers for JSON; `from_dict` reads it."""
+        """Return a description as plain lists and numbers for JSON; `from_dict` reads it."""
 
     @abstractmethod
     def with_positions(self, n_positions: int) -> Users:
-        """The same users over the first ``n_positions`` positions."""
+        """Return the same users with only their first ``n_positions`` positions."""
 
     def relabelled(self, order: NDArray[np.int64]) -> Users:
-        """The same users and items with other item ids.
+        """Return the same users and items with other item ids.
 
         Args:
-            order: ``(L,)`` for each new id the old one.
+            order: ``(L,)`` for each new id the old id.
 
         Raises:
-            ValueError: ``order`` does not hold each id once; or an id means nothing to them, for
-                candidates change from session to session.
+            ValueError: ``order`` is not a permutation of the ids, or candidates change from session
+                to session.
         """
         raise ValueError(
             f"the items of a {type(self).__name__} cannot be shuffled: candidates change every "
@@ -104,8 +102,8 @@ class Users(ABC):
 
     @abstractmethod
     def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Sequence[Task]:
-        """The tasks of an environment, one from each of ``starts`` on: which list is best, and what
-        is observed.
+        """Return the tasks of an environment, one for each of ``starts``: they know the best list
+        and the observation.
 
         Args:
             reward, cutoff: as in `ClickEnv`.
@@ -118,10 +116,10 @@ class Users(ABC):
 
         Args:
             description: ``{"model": name, <its parameters>}``; the name of a click model is its
-                short name. The module of a click model of your own must be imported.
+                short name. Import the module of your own click model before.
 
         Raises:
-            ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
+            ValueError: an unknown model, or a missing, unknown or invalid parameter.
 
         Example:
             >>> from clickgym.envs import ClickModel
@@ -137,8 +135,8 @@ class Users(ABC):
         return build(users_named(name), parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        """The kernels' code of a reward kind and the number of counted positions, both
-        validated.
+        """Check a reward and a cutoff; return the kernels' code of the reward and the number of
+        counted positions.
         """
         check_choice("reward", reward, REWARDS)
         code = REWARDS.index(reward)
@@ -159,7 +157,7 @@ class Users(ABC):
 
 
 def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
-    """Users of a class with parameters; a missing or an unknown one is a ValueError."""
+    """Return users of a class; a missing or unknown parameter raises a ValueError."""
     try:
         return users(**parameters)
     except TypeError as error:
@@ -167,10 +165,10 @@ def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
 
 
 def users_named(name: object) -> type[Users]:
-    """The class of a name in a file: a short name, or that of a class of the package.
+    """Return the class of a name in a file: a short name, or the name of a class of the package.
 
     Raises:
-        ValueError: no class that is imported is called so.
+        ValueError: no imported class has this name.
     """
     names = [known for known in Users.classes if ":" not in known]
     if name not in names:
@@ -179,11 +177,10 @@ def users_named(name: object) -> type[Users]:
 
 
 def users_class(name: str) -> type[Users]:
-    """The class that a name stands for: as `users_named`, or one's own as ``module:Class``, whose
-    module is imported.
+    """Return the class of a name, as `users_named`, or of ``module:Class``; the module is imported.
 
     Raises:
-        ValueError: nothing is called so.
+        ValueError: no class has this name.
     """
     if name in Users.classes:
         return Users.classes[name]
@@ -195,5 +192,5 @@ def users_class(name: str) -> type[Users]:
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, Users):
-        raise ValueError(f"click model {name!r} is not a subclass of clickgym.envs.ClickModel")
+        raise ValueError(f"click model {name!r}: expected a subclass of clickgym.envs.ClickModel")
     return found

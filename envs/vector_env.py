@@ -17,7 +17,7 @@ from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
-from .session import draw_streams, first_bad_list, play_streams, session
+from .session import batch_step, draw_streams, first_bad_list, session
 from .spaces import BatchedRankedList, RankedList
 from .users import Users
 
@@ -30,25 +30,26 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     compiled code.
 
     Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
-    same random numbers: for one seed, ``gym.make_vec`` with its ``"sync"`` mode, which steps
-    environments one by one, gives other streams than this class. As in `ClickEnv`, an episode
-    continues its stream, unless `reset` gets a seed. All streams are truncated together. Users with
-    a memory are the exception: each user's episode ends after that user's own sessions.
+    same random numbers: for the same seed, the ``"sync"`` mode of ``gym.make_vec``, which steps
+    environments one by one, gives other streams. As in `ClickEnv`, an episode continues its stream
+    unless `reset` gets a seed. All streams are truncated together. Stateful users are the
+    exception: the episode of each user ends separately.
 
     Args:
         model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
             `ClickEnv`.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
-        max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
-        autoreset_mode: what follows the end of an episode: ``AutoresetMode.NEXT_STEP`` (the next
+        max_episode_steps: the number of sessions after which an episode is truncated; None and -1:
+            never.
+        autoreset_mode: how an episode that ended is reset: ``AutoresetMode.NEXT_STEP`` (the next
             ``step`` ignores the actions of these streams, and resets them) or
             ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new
-            stream, and the last one as ``final_obs``).
+            episode, and the last one as ``final_obs``).
 
     Raises:
-        ValueError, TypeError: as `ClickEnv`; on a ``num_envs`` or ``max_episode_steps`` that is not
-            a positive integer.
+        ValueError, TypeError: as in `ClickEnv`; ``num_envs`` or ``max_episode_steps`` is not a
+            positive integer.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -69,11 +70,11 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     single_action_space: RankedList
     action_space: BatchedRankedList
     _all_over: bool
-    """With NEXT_STEP: whether the next step is the reset of all streams."""
+    """With NEXT_STEP: whether the next step resets all streams."""
     _episode_steps: Any
-    """Sessions of the present episodes: one number, or one for each stateful user."""
+    """Sessions of the current episodes: one number, or a number for each stateful user."""
     _last: tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]] | None
-    """Lists, clicks and rewards of the last sessions, if they are drawn."""
+    """Lists, clicks and rewards of the last sessions, if they are rendered."""
 
     def __init__(
         self,
@@ -110,21 +111,21 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._uniforms = np.empty((num_envs, self.model.n_uniforms))
         self._seen = np.empty(self._lists.n_items, np.int64)
         self._everybody = np.ones(num_envs, np.bool_)
-        self._forget()
+        self._new_streams()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Infos]:
-        """Begin an episode on all streams: with a seed, and the first time, new streams; else the
-        same streams go on.
+        """Start an episode on all streams; with a seed, or the first time, start new streams.
 
         Args:
-            seed: one integer that seeds all streams; None goes on with the present ones.
+            seed: one integer that seeds all streams; None continues the current streams.
             options: not used.
 
         Returns:
-            ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos
-            with ``optimal_ranking`` ``(B, K)`` and ``optimal_reward`` ``(B,)``.
+            The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
+            d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
+            ``optimal_reward`` ``(B,)``.
         """
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
@@ -136,16 +137,17 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """Show one list on each stream.
 
         Args:
-            actions: ``(B, K)`` integers, each row K distinct item ids; with ``NEXT_STEP`` anything
-                on streams that ended with the last step.
+            actions: ``(B, K)`` integers, K distinct item ids in each row; with ``NEXT_STEP`` the
+                rows of streams that ended with the last step are ignored.
 
         Returns:
-            Clicks ``(B, K)``, rewards ``(B,)``, terminations, truncations, and infos with the
-            arrays ``expected_reward``, ``regret`` and ``optimal_reward`` (each with its mask, as
-            Gymnasium's vector environments do).
+            Observations (clicks ``(B, K)``, or a dict), rewards, terminations and truncations
+            ``(B,)``, and infos with the arrays ``expected_reward``, ``regret`` and
+            ``optimal_reward`` ``(B,)`` (with masks, as in Gymnasium's vector environments).
 
         Raises:
-            ValueError, TypeError: on a bad list, naming the stream, the position and the fault.
+            ValueError, TypeError: a bad list; the message names the stream, the position and the
+                fault.
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
@@ -155,10 +157,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             observations, infos = self._begin_episode()
             nobody = ~self._everybody
             return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
-        begins = None  # the streams to which this call brings another user, if any
+        begins = None  # the streams on which this call starts an episode, if any
         if self.task.has_memory and self._rounds.ended.any():
             begins = self._rounds.ended.copy()
-        clicks, rewards, infos = self._play(self._checked(actions, begins), begins)
+        clicks, rewards, infos = self._simulate(self._checked(actions, begins), begins)
         played = self._everybody if begins is None else ~begins
         infos = _masked(played, infos)
         if begins is not None:
@@ -173,9 +175,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, rewards, terminated, truncated, infos
 
     def _checked(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
-        """The actions as lists, which are checked; in place of those that are ignored lists that
-        nobody sees.
-        """
+        """Check the actions and return them as lists; ignored rows are replaced by valid lists."""
         if ignored is not None and ignored.all():
             return np.tile(np.arange(self._lists.n_positions), (self.num_envs, 1))
         rankings = as_array("actions", actions)
@@ -200,15 +200,15 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
                 raise ValueError(f"environment {bad}: {error}") from None
         return rankings
 
-    def _play(
+    def _simulate(
         self, rankings: NDArray[np.int64], idle: Masks | None
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
-        """Play a session of every stream, and draw the next rounds.
+        """Simulate a session of every stream, and draw the next rounds.
 
         Args:
             rankings: ``(B, K)`` checked lists.
-            idle: ``(B,)`` the streams whose users have left, so that nobody sees a list; None: none
-                of them.
+            idle: ``(B,)`` booleans: the streams whose users have left, which have no session; None:
+                no stream.
 
         Returns:
             The clicks, the rewards, and the infos.
@@ -222,8 +222,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         )
         optimum = self._rounds.optimum.copy()
         try:
-            play = play_streams(session(task.model), task.load, task.advance, task.store).direct
-            play(
+            step = batch_step(session(task.model), task.load, task.advance, task.store).direct
+            step(
                 task.parameters,
                 task.code,
                 task.cutoff,
@@ -250,17 +250,17 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             for values in (clicks, rewards, regret, expectation):
                 values[idle] = 0
         self._regret += regret
-        if self.render_mode is not None:  # copies: the caller may write into what it gets
+        if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), clicks.copy(), rewards.copy()
         self._steps += 1
         if self._steps == self._next_change:
-            self._enter()
+            self._select_task()
         infos = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
         return clicks, rewards, infos
 
     def _ends(self, begins: Masks | None) -> tuple[Masks, Masks, bool]:
-        """Count the session just played; ``(B,)`` where a user has left, ``(B,)`` where the limit
-        cuts an episode, and whether any episode is over.
+        """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
+        whether any episode has ended.
         """
         if not self.task.has_memory:
             self._episode_steps += 1
@@ -271,15 +271,15 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         terminated = ended.copy()
         self._episode_steps += self._everybody if begins is None else ~begins
         truncated = self._episode_steps == self.max_episode_steps
-        ended |= truncated  # another user follows, as after one who has left
+        ended |= truncated  # draw another user, as after one who has left
         self._episode_steps[ended] = 0
         return terminated, truncated, bool(ended.any())
 
     def _begin_next(
         self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
     ) -> tuple[Any, Infos]:
-        """SAME_STEP: begin the next episodes where one is over; the first observations, and infos
-        that keep the last ones.
+        """SAME_STEP: start the next episodes; return their first observations, and infos with the
+        last observations.
         """
         final_obs = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
@@ -297,16 +297,14 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return self.task.observe(self._rounds, clicks), finals | _merged(others, self._firsts(over))
 
     def _begin_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
-        """Begin an episode, with a seed of new streams; what all streams observe first, and the
-        infos.
-        """
+        """Start an episode on all streams; return the first observations and the infos."""
         self._restart(seed)
         self._begin_count()
         clicks = np.zeros(self._shape, np.int8)
         return self.task.observe(self._rounds, clicks), self._firsts(self._everybody)
 
     def _firsts(self, streams: Masks) -> Infos:
-        """The infos of a reset, on some streams."""
+        """Return the infos of a reset of some streams."""
         best, optimum = self.task.best(self._rounds).copy(), self._rounds.optimum.copy()
         return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
 
@@ -323,12 +321,12 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             self._everybody if streams is None else streams,
         )
 
-    def _enter(self) -> None:
-        super()._enter()
+    def _select_task(self) -> None:
+        super()._select_task()
         self._rounds = self.task.rounds(self.num_envs)
 
-    def _forget(self) -> None:
-        super()._forget()
+    def _new_streams(self) -> None:
+        super()._new_streams()
         self._begin_count()
         self._regret = np.zeros(self.num_envs)
         self._examined = np.zeros(self._shape, np.int8)
@@ -341,7 +339,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._all_over = False
 
     def render(self) -> tuple[Any, ...] | None:
-        """The result page of every stream, as `ClickEnv.render` draws it."""
+        """Return the result page of every stream, as in `ClickEnv.render`."""
         if self.render_mode is None:
             self._warn_of_no_mode("gym.make_vec")
             return None
@@ -372,17 +370,19 @@ def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _masked(streams: Masks, infos: Infos) -> Infos:
-    """Infos with the masks of the streams that have them, as Gymnasium's vector environments do."""
+    """Return infos with masks of the streams that have them, as in Gymnasium's vector
+    environments.
+    """
     return infos | {f"_{name}": streams.copy() for name in infos}
 
 
 def _restricted(infos: Mapping[str, Any], streams: Masks) -> Infos:
-    """The masks of infos, on some streams only."""
+    """Return infos with their masks restricted to some streams."""
     return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
 
 
 def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
-    """Infos of some streams, and of others."""
+    """Return the merged infos of some streams and of others."""
     merged = {**infos, **others}
     for name in infos.keys() & others.keys():
         first, second = infos[name], others[name]

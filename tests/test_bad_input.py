@@ -145,7 +145,7 @@ AGENT ../x:Y                      '../x' is not the name of a module; expected m
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
-INSTANCE none.json                there is no instance file none.json
+INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
 INSTANCE broken.json              broken.json is not JSON
 INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
@@ -258,10 +258,10 @@ CALLS = {
     "play it as clickgym.agents.FrozenPolicy": lambda: run(TrainedPolicy(), "PBMRank-v0", 9),
     "PPO is generic RL": lambda: clickgym.check_agent("PPO"),
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
-    "no list waits for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),
     "reset has no options": lambda: ClickEnv(MODEL).reset(options={"difficulty": 3}),
-    "the model is given, so instance": lambda: ClickEnv(MODEL, instance="uniform"),
+    "the model is an object; expected no instance": lambda: ClickEnv(MODEL, instance="uniform"),
     "model is 3; expected a trained": lambda: agents.FrozenPolicy(4, 2, model=3),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "state is 2": lambda: planner().rank({"state": 2}),
@@ -292,10 +292,10 @@ def test_list_is_learned_from_once(tmp_path):
     agent.save(tmp_path / "waiting.npz")
     agents.TopRank.load(tmp_path / "waiting.npz").update(None, ranking, [1, 0])
     agent.update(None, ranking, [1, 0])
-    with pytest.raises(ValueError, match="no list waits for clicks"):
+    with pytest.raises(ValueError, match="no list is pending"):
         agent.update(None, ranking, [1, 0])
     run(agent, ClickEnv(MODEL), 5)
-    with pytest.raises(ValueError, match="no list waits for clicks"):
+    with pytest.raises(ValueError, match="no list is pending"):
         agent.update(None, ranking, [1, 0])
 
 

@@ -1,3 +1,1 @@
-"""Users who meet other candidates in every session: their models, one round in compiled code, and
-the environments.
-"""
+"""Click models with new candidates in every session, and their rounds in compiled code."""

@@ -1,12 +1,11 @@
-"""Products of features as further features of a candidate: which pairs, their scale, and the
-features themselves.
+"""Products of features as additional features of a candidate: the pairs, the scale, the features.
 
 A candidate of user u and item v has the features ``c [1, u, v]``, whose first is the constant c.
-The product of two of them is divided by it, so the further features are c times products of the
+The product of two features is divided by c, so the additional features are c times products of
 entries of u and v.
 
-⚠ One number c scales all candidates. A scale for each would make all features equally long, and
-hide what their lengths tell.
+⚠ One number c scales all candidates. A separate scale for each candidate would give all features
+the same norm, and hide the information in it.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 INTERACTIONS = ("products", "outer")
-"""Which products: those of the features at the same place (u∘v), or all (u ⊗ v)."""
+"""The kinds of products: of features at the same place (u∘v), or of all pairs (u ⊗ v)."""
 
 
 def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) -> NDArray[np.int64]:
-    """The pairs of features whose products are further features.
+    """Return the pairs of features whose products are additional features.
 
     Args:
-        kind: one of `INTERACTIONS`; anything else has none.
-        first, second: the places of the features u and v among all. Where they are the same (a
-            document's features and themselves), ``"outer"`` has each unordered pair once.
+        kind: one of `INTERACTIONS`; any other value gives no pairs.
+        first, second: the indices of the features u and v among all features. If both are the same,
+            ``"outer"`` has each unordered pair once.
 
     Returns:
-        ``(P, 2)``; in ``"outer"`` the pair (u_a, v_b) has the place ``a len(v) + b``.
+        ``(P, 2)`` int64; in ``"outer"`` the pair (u_a, v_b) is row ``a len(v) + b``.
 
     Raises:
-        ValueError: ``"products"`` of different numbers of features.
+        ValueError: ``"products"`` with different numbers of features.
 
     Example:
         >>> interaction_pairs("outer", [1, 2], [3, 4]).tolist()
@@ -42,7 +41,7 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
     """
     if kind == "products" and len(first) != len(second):
         sizes = f"{len(first)} and {len(second)}"
-        raise ValueError(f"products need as many features of users as of items, not {sizes}")
+        raise ValueError(f"products require as many features of users as of items, not {sizes}")
     if kind != "outer":
         return np.column_stack([first, second] if kind == "products" else [[], []]).astype(np.int64)
     pairs = np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
@@ -50,7 +49,7 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
 
 
 def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``(n, d)`` features of candidates, followed by the products of the pairs.
+    """Return ``(n, d)`` features, followed by the products of P pairs: ``(n, d + P)``.
 
     Example:
         >>> with_products(np.array([[0.5, 0.2, 0.1]]), np.array([[1, 2]]))
@@ -69,13 +68,13 @@ def largest_norm(
     pairs: NDArray[np.int64],
     candidates: Sequence[NDArray[np.int64]] | None = None,
 ) -> float:
-    """The largest norm of the features, products included, over the candidates of all users; the
-    products are not kept.
+    """Return the largest norm of the features, products included, over the candidates of
+    all users; the products are not stored.
 
     Args:
         users, items: ``(M, d_u)`` and ``(N, d_v)`` features.
-        pairs: as `interaction_pairs` returns them.
-        candidates: for each user the numbers of its items; None: all.
+        pairs: as returned by `interaction_pairs`.
+        candidates: for each user the numbers of its items; None: all items.
 
     Example:
         >>> largest_norm(np.ones((1, 2)), np.array([[0.0], [1.0]]), np.array([[1, 2]]))

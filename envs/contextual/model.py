@@ -1,8 +1,7 @@
-"""Click models whose users meet other candidates in every session: with attraction linear in
-features, or from labels.
+"""Click models with new candidates in every session: attraction linear in features, or from
+labels.
 
-Letters beside those of the package: d features, M users, N items of the pool from which L
-    candidates are drawn.
+Further letters: d features, M users, N items in the pool from which L candidates are drawn.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ from ..users import Users
 from .interactions import largest_norm
 from .round import Pool, RoundTask
 
-ROUNDING = 1e-9  # by how much sums may miss a bound
+ROUNDING = 1e-9  # tolerance of sums at a bound
 
 
 class ContextualModel(Users, abstract=True):
-    """Base class of the models whose users meet other candidates in every session.
+    """Base class of models with new candidates in every session.
 
-    In each session one of M users comes, all with the same probability. User i meets L items, drawn
-    at random from the candidates of that user. These are all N items, or only those named for the
-    user, such as the documents of a query or the films that a person rated. Candidate j has the
-    features ``x = [U(i), V(j)]``. Users examine positions as in the base model.
+    Each session has one of M users, all with the same probability. L candidates of user i are drawn
+    at random from all N items, or from those listed for this user, such as the documents of a query
+    or the films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users
+    examine positions as in the base model.
 
     Attributes:
-        base: the click model of the users; what belongs to items is replaced in every session, and
-        only their number L matters.
-        mean: the click model of a session whose candidates all are as the mean candidate. `at`
-        gives that of any session.
-        interactions: ``(Q, 2)`` the pairs of features whose products are further features (see
+        base: the click model of the users; only the number L of its items matters, because item
+            parameters are replaced in every session.
+        mean: the click model of a session in which all candidates equal the mean candidate. `at`
+            returns that of any session.
+        interactions: ``(Q, 2)`` the pairs of features whose products are additional features (see
             `LabelledModel`).
 
     Args:
         base: the click model of the users, or its ``to_dict()``.
         items: ``(N, d_v)`` V, the features of the items.
-        users: ``(M, d_u)`` U, the features of the users; None: users have none.
-        candidates: for each user the numbers of the items that it may meet, distinct, at least L;
+        users: ``(M, d_u)`` U, the features of the users; None: users have no features.
+        candidates: for each user the numbers of its possible candidates, distinct, at least L;
             None: all N items.
 
     Raises:
@@ -92,7 +91,7 @@ class ContextualModel(Users, abstract=True):
 
     @property
     def _users_part(self) -> NDArray[np.float64]:
-        """``(M, d_u)``, d_u = 0 where users have no features."""
+        """Return ``(M, d_u)``, with d_u = 0 if users have no features."""
         if self.users is not None:
             return self.users
         return np.zeros((1 if self.candidates is None else len(self.candidates), 0))
@@ -137,23 +136,25 @@ class ContextualModel(Users, abstract=True):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[RoundTask]:
-        """As `Users.tasks`: a single one, which draws candidates for every session."""
+        """As `Users.tasks`: a single task, which draws candidates for every session."""
         if reference is not None:
-            raise ValueError("reference is one list; here the candidates change in every session")
+            raise ValueError(
+                "reference is a list; expected None, because candidates change in every session"
+            )
         return [RoundTask(self.base, self.pool, self.kind, reward, cutoff)]
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
-        """The names of the item parameters beyond attraction, all of which must be given."""
+        """Check that all item parameters except attraction are passed; return their names."""
         names = self.base.item_parameters()[1:]
         for name in others.keys() - names:
-            raise TypeError(f"{name} is no parameter of a {self.kind}")
+            raise TypeError(f"{name} is not a parameter of a {self.kind}")
         for name in names:
             if name not in others:
                 raise ValueError(f"{name} is missing: a {self.base.kind} has one for each item")
         return names
 
     def _describe(self) -> dict[str, Any]:
-        """The part of `to_dict` that the models share."""
+        """Return the part of `to_dict` that the models share."""
         users, candidates = self.users, self.candidates
         return {
             "model": self.name(),
@@ -171,7 +172,7 @@ class ContextualModel(Users, abstract=True):
         entry_attraction: NDArray[np.float64],
         entry_others: Sequence[NDArray[np.float64]],
     ) -> None:
-        """Keep what belongs to items; the mean session is one of the mean user."""
+        """Store the item parameters; the mean session is that of the mean user."""
         candidates = self.candidates or []
         sizes = np.array([len(entries) for entries in candidates], np.int64)
         n_others = len(self.base.item_parameters()) - 1
@@ -197,7 +198,7 @@ class ContextualModel(Users, abstract=True):
         self.mean = self._with_items([np.full(self.n_items, value) for value in means])
 
     def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
-        """The base model before items with the given parameters, attraction first."""
+        """Return the base model with the given item parameters, attraction first."""
         clipped = [np.clip(entries, 0.0, 1.0) for entries in values]
         return self.base.with_items(**dict(zip(self.base.item_parameters(), clipped, strict=True)))
 
@@ -214,9 +215,9 @@ class LinearModel(ContextualModel):
 
     Args:
         base, items, users, candidates: as in `ContextualModel`.
-        theta: ``(d,)`` θ*, first the users' part.
-        **others: ``(N,)`` what else of the base model belongs to items, as the satisfaction of a
-            dynamic Bayesian network model.
+        theta: ``(d,)`` θ*, the users' part first.
+        **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction of
+            a dynamic Bayesian network model.
 
     Raises:
         ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and ``θ*ᵀx ∈ [0, 1]``
@@ -271,8 +272,8 @@ class LinearModel(ContextualModel):
         self._set_pool(of_users, of_items, item_others, attraction.clip(0.0, 1.0), entry_others)
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
-        """The click model of a session whose candidates have the given ``(L, d)`` features, and
-        other parameters of items.
+        """Return the click model of a session whose candidates have these ``(L, d)`` features and
+        ``(L,)`` other item parameters.
         """
         rows = numbers("features", features, (self.n_items, self.n_features))
         return self._with_items(
@@ -289,25 +290,24 @@ class LinearModel(ContextualModel):
 
 
 class LabelledModel(ContextualModel):
-    """A `ContextualModel` in which the attraction of each candidate is given, for example from
+    """A `ContextualModel` with an attraction for each user and candidate, for example from
     relevance labels; it need not be linear.
 
     Args:
-        base, items, users, candidates: as in `ContextualModel`; the candidates of every user must
-        be named.
+        base, items, users, candidates: as in `ContextualModel`; ``candidates`` is required.
         attraction: for each user the attraction probabilities of its candidates.
-        interactions: ``(Q, 2)`` pairs (a, b) of places in ``[U(i), V(j)]``, whose products are
-            further features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for
-            the q-th pair. The first feature x_0 must be a positive constant c, so that x is c times
-            ``[1, u, v, u_a v_b, ...]``. Clicks and attractions stay as they are. Products are
+        interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``, whose products are
+            additional features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0``
+            for the q-th pair. The first feature x_0 must be a positive constant c, so that x is c
+            times ``[1, u, v, u_a v_b, ...]``. Clicks and attractions do not change. Products are
             computed in every session.
-        **others: the same of what else of the base model belongs to items.
+        **others: like ``attraction``, the other item parameters of the base model.
 
     Raises:
         ValueError: naming the parameter and what was expected.
 
     Source:
-        as for `LinearModel`, with attraction probabilities that need not be linear.
+        As for `LinearModel`, with attraction probabilities that need not be linear.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -331,7 +331,7 @@ class LabelledModel(ContextualModel):
         **others: Sequence[ArrayLike],
     ) -> None:
         if candidates is None:
-            raise ValueError("candidates is None; expected the numbers of items for each user")
+            raise ValueError("candidates is None; expected the item numbers of each user")
         super().__init__(base, items, users, candidates)
         self._of_items(others)
         self.labels = {
@@ -345,7 +345,7 @@ class LabelledModel(ContextualModel):
 
     @property
     def attractions(self) -> list[NDArray[np.float64]]:
-        """For each user the attraction probabilities of its candidates."""
+        """The attraction probabilities of each user's candidates."""
         return self.labels["attraction"]
 
     def _checked_labels(self, name: str, labels: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
@@ -353,7 +353,7 @@ class LabelledModel(ContextualModel):
             expected = "expected probabilities for each entry of candidates"
             raise ValueError(f"{name} is {short(labels)}; {expected}")
         if len(labels) != len(self.candidates):
-            expected = f"expected {len(self.candidates)}, as candidates"
+            expected = f"expected {len(self.candidates)}, as in candidates"
             raise ValueError(f"{name} has {len(labels)} entries; {expected}")
         sizes = [len(entries) for entries in self.candidates]
         return [
@@ -362,8 +362,8 @@ class LabelledModel(ContextualModel):
         ]
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
-        """The click model of a session in which a user meets the given L of its candidates, by the
-        numbers of the items.
+        """Return the click model of a session of a user with L of its candidates, by their item
+        numbers.
         """
         user = check_within("user", user, 0, len(self.candidates) - 1)
         candidates = integers("items", items, (self.n_items,), 0, len(self.items))
@@ -383,8 +383,8 @@ class LabelledModel(ContextualModel):
         first = (self._users_part if self._users_part.shape[1] else self.items)[:, 0]
         if first[0] <= 0 or np.ptp(first) > 0:
             ends = f"from {first.min():g} to {first.max():g}"
-            expected = "interactions need the same positive number for all"
-            raise ValueError(f"the first feature goes {ends}; {expected}")
+            expected = "interactions require the same positive number for all"
+            raise ValueError(f"the first feature ranges {ends}; {expected}")
         norm = largest_norm(self._users_part, self.items, pairs, self.candidates)
         if norm > 1 + ROUNDING:
             of = "the features of some user and item, products included,"

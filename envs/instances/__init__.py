@@ -1,5 +1,5 @@
-"""Instances: ready-made problems by name, by seed, or from a file; the shipped real queries lie
-beside this file.
+"""Instances: ready-made problems by name, by seed, or from a file. This folder also holds the
+shipped real queries.
 """
 
 from . import families, stateful, worlds  # noqa: F401  (they register themselves)

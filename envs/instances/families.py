@@ -1,5 +1,5 @@
-"""Families of instances with the same items in every session: the papers' own, random ones by seed,
-changing users, and mixtures.
+"""Families of instances with the same items in every session: instances of papers, random ones by
+seed, changing users, and mixtures.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _kveton2015(
 
 
 def _examined(n_positions: int, eta: float) -> Floats:
-    """Examination as most of the literature on position bias has it, ``1 / k^η``."""
+    """Return the examination ``1 / k^η``, usual in the literature on position bias."""
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
@@ -70,7 +70,7 @@ def _lagree2016_small() -> Instance:
 
 @family("li2019-chi-min")
 def _li2019_chi_min(i: int = 1) -> Instance:
-    """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i
+    """Li 2019a, figure 3: the best of 10 items is last in the initial list, examined with 0.5^i
     (PBM)
     """
     check_count("i", i)
@@ -87,7 +87,7 @@ def _li2019_chi_min(i: int = 1) -> Instance:
 def _position_bias(
     n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0
 ) -> Instance:
-    """Examined with 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
+    """Examination 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
     (PBM, trust bias)
     """
     check_at_least("eta", eta, 0)
@@ -101,8 +101,8 @@ def _position_bias(
 def _rare_clicks(
     n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0
 ) -> Instance:
-    """Like real queries, but nothing attracts with more than 0.02 (most), and little with half of
-    it (all click models)
+    """Like real queries, but no attraction is above 0.02 (most), and few are above half of it (all
+    click models)
     """
     probability("most", most)
     order = np.random.default_rng(check_seed(seed)).permutation(n_items)
@@ -130,7 +130,7 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     }
     models = []
     for model_class in CLICK_MODELS.values():
-        # A model of the user that refuses such numbers is not in the family.
+        # A user's model that refuses these parameters is left out of the family.
         with contextlib.suppress(ValueError):
             models.append(drawn_model(model_class, table, n_items, n_positions, seed))
     return instance_of(models, "drawn at random")
@@ -176,13 +176,13 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
 def _in_production(
     n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0
 ) -> Instance:
-    """Like yandex-like, with a production ranking that is about as good as those of the real
-    queries (all click models)
+    """Like yandex-like, with a production list about as good as those of the real queries (all
+    click models)
     """
     check_at_least("noise", noise, 0)
     like = _yandex_like(n_items, n_positions, seed)
-    # By the items' quantiles of attraction and noise: with 0.4 Kendall's tau is 0.4 on average, as
-    # in the real queries.
+    # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
+    # 0.4, as in the real queries.
     quantiles = _items(n_items, n_positions, seed)[0]
     noisy = quantiles + noise * child_rng(seed, 3).normal(size=n_items)
     return replace(like, initial_ranking=np.argsort(-noisy, kind="stable"))
@@ -195,14 +195,14 @@ def drawn_model(
     n_positions: int,
     seed: int,
 ) -> ClickModel:
-    """A click model with the parameters of a family.
+    """Return a click model with the parameters of a family.
 
     Args:
         model_class: its class.
         table: parameters by name and shape (see `ClickModel.shapes`).
         n_items, n_positions: L and K.
-        seed: of a parameter that the table does not have, drawn uniformly from a generator of its
-            own, unless the model has a default for it.
+        seed: of the parameters that the table lacks and the model has no default for; each is drawn
+            uniformly from a separate generator.
     """
     sizes = {"L": n_items, "K": n_positions}
     signature = inspect.signature(model_class).parameters
@@ -218,14 +218,14 @@ def drawn_model(
 
 
 def child_rng(seed: int, *key: int) -> np.random.Generator:
-    """A generator that is independent of those of the same seed with other keys."""
+    """Return a generator that is independent of those with the same seed and other keys."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, np.random.Generator]:
-    """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
+    """Return uniform numbers for the two item parameters, and the generator of all other draws.
 
-    Each has a generator of its own, so that the items of a seed do not depend on the number of
+    They have separate generators, so that the items of a seed do not depend on the number of
     positions.
     """
     check_positions(n_positions, check_count("n_items", n_items))
@@ -240,8 +240,8 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
 def _epochs(
     base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]
 ) -> Instance:
-    """For each click model of an instance the same with attractions that change every ``length``
-    steps; without attraction it is the first parameter of items that changes.
+    """Return the click models of an instance with attractions that change every ``length`` steps;
+    in a model without attraction the first item parameter changes.
     """
     check_count("length", length)
     models = []
@@ -292,7 +292,7 @@ def _li2019_two_changes(
     length: int = 100_000,
     seed: int = 0,
 ) -> Instance:
-    """Li 2019b, theorem 3: of 2K items K attract more, by a gap; the halves change places twice
+    """Li 2019b, theorem 3: K of 2K items attract more, by a gap; the halves are exchanged twice
     (all models, changing)
     """
     check_count("n_positions", n_positions)
@@ -310,7 +310,7 @@ def _li2019_two_changes(
 def _abrupt(
     n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0
 ) -> Instance:
-    """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""
+    """New attractions, uniform on [0, 1], in every epoch (all models, changing)"""
     check_count("n_epochs", n_epochs)
 
     def attractions(attraction: Floats) -> list[Floats]:
@@ -339,7 +339,7 @@ def _random_walk(
         moves = child_rng(seed, 2).normal(0.0, step, (n_epochs, n_items))
         moves[0] = 0.0
         walk = np.mod(attraction + moves.cumsum(axis=0), 2.0)
-        return np.minimum(walk, 2.0 - walk)  # folded back into [0, 1]
+        return np.minimum(walk, 2.0 - walk)  # reflected into [0, 1]
 
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
@@ -360,7 +360,7 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
 def _two_tastes(
     n_items: int = 10, n_positions: int = 5, model: str = "PBM", seed: int = 0
 ) -> Instance:
-    """Two kinds of users with opposite tastes: each likes best what the other likes least
+    """Two kinds of users with opposite tastes: the best items of one are the worst of the other
     (mixture)
     """
     like = _yandex_like(n_items, n_positions, seed)
@@ -377,14 +377,14 @@ def _two_tastes(
 def _two_laws(
     n_items: int = 10, n_positions: int = 5, weight: float = 0.5, seed: int = 0
 ) -> Instance:
-    """Half of the users (weight) click by a PBM and half by a CM, with one taste (mixture)"""
+    """Half of the users (weight) click by a PBM and half by a CM, same attractions (mixture)"""
     like = _yandex_like(n_items, n_positions, seed)
     first = like.model("PBM")
     return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, like)
 
 
 def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
-    """A mixture of two models, the first with a weight, over the items of an instance."""
+    """Return a mixture of two models over the items of an instance; ``weight`` is of the first."""
     check_between("weight", weight, 0.0, 1.0)
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], like.origin, like.initial_ranking)
@@ -394,9 +394,9 @@ def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Ins
 
 
 def click_models(instance: Instance) -> list[ClickModel]:
-    """The click models of an instance that have environments and do not change."""
+    """Return the stationary click models of an instance."""
     models: list[Any] = [model for kind, model in instance.models.items() if kind in CLICK_MODELS]
     if not models:
         has = f"it has {', '.join(instance.models)}"
-        raise ValueError(f"{instance.name!r} has no model of {', '.join(CLICK_MODELS)}; {has}")
+        raise ValueError(f"{instance.name!r} has none of {', '.join(CLICK_MODELS)}; {has}")
     return models

@@ -1,18 +1,18 @@
 """Instances: ready-made problems by name, by seed, or from a file.
 
-What `load_instance` accepts wherever an ``instance`` is asked for:
+`load_instance`, and every argument ``instance``, accepts:
 
-* a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, see the
-  file's own text);
+* a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, as the file
+  describes);
 * a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments:
   ``"li2019-chi-min:i=3"``;
 * a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
-* either of them with other item ids, so that their order tells nothing:
+* any of them with random item ids, so that ids carry no information:
   ``"yandex-98435:shuffle=1"``, where 1 is a seed;
-* a JSON file of your own, ``"folder/mine.json"``: what `Instance.save` writes, or just the
-  ``to_dict()`` of one click model; or what stands in such a file, as a dict;
-* an `Instance` itself.
+* a JSON file of your own, ``"folder/mine.json"``, written by `Instance.save` or holding the
+  ``to_dict()`` of one click model; or the content of such a file, as a dict;
+* an `Instance`.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
 
 DEFAULT_INSTANCE = "yandex-9982"
-"""The instance of every stationary environment when none is asked for.
+"""The default instance of the stationary environments.
 
-The query with by far the most sessions (23,885), so its parameters are the surest; its attractions
-are well spread, and under the position-based model the list in production leaves a quarter of the
-clicks to gain.
+It is the query with by far the most sessions (23,885), so its parameters are the most precise. Its
+attractions are well spread, and in the position-based model the best list has a third more clicks
+than the production list.
 """
 
 
@@ -60,13 +60,13 @@ class Instance:
 
     Args:
         name: the name of the instance in results.
-        models: the click models (and users of other kinds) by `Users.kind`, over all positions for
-            which there are parameters; the names of classes are accepted too.
-        n_positions: K, the number of positions unless another is asked for.
+        models: the click models (and other users) by `Users.kind`, with all positions that have
+            parameters; the names of classes are also accepted.
+        n_positions: K, the default number of positions.
         description: a description in one line.
         origin: where the parameters come from.
-        initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if
-            there is none.
+        initial_ranking: ``(L,)`` all item ids in the order of the production list, best first; None
+            without such a list.
         estimation: how the parameters were estimated, and from how many sessions.
 
     Raises:
@@ -118,7 +118,9 @@ class Instance:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the user's log calls each item, ``(L,)``; the ids where no log was fitted."""
+        """The name of each item in the log from which the instance was estimated, ``(L,)``; the ids
+        without a log.
+        """
         return tuple(map(str, self.estimation.get("items", range(self.n_items))))
 
     def __repr__(self) -> str:
@@ -126,15 +128,15 @@ class Instance:
         return as_call(self, name=self.name, **sizes, models=list(self.models))
 
     def model(self, model_class: type[Users] | str, n_positions: int | None = None) -> Any:
-        """The instance under one click model.
+        """Return the users of the instance under one click model.
 
         Args:
             model_class: a click model class, its short name, or a kind such as
                 ``"PiecewiseStationaryModel of CM"``.
-            n_positions: K; None takes the instance's.
+            n_positions: K; None takes that of the instance.
 
         Raises:
-            ValueError: if the instance has no such model, or not so many positions.
+            ValueError: the instance has no such model, or fewer positions.
         """
         check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
         name = model_class if isinstance(model_class, str) else model_class.name()
@@ -145,14 +147,14 @@ class Instance:
         return self.models[name].with_positions(length)
 
     def shuffled(self, seed: int) -> Instance:
-        """The same instance with other item ids, in random order, so that an id says nothing about
-        the item.
+        """Return the same instance with item ids in random order, so that an id carries no
+        information.
 
         Args:
             seed: of the order.
 
         Raises:
-            ValueError: the users meet other candidates in every session, in random order already.
+            ValueError: candidates change in every session; they are in random order already.
 
         Example:
             >>> instance = load_instance("kveton2015:n_items=4").shuffled(0)
@@ -165,9 +167,7 @@ class Instance:
         return replace(self, models=models, initial_ranking=initial)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the instance to a JSON file, which `load_instance` reads back; no half-written file
-        is left.
-        """
+        """Write the instance to a JSON file, atomically; `load_instance` reads it."""
         initial = self.initial_ranking
         entries = {
             "format": FORMAT,
@@ -188,14 +188,16 @@ class Instance:
 def instance_of(
     models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None
 ) -> Instance:
-    """An instance of users of different kinds, over all positions of the first; it has no name."""
+    """Return an instance without a name that holds users of different kinds, with all positions of
+    the first.
+    """
     kinds = {model.kind: model for model in models}
     sizes = models[0].n_positions
     return Instance("", kinds, sizes, origin=origin, initial_ranking=initial_ranking)
 
 
 AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
-"""What `load_instance` takes."""
+"""The types that `load_instance` accepts."""
 
 
 FAMILIES: dict[str, Callable[..., Instance]] = {}
@@ -205,8 +207,8 @@ FAMILIES: dict[str, Callable[..., Instance]] = {}
 def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
     """Register a function under the name of a family of instances.
 
-    The function takes integers and numbers, all with defaults; the first line of its docstring
-    describes the family.
+    The arguments of the function are numbers or text, all with defaults. The first line of its
+    docstring describes the family.
     """
 
     def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
@@ -220,17 +222,17 @@ def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
-        name: a name that `list_instances` gives, with arguments where it takes some; the path of a
-            JSON file (anything that ends with ``.json`` or is a path object); what stands in such a
-            file, as a dict; or an instance, which is returned.
+        name: a name in `list_instances`, possibly with arguments; the path of a JSON file (a path
+            object, or a string that ends with ``.json``); the content of such a file, as a dict; or
+            an instance, which is returned.
 
     Returns:
         The instance, completely validated.
 
     Raises:
-        ValueError: on an unknown name (with a suggestion), a bad argument, or a file that is absent
-            or not an instance: naming the file, the field and what was expected.
-        TypeError: on what can be no instance.
+        ValueError: an unknown name (with a suggestion), a bad argument, or a file that is missing
+            or not an instance; the message names the file, the field and what was expected.
+        TypeError: ``name`` has another type.
 
     Example:
         >>> load_instance("yandex-98435").model("PBM")
@@ -243,7 +245,7 @@ def load_instance(name: AnyInstance) -> Instance:
     if isinstance(name, Mapping):
         return _from_content("custom", name, "the instance")
     if not isinstance(name, str | PathLike):
-        raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {short(name)}")
+        raise TypeError(f"instance is {short(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base, _, arguments = name.partition(":")
@@ -255,17 +257,17 @@ def load_instance(name: AnyInstance) -> Instance:
 
 
 def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
-    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is
-    what was asked for.
+    """Return the instance that a function makes, with arguments such as ``"n_items=20,seed=3"``;
+    ``name`` is the whole specification.
 
-    Beside those of the function there is ``shuffle``, the seed of other item ids.
+    The additional argument ``shuffle`` is the seed of random item ids.
     """
     values = _arguments(name, make, arguments)
     order = values.pop("shuffle", None)
     try:
         is_ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
         is_file = any(str(value).endswith(".json") for value in values.values())
-        # What a file or a family of the user says may change.
+        # The user's files and families may change, so they are not cached.
         makes = _made if is_ours and not is_file else _made.__wrapped__
         made = makes(make, tuple(values.items()), tuple(Users.classes.values()))
         description = made.description or " ".join((make.__doc__ or "").split())
@@ -277,7 +279,7 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
 
 
 def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict[str, Any]:
-    """The values of arguments; ``name`` is what was asked for."""
+    """Return the values of the arguments; ``name`` is the whole specification."""
     signature = inspect.signature(make).parameters
     defaults = {key: parameter.default for key, parameter in signature.items()} | {"shuffle": 0}
     values: dict[str, Any] = {}
@@ -297,15 +299,15 @@ def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict
     return values
 
 
-# Most environments of a program are of a few instances, and their models cannot be changed.
+# Cached: most programs use few instances, and their models are immutable.
 @lru_cache(maxsize=8)
 def _made(make: Callable[..., Instance], values: tuple[Any, ...], models: object) -> Instance:
-    """``models``: those that there are, for most families make an instance of each."""
+    """Make an instance. ``models`` is part of the key, because families hold every click model."""
     return make(**dict(values))
 
 
 def list_instances() -> dict[str, str]:
-    """Every name that `load_instance` knows, with one line that describes it.
+    """Return every name that `load_instance` knows, with a description in one line.
 
     Example:
         >>> list_instances()["lagree2016-small"]
@@ -321,12 +323,12 @@ def list_instances() -> dict[str, str]:
 
 @cache
 def _reader(name: str) -> Callable[[], Instance]:
-    """The function, one and the same, that reads a shipped instance."""
+    """Return the function that reads a shipped instance; the same object for the same name."""
     return partial(_read, FOLDER / f"{name}.json")
 
 
 def _shipped() -> list[str]:
-    """The names of the shipped real queries, in natural order."""
+    """Return the names of the shipped real queries, in natural order."""
     names = [file.stem for file in FOLDER.glob("yandex-*.json") if file.stem not in FAMILIES]
     return sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]])
 
@@ -338,12 +340,12 @@ def _read(path: Path) -> Instance:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise ValueError(f"there is no instance file {path}") from None
+        raise ValueError(f"the instance file {path} does not exist") from None
     return _from_content(path.stem, content, path)
 
 
 def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
-    """The instance that a JSON object describes; ``where`` it stands, for messages."""
+    """Return the instance that a JSON object describes; messages name ``where`` it comes from."""
     try:
         if "model" in content:
             model = Users.from_dict(content)
@@ -364,9 +366,9 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
 
 
 def _models(descriptions: Any) -> dict[str, Users]:
-    """Users by their kinds, from their descriptions."""
+    """Return users by their kinds, from their descriptions."""
     if not isinstance(descriptions, list):
-        raise ValueError("models must be a list of click models")
+        raise ValueError(f"models is {short(descriptions)}; expected a list of click models")
     models: dict[str, Users] = {}
     for number, description in enumerate(descriptions):
         try:
@@ -374,6 +376,6 @@ def _models(descriptions: Any) -> dict[str, Users]:
         except ValueError as error:
             raise ValueError(f"models[{number}]: {error}") from None
         if model.kind in models:
-            raise ValueError(f"models[{number}]: a second {model.kind}; expected one of each kind")
+            raise ValueError(f"models[{number}] is a second {model.kind}; expected different kinds")
         models[model.kind] = model
     return models

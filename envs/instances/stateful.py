@@ -15,16 +15,16 @@ from .instance import Instance, family, instance_of, load_instance
 Floats: TypeAlias = NDArray[np.float64]
 
 BORED = 0.25
-"""What is left of the attraction in the last state of the families of stateful users."""
+"""The factor on the attraction in the last state of the families of stateful users."""
 
 Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
-"""Attraction ``(S, L)`` and transition ``(S, L + 1, S)`` by attraction in the best state, and how
-much of it is left in each.
+"""A function that returns attraction ``(S, L)`` and transition ``(S, L + 1, S)``, given the
+attraction in the best state and the factor on it in each state.
 """
 
 
 def _stateful(name: str) -> Callable[[Chances], Chances]:
-    """Register a family of stateful users, who begin in the first state."""
+    """Register a family of stateful users, who start in the first state."""
 
     def register(chances: Chances) -> Chances:
         def make(
@@ -64,11 +64,9 @@ def _stateful(name: str) -> Callable[[Chances], Chances]:
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Users who come back in another state, whatever they clicked: to look at one session alone is
-    optimal (with a memory)
-    """
+    """The next state does not depend on the clicks: myopic lists are optimal (stateful users)"""
     n_states, n_items = len(decay), len(attraction)
-    # Each state has its own favourites.
+    # The best items differ between states.
     order = rng.permuted(np.tile(np.arange(n_items), (n_states, 1)), axis=1)
     moves = rng.dirichlet(np.ones(n_states), n_states)
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
@@ -78,8 +76,8 @@ def _independent(
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Users whom the more attractive half of the items disappoints: after a click on bait they
-    click less (with a memory)
+    """The more attractive half of the items is bait: after a click on it users click less (stateful
+    users)
     """
     bait, stays = attraction > np.median(attraction), np.eye(len(decay))
     better, worse = _neighbours(len(decay))
@@ -90,9 +88,7 @@ def _clickbait(
 
 @_stateful("habit")
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Users who make a habit of it: clicks on items that satisfy let them click more from then on
-    (with a memory)
-    """
+    """Clicks on items of one half make users click more from then on (stateful users)"""
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
     (less, more), stays = _neighbours(len(decay)), np.eye(len(decay))
     disappoints = 0.3 * less + 0.7 * stays
@@ -102,8 +98,8 @@ def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple
 
 
 def _neighbours(n_states: int) -> tuple[Floats, Floats]:
-    """The moves from each state to the one before and to the one after; there is no state beyond
-    the ends.
+    """Return the transitions to the previous and to the next state; the first and the last state
+    have themselves as neighbour.
     """
     before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
     before[0, 0] = after[-1, -1] = 1.0

@@ -1,5 +1,5 @@
-"""Families of instances with other candidates in every session: attraction linear in features, or
-personal.
+"""Families of instances with new candidates in every session: attraction linear in features, or
+different for each user.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SHARPNESS = 2.0
 """a in the attraction σ(a z + b) of a standardised score z."""
 
 HIDDEN = 32
-"""Hidden units of the network of the family."""
+"""Hidden units of the network in the family ``network``."""
 
 FEATURES = ("plain", *INTERACTIONS)
-"""What agents see of a user u and an item v: c [u, v], or c [1, u, v] and products of their
+"""The features that agents see of a user u and an item v: c [u, v], or c [1, u, v] with products of
 features.
 """
 
@@ -59,9 +59,9 @@ def _linear(
         check_count(name, value)
     check_positions(n_positions, check_count("n_items", n_items))
     check_seed(seed)
-    # Users and items are mixtures of topics, most of them of one or two, and few topics attract
-    # much: θ* are the cubes of equally spaced numbers, in random order. With entries that add up to
-    # 1, θ*ᵀx is a mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
+    # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
+    # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
+    # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
     rng = np.random.default_rng(seed)
     n_user_features = n_features // 2
     sizes = (n_user_features, n_features - n_user_features)
@@ -82,8 +82,8 @@ def _linear(
 def _with_candidates(
     query: str, n_items: int, n_positions: int, n_pool: int, seed: int
 ) -> tuple[list[tuple[ClickModel, dict[str, Any]]], str]:
-    """The click models of an instance that have attractions, each with what else belongs to the
-    items of the pool, drawn uniformly; and the origin of the instance.
+    """Return the click models of an instance that have attractions, each with its other item
+    parameters for the pool, drawn uniformly; and the origin of the instance.
     """
     source, bases = load_instance(query), []
     for model in click_models(source):
@@ -150,8 +150,8 @@ def _network(
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
         shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
         total = np.zeros((len(users), len(items)))
-        # The inputs are √2 [u, v] and are divided by √2; unit by unit, so that no table of users,
-        # items and units is held.
+        # The inputs √2 [u, v] are divided by √2. A loop over units avoids an array of users, items
+        # and units.
         of_users, of_items = _products(inputs[:, :d_u], users), _products(inputs[:, d_u:], items)
         for unit in range(HIDDEN):
             angle = gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit]
@@ -171,14 +171,14 @@ def _world(
     query: str,
     seed: int,
 ) -> Instance:
-    """Users and items drawn at random, with the attraction ``σ(a z + b)`` of standardised scores z,
-    a = `SHARPNESS`.
+    """Return an instance of random users and items, with the attraction ``σ(a z + b)`` of
+    standardised scores z, a = `SHARPNESS`.
 
-    ⚠ b is no constant: it is solved by bisection so that the mean attraction over all pairs is
-    ``rate``, whatever the seed. ⚠ One b for all users: with one for each, users would differ in
-    nothing but their order. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is standardised
-    once more, for p and the items' means of z are not quite independent. p/4 is a further feature
-    of items, behind v; it takes no part in products.
+    ⚠ b is not a constant: bisection finds the b for which the mean attraction over all pairs is
+    ``rate``, for every seed. ⚠ All users have the same b: with separate ones, users would differ
+    only in their order of items. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is
+    standardised again, because p and the items' means of z are not quite independent. p/4 is an
+    additional feature of items, behind v; products leave it out.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
     for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
@@ -217,8 +217,8 @@ def _world(
 
 
 def _products(first: Floats, second: Floats) -> Floats:
-    """``first @ second.T``, summed in one order on every machine, so that a seed gives the same
-    instance.
+    """Return ``first @ second.T``, summed in the same order on every machine, so that a seed gives
+    the same instance.
     """
     total = np.zeros((len(first), len(second)))
     for column in range(first.shape[1]):
@@ -229,12 +229,12 @@ def _products(first: Floats, second: Floats) -> Floats:
 def _standardised(scores: Floats) -> Floats:
     spread = scores.std()
     if spread < 1e-9:
-        raise ValueError("all scores are the same; expected more users, items or features")
+        raise ValueError("all scores are equal; expected more users, items or features")
     return (scores - scores.mean()) / spread
 
 
 def _attraction(z: Floats, rate: float) -> Floats:
-    """``σ(a z + b)`` with the mean ``rate``: b by bisection, to 1e-12."""
+    """Return ``σ(a z + b)`` with the mean ``rate``; bisection finds b, to 1e-12."""
     from scipy.special import expit, logit  # takes longer to import than all the rest
 
     low, high = logit(rate) - SHARPNESS * z.max(), logit(rate) - SHARPNESS * z.min()

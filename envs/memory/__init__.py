@@ -1,1 +1,1 @@
-"""Stateful users: the lists that they see today change how they click tomorrow."""
+"""Stateful users: the clicks of a session change how the same user clicks in the next one."""

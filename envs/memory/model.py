@@ -1,11 +1,11 @@
 """The cascading Markov decision process (Du, Srikant and Chen 2024), with its exact optimum and the
 value of any policy.
 
-A user is in one of S states, which the agent sees. A list is scanned from the top, and the scan
-ends at the first click. A click on item i in state s earns ``r(s, i)`` and moves the user to s'
-with ``p(s' | s, i)``; no click earns nothing and moves the user with ``p(s' | s, ⊥)``. Letters: q
-is the attraction; with γ = 1 - 1/H what follows a click is worth ``w(i) = r(s, i) + γ Σ p(s' | s,
-i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
+A user is in one of S states, which the agent observes. The user scans a list from the top until the
+first click. A click on item i in state s earns ``r(s, i)`` and moves the user to s' with
+probability ``p(s' | s, i)``; no click earns nothing and moves the user with ``p(s' | s, ⊥)``.
+Letters: q is the attraction, γ = 1 - 1/H. The worth of a click is ``w(i) = r(s, i) + γ Σ p(s' | s,
+i) V(s')``, that of no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from ...core.checks import (
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
 from ..users import Users
-from .round import Law, Parameters, StatefulTask, play
+from .round import Law, Parameters, StatefulTask, simulate
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13
-"""Of values, relative to the largest reward of a user."""
+"""Tolerance of values, relative to the largest reward of a user."""
 
 
 class CascadeMDP(Users):
     r"""Stateful users: they read a list from the top, click at most once, and return in a
     state that depends on the click.
 
-    By default each session is the user's last one with probability 1/H. After it the user leaves
-    for good, the environment reports ``terminated``, and another user follows. With ``n_sessions``
-    each user stays for exactly so many sessions. The observation then contains the number of
-    sessions left, beside the state.
+    By default each session is the user's last one with probability 1/H. The user then leaves for
+    good, the environment reports ``terminated``, and another user follows. With ``n_sessions`` each
+    user stays for exactly this number of sessions. The observation then also contains the number of
+    sessions left.
 
     ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some
-    states. So the optimum of the paper may be larger.
+    states. So the optimum of the paper may be higher.
 
     Click law:
         $$P(\text{click on } d_k \mid s, R) = q(s, d_k) \prod_{i<k} (1 - q(s, d_i))$$
@@ -75,17 +75,17 @@ class CascadeMDP(Users):
         first: ``(S,)`` probabilities of a new user's first state; None: all states are equally
             likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
-            least 0; None: 1 each.
+            least 0; None: all are 1.
         mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
             last with probability 1/H.
         n_sessions: the exact number of sessions of each user, instead of H.
         n_positions: K, the length of a list.
 
     Attributes:
-        attraction, transition, first, click_rewards: as given.
+        attraction, transition, first, click_rewards: as the arguments.
         n_states: S.
-        value: ``(S,)`` V*, the highest expected reward that a user in each state can still bring.
-            With ``n_sessions``: ``(n_sessions, S)``, where row d is for d + 1 sessions left.
+        value: ``(S,)`` V*, the highest expected total reward of a user from each state on. With
+            ``n_sessions``: ``(n_sessions, S)``, where row d is for d + 1 sessions left.
         best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
 
     Raises:
@@ -107,7 +107,7 @@ class CascadeMDP(Users):
     optimum = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
-    session_kernel = staticmethod(play)
+    session_kernel = staticmethod(simulate)
 
     def __init__(
         self,
@@ -172,20 +172,22 @@ class CascadeMDP(Users):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[StatefulTask]:
-        """As `Users.tasks`: a single one, in which one user follows the other.
+        """As `Users.tasks`: a single task, in which one user follows the other.
 
         Raises:
-            ValueError: on a cutoff below K or a reference list, for the optimum is a list for each
+            ValueError: a cutoff below K, or a reference list: the optimum has a list for each
                 state.
         """
         if self.check_reward(reward, cutoff)[1] < self.n_positions:
-            expected = f"expected {self.n_positions}, for a click changes the user"
+            expected = f"expected {self.n_positions}, because every click changes the user"
             raise ValueError(f"cutoff is {cutoff}; {expected}")
         if reference is not None:
-            raise ValueError("reference is one list; here each state has its own best list")
+            raise ValueError(
+                "reference is a list; expected None, because each state has a best list"
+            )
         fixed = self.n_sessions is not None
         values = np.atleast_2d(self.value)
-        # Of the session after.
+        # The values after the next session.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
         worth = np.array([self.worth(value) for value in later])
         task = StatefulTask(
@@ -205,27 +207,28 @@ class CascadeMDP(Users):
     # --------------------------------------------------------------------------------- exact values
 
     def worth(self, value: ArrayLike) -> Floats:
-        """What follows each outcome of a session, earned now included.
+        """Return the worth w of each outcome of a session: its reward and the discounted value of
+        the next state.
 
         Args:
-            value: ``(S,)`` of the states that come next.
+            value: ``(S,)`` values of the next states.
 
         Returns:
-            ``(S, L + 1)`` w: of a click on each item, and last of none.
+            ``(S, L + 1)`` w: of a click on each item, and in the last column of no click.
         """
         later = self.discount * (self.transition @ numbers("value", value, (self.n_states,)))
         later[:, :-1] += self.click_rewards
         return later
 
     def policy_value(self, lists: ArrayLike) -> Floats:
-        """The expected total reward of one user under a policy that shows a fixed list in each
+        """Return the expected total reward of a user under a policy with a fixed list for each
         state.
 
         Args:
-            lists: ``(S, K)`` the list that it shows in each state.
+            lists: ``(S, K)`` the list in each state.
 
         Returns:
-            ``(S,)`` V of the first state; over ``n_sessions`` where these are fixed.
+            ``(S,)`` V by first state, over ``n_sessions`` sessions if this number is fixed.
         """
         rows, shape = as_array("lists", lists), (self.n_states, self.n_positions)
         if rows.shape != shape:
@@ -257,7 +260,7 @@ class CascadeMDP(Users):
         _, best = self._improve(np.zeros(self.n_states))
         largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
         value = np.full(self.n_states, -math.inf)
-        while True:  # policy iteration: each policy is better, and there are finitely many
+        while True:  # policy iteration: ends, because each of finitely many policies is better
             better = self.policy_value(best)
             if (better <= value + TOLERANCE * largest).all():
                 return self._improve(value)[0], best
@@ -265,9 +268,7 @@ class CascadeMDP(Users):
             best = self._improve(value)[1]
 
     def _improve(self, value: Floats) -> tuple[Floats, Lists]:
-        """The best lists where the states that come next have these values, and what they are
-        worth.
-        """
+        """Return the best lists, after their values, for these values of the next states."""
         worth = self.worth(value)
         lists = np.empty((self.n_states, self.n_positions), np.int64)
         for state, (q, w) in enumerate(zip(self.attraction, worth, strict=True)):
@@ -284,7 +285,7 @@ def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
 
 
 def _laws(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Probabilities that add up to 1 along the last axis."""
+    """Check probabilities that add up to 1 along the last axis."""
     laws = probabilities(name, values, shape)
     sums = laws.sum(axis=-1, keepdims=True)
     for place in np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[:1].tolist():

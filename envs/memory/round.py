@@ -1,5 +1,5 @@
-"""One round of stateful users, in compiled code: the user who is there, and how he comes, goes
-on and leaves.
+"""One round of stateful users, in compiled code: the current user, and the draws of a new user, of
+the next state and of leaving.
 
 Letters as in `clickgym.envs.memory.model`.
 """
@@ -17,40 +17,38 @@ from ..task import Task
 
 
 class Parameters(NamedTuple):
-    """What a session depends on."""
+    """The parameters of a session."""
 
     attraction: NDArray[np.float64]  # (S, L) q
     click_rewards: NDArray[np.float64]  # (S, L) r
     worth: NDArray[np.float64]  # (D, S, L + 1) w; D = 1, or a row for each number of sessions left
-    now: NDArray[np.int64]  # (3,) s, the row of worth, and the item clicked last; L if none was
+    status: NDArray[np.int64]  # (3,) s, the row of worth, and the item clicked last or L
 
 
 class Law(NamedTuple):
-    """How users come, go on and leave."""
+    """The probabilities of first states, next states and leaving."""
 
-    first: NDArray[np.float64]  # (S,) cumulated
-    transition: NDArray[np.float64]  # (S, L + 1, S) cumulated
+    first: NDArray[np.float64]  # (S,) cumulative
+    transition: NDArray[np.float64]  # (S, L + 1, S) cumulative
     value: NDArray[np.float64]  # (D, S) V*
-    leaving: float  # 1/H; 0 where the number of sessions is fixed
-    n_sessions: int  # of each user; 0 where they leave at random
+    leaving: float  # 1/H; 0 if the number of sessions is fixed
+    n_sessions: int  # of each user; 0 if users leave at random
 
 
 class Round(NamedTuple):
-    """The user who is there; of B streams all arrays have B rows."""
+    """The current user; for B streams all arrays have B rows."""
 
     observed: NDArray[np.int64]  # (3,) state, 1 in a user's first session, sessions left (or -1)
     optimum: NDArray[np.float64]  # (1,) V* of the state
     ended: NDArray[np.bool_]  # (1,) whether the user has left
-    now: NDArray[np.int64]  # (3,) as in `Parameters`, of the task the same array
+    status: NDArray[np.int64]  # (3,) as in `Parameters`; in the task the same array
 
 
 @kernel
-def play(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
-    """One user sees one list; returns what was earned, and what the list and the best ones after
-    it earn in expectation.
-    """
-    n_positions, state = len(ranking), users.now[0]
-    worth = users.worth[users.now[1], state]
+def simulate(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
+    """Simulate one session; return the reward, and Q* of the list."""
+    n_positions, state = len(ranking), users.status[0]
+    worth = users.worth[users.status[1], state]
     clicked, earned = len(worth) - 1, 0.0
     value, reached = 0.0, 1.0
     for k in range(n_positions):
@@ -63,7 +61,7 @@ def play(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
             examined[k] = 1
             if uniforms[k] < q:
                 clicks[k], clicked, earned = 1, item, users.click_rewards[state, item]
-    users.now[2] = clicked
+    users.status[2] = clicked
     return earned, value + reached * worth[-1], -1
 
 
@@ -76,72 +74,74 @@ def draw_state(cumulated, rng):
 
 
 @kernel
-def set_state(law, drawn, state):
-    drawn.now[0], drawn.now[1] = state, max(drawn.observed[2] - 1, 0)
-    drawn.observed[0] = state
-    drawn.optimum[0] = law.value[drawn.now[1], state]
+def set_state(law, current, state):
+    current.status[0], current.status[1] = state, max(current.observed[2] - 1, 0)
+    current.observed[0] = state
+    current.optimum[0] = law.value[current.status[1], state]
 
 
 @kernel
-def draw_user(law, drawn, rng):
-    drawn.ended[0] = False
-    drawn.observed[1] = 1
-    drawn.observed[2] = law.n_sessions if law.n_sessions > 0 else -1
-    set_state(law, drawn, draw_state(law.first, rng))
+def draw_user(law, current, rng):
+    current.ended[0] = False
+    current.observed[1] = 1
+    current.observed[2] = law.n_sessions if law.n_sessions > 0 else -1
+    set_state(law, current, draw_state(law.first, rng))
 
 
 @kernel
-def end_session(law, drawn, rng):
-    """After a session: the user leaves, or comes back in another state."""
-    drawn.observed[1] = 0
+def end_session(law, current, rng):
+    """Draw after a session whether the user leaves, or else the next state."""
+    current.observed[1] = 0
     if law.n_sessions > 0:
-        drawn.observed[2] -= 1
-        drawn.ended[0] = drawn.observed[2] == 0
+        current.observed[2] -= 1
+        current.ended[0] = current.observed[2] == 0
     else:
-        drawn.ended[0] = rng.random() < law.leaving
-    if not drawn.ended[0]:
-        set_state(law, drawn, draw_state(law.transition[drawn.now[0], drawn.now[2]], rng))
+        current.ended[0] = rng.random() < law.leaving
+    if not current.ended[0]:
+        set_state(
+            law, current, draw_state(law.transition[current.status[0], current.status[2]], rng)
+        )
 
 
 @kernel
-def advance(users, reward, law, drawn, rng, scratch):
-    """What ``step`` does between sessions: where a user has left, the next one comes; else he goes
-    on, or leaves.
+def advance(users, reward, law, current, rng, scratch):
+    """Draw what follows a session in ``step``: a new user if the last one has left; otherwise the
+    user leaves or stays.
     """
-    if drawn.ended[0]:
-        draw_user(law, drawn, rng)
+    if current.ended[0]:
+        draw_user(law, current, rng)
     else:
-        end_session(law, drawn, rng)
+        end_session(law, current, rng)
 
 
 @kernel
-def next_session(users, reward, law, drawn, rng, scratch):
-    """What the compiled loop does between sessions: where a user leaves, the next one comes."""
-    end_session(law, drawn, rng)
-    if drawn.ended[0]:
-        draw_user(law, drawn, rng)
+def next_session(users, reward, law, current, rng, scratch):
+    """Draw what follows a session in the compiled loop: a new user follows at once."""
+    end_session(law, current, rng)
+    if current.ended[0]:
+        draw_user(law, current, rng)
 
 
 @kernel
-def load_round(streams, b, drawn):
+def load_round(streams, b, current):
     for i in range(3):
-        drawn.observed[i], drawn.now[i] = streams.observed[b, i], streams.now[b, i]
-    drawn.optimum[0], drawn.ended[0] = streams.optimum[b], streams.ended[b]
+        current.observed[i], current.status[i] = streams.observed[b, i], streams.status[b, i]
+    current.optimum[0], current.ended[0] = streams.optimum[b], streams.ended[b]
 
 
 @kernel
-def store_round(streams, b, drawn):
+def store_round(streams, b, current):
     for i in range(3):
-        streams.observed[b, i], streams.now[b, i] = drawn.observed[i], drawn.now[i]
-    streams.optimum[b], streams.ended[b] = drawn.optimum[0], drawn.ended[0]
+        streams.observed[b, i], streams.status[b, i] = current.observed[i], current.status[i]
+    streams.optimum[b], streams.ended[b] = current.optimum[0], current.ended[0]
 
 
 class StatefulTask(Task):
-    """The task of stateful users, whose round is the user who is there.
+    """The task of stateful users, whose round is the current user.
 
     Args:
-        model: the users, all of whose positions count.
-        parameters, law: what sessions depend on, and how users come, go on and leave.
+        model: the users; all positions count.
+        parameters, law: of a session, and of the draws between sessions.
         best: ``(D, S, K)`` the optimal lists.
     """
 
@@ -154,7 +154,9 @@ class StatefulTask(Task):
     ) -> None:
         self.model, self.parameters, self.pool, self._best = model, parameters, law, best
         self.cutoff = model.n_positions
-        self.round = Round(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_), parameters.now)
+        self.round = Round(
+            np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_), parameters.status
+        )
         spaces: dict[str, Any] = {
             "clicks": MultiBinary(model.n_positions),
             "state": Discrete(best.shape[1]),
@@ -164,11 +166,11 @@ class StatefulTask(Task):
         self.observation_space = Dict(spaces)
 
     def rounds(self, size: int) -> Round:
-        observed, now = np.zeros((2, size, 3), np.int64)
-        return Round(observed, np.zeros(size), np.ones(size, np.bool_), now)
+        observed, status = np.zeros((2, size, 3), np.int64)
+        return Round(observed, np.zeros(size), np.ones(size, np.bool_), status)
 
     def best(self, rounds: Any) -> NDArray[np.int64]:
-        state, left, _ = np.atleast_2d(rounds.now).T
+        state, left, _ = np.atleast_2d(rounds.status).T
         return self._best[left, state]
 
     def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> dict[str, Any]:

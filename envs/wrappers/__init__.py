@@ -1,3 +1,3 @@
-"""Wrappers: plain actions that stand for lists, the history as observation, items one by one, and
-measurement of regret.
+"""Wrappers: actions of plain spaces that represent lists, items one by one, and measurement of
+regret.
 """

@@ -1,15 +1,15 @@
-"""Wrappers that let a policy for a plain action space choose ranked lists.
+"""Wrappers with which a policy for a plain action space chooses ranked lists.
 
 | wrapper | action | for |
 |---|---|---|
 | `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw independently: PPO |
 | `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
 | `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action: DQN |
-| `ItemByItem` | K steps of `Discrete(L)` with masks | policies that honour masks: MaskablePPO |
+| `ItemByItem` | K steps of `Discrete(L)` with masks | policies with action masks: MaskablePPO |
 
-Each has a twin for vector environments. In all of them number j stands for the item ``items[j]``:
-draw this order at random where ids may tell something, as where an instance is stored in order of
-attraction.
+Each has a version for vector environments. In all of them number j represents the item
+``items[j]``. Draw this order at random if ids carry information, for example if an instance is
+stored in order of attraction.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ..memory.model import CascadeMDP
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
-    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written
-    as JSON.
+    """Return an argument in a form for the spec of a wrapped environment: specs are compared, and
+    written as JSON.
     """
     return None if values is None else np.asarray(values).tolist()
 
@@ -48,12 +48,12 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
         self.action_space = self._codec.space
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
-        """The ``(K,)`` list for which an action stands."""
+        """Return the ``(K,)`` list that an action represents."""
         return self._codec.decode(action)
 
     def encode(self, ranking: ArrayLike) -> Any:
-        """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the
-        probability of a list.
+        """Return an action that represents a ``(K,)`` list, for example to imitate a log or to
+        compute a policy's probability of a list.
         """
         return self._codec.encode(ranking)
 
@@ -69,11 +69,11 @@ class _ListVectorAction(VectorActionWrapper):
         self.action_space = batch_space(self._codec.space, env.num_envs)
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
-        """The ``(B, K)`` lists for which the actions of B streams stand."""
+        """Return the ``(B, K)`` lists that the actions of B streams represent."""
         return self._codec.decode(actions)
 
     def encode(self, rankings: ArrayLike) -> NDArray[Any]:
-        """Actions that stand for ``(B, K)`` lists."""
+        """Return actions that represent ``(B, K)`` lists."""
         return self._codec.encode(rankings)
 
 
@@ -83,9 +83,9 @@ class LehmerAction(_ListAction):
 
     Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO
     and A2C of stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of
-    uniform draws at L = 6, K = 3), and masks of single positions cannot forbid them. Each code
-    stands for exactly one list, and each list has one code. So every list can be learned, no list
-    is favoured, and the probability of a code is the probability of its list.
+    uniform draws at L = 6, K = 3), and masks of single positions cannot prevent them. Codes and
+    lists correspond one to one. So every list can be learned, no list is favoured, and the
+    probability of a code is the probability of its list.
 
     Args:
         env: an environment whose action space is a `RankedList`.
@@ -95,7 +95,7 @@ class LehmerAction(_ListAction):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a code that stands for no list.
+        ValueError: ``items`` is not a permutation; in ``step``, a code is out of range.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -130,9 +130,8 @@ class ScoresAction(_ListAction):
     largest first.
 
     Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list
-    is equally likely. Many different scores make the same list, and between two lists the reward
-    jumps. PPO supports both kinds of actions, and learns faster with `LehmerAction` (the
-    documentation page of the wrappers compares them).
+    is equally likely. Many different scores give the same list, and the reward is a step function
+    of the scores. PPO supports both kinds of actions, and learns faster with `LehmerAction`.
 
     Only the order of the scores counts, so scores beyond -1 and 1 are valid, too. Exact ties are
     common if a policy clips its actions (several scores are 1). Then the item that comes first in
@@ -181,7 +180,7 @@ class EnumeratedAction(_ListAction):
     """Actions are numbers of lists: all lists in lexicographic order, as one `Discrete` space.
 
     Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, if there
-    are few lists. A policy has one output for each list, and learns nothing about one list from
+    are few. A policy has one output for each list, and learns nothing about one list from
     another. Its cost and the sessions that it needs grow with L! / (L - K)!. More than `MAX_LISTS`
     (100,000) lists are refused; L = 10, K = 5 has 30,240.
 
@@ -193,8 +192,8 @@ class EnumeratedAction(_ListAction):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number of no
-            list.
+        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number is out of
+            range.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -233,32 +232,30 @@ def _with_draft(space: gym.Space, draft: Draft) -> Dict:
 
 
 def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
-    """What belongs to a space (its observations, or itself) under names: its own if it is a
-    `Dict`.
-    """
+    """Return a space, or an observation of it, as a dict; one of a `Dict` keeps its keys."""
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
 def _has_memory(env: gym.Env | VectorEnv) -> bool:
-    """Whether a list changes the future of its user, and so can be no episode of its own."""
+    """Whether users are stateful, so that a single list cannot be an episode."""
     return isinstance(getattr(env.unwrapped, "model", None), CascadeMDP)
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
-    """A list is an episode of K steps: each step chooses the item of the next position, from the
-    top down.
+    """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
+    position, from the top down.
 
     Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the
     items that are already on the list. The policy sees the items above when it chooses the next
     one. A session costs K passes through the network. The reward comes with the last item. Set the
     discount to 1, because a smaller discount would reduce the reward for the items at the top.
 
-    The sessions of ``env`` continue from one list to the next. `reset` begins a new list. It resets
-    ``env``, too, if it gets a seed or options, or if the episode of ``env`` has ended (for example
+    The sessions of ``env`` continue from one list to the next. `reset` starts a new list. It also
+    resets ``env`` if it gets a seed or options, or if the episode of ``env`` has ended (for example
     by a time limit).
 
-    Stateful users are the exception, for a list changes the future of its user: an episode is
-    then an episode of ``env``. The next list begins with the last item of this one, and `reset`
+    Stateful users are the exception, because a list changes how its user clicks later: an episode
+    is then an episode of ``env``. The step of the last item also starts the next list, and `reset`
     resets ``env``.
 
     Args:
@@ -276,7 +273,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         TypeError: the action space is not a `RankedList`.
         ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the
             item.
-        gymnasium.error.ResetNeeded: in ``step``, when no list is under way.
+        gymnasium.error.ResetNeeded: in ``step``, before `reset` starts a list.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -307,7 +304,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list. With a seed or options, or if the episode of ``env`` has ended, also reset
+        """Start a list. With a seed or options, or if the episode of ``env`` has ended, also reset
         ``env``.
 
         Returns:
@@ -325,15 +322,15 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """Choose the item of the next position.
 
         Args:
-            action: j for the item ``items[j]``.
+            action: an integer j, which represents the item ``items[j]``.
 
         Returns:
-            The observation; 0 and an empty info, but on the last item the reward and the info of
-            the session; whether the list is complete, or the stateful user has left;
-            whether the sessions were truncated.
+            The observation; the reward, 0 before the last item; whether the list is complete, or a
+            stateful user has left; whether the sessions were truncated; the info, empty before the
+            last item.
         """
         if not self._under_way:
-            raise gym.error.ResetNeeded("call reset() first: it begins a list")
+            raise gym.error.ResetNeeded("call reset() first: it starts a list")
         self._draft.place(action)
         if not self._draft.complete:
             return self._observe(), 0.0, False, False, {}
@@ -346,7 +343,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._observe(), float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(L,)`` booleans: which choices are allowed now."""
+        """Return ``(L,)`` booleans: the allowed choices of the next step."""
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
@@ -363,19 +360,18 @@ class ItemByItemVector(VectorWrapper):
     each stream.
 
     A complete list ends the episode of every stream. The step of the last item returns the first
-    observation of the next list. The last observation of this list is then in ``final_obs``, and
-    the info of the session in ``final_info``. The sessions of the streams continue. Of stateful
-    users, as in `ItemByItem`, episodes are those of ``env``.
+    observation of the next list. The last observation of the complete list is then in
+    ``final_obs``, and the info of the session in ``final_info``. The sessions of the streams
+    continue. For stateful users, as in `ItemByItem`, episodes are those of ``env``.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode
-            ``SAME_STEP``, whose streams end together if at all; those of stateful users may end
-            alone.
+            ``SAME_STEP``. All streams must end together, except those of stateful users.
         items: ``(L,)`` as in `ItemByItem`, the same for all streams.
 
     Raises:
-        TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on
-            another autoreset mode, and in ``step`` where only some streams ended.
+        TypeError, ValueError, gymnasium.error.ResetNeeded: as in `ItemByItem`; ValueError also for
+            another autoreset mode, and in ``step`` if only some streams ended.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -407,11 +403,11 @@ class ItemByItemVector(VectorWrapper):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list on each stream. The first time, with a seed or options, and for stateful
+        """Start a list on each stream. The first time, with a seed or options, and for stateful
         users, also reset ``env``.
 
         Returns:
-            The observations; and the infos of the reset of ``env``, or none.
+            The observations; and the infos of the reset of ``env``, or empty infos.
         """
         infos: dict[str, Any] = {}
         if self._observations is None or self._has_memory or seed is not None or options:
@@ -427,14 +423,14 @@ class ItemByItemVector(VectorWrapper):
         """Choose the item of the next position on each stream.
 
         Args:
-            actions: ``(B,)`` j for the item ``items[j]``.
+            actions: ``(B,)`` integers j, which represent the items ``items[j]``.
 
         Returns:
-            The observations; rewards 0 and no infos, but those of the sessions on the last item;
-            whether the lists are complete; whether the sessions were truncated.
+            The observations; the rewards, 0 before the last item; whether the lists are complete;
+            whether the sessions were truncated; the infos, empty before the last item.
         """
         if self._observations is None:
-            raise gym.error.ResetNeeded("call reset() first: it begins a list on each stream")
+            raise gym.error.ResetNeeded("call reset() first: it starts a list on each stream")
         self._draft.place(actions)
         nobody = np.zeros(self.num_envs, np.bool_)
         if not self._draft.complete:
@@ -453,12 +449,12 @@ class ItemByItemVector(VectorWrapper):
         return self._observe(), rewards, ~nobody, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(B, L)`` which choices are allowed now on each stream."""
+        """Return ``(B, L)`` booleans: the allowed choices of the next step on each stream."""
         return self._draft.left
 
     def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Give the last observations of the episodes that ended their lists, and begin the next
-        list everywhere.
+        """Add the complete lists to the last observations of episodes that ended, and start the
+        next lists.
         """
         for b in np.flatnonzero(ended):
             last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
@@ -466,8 +462,8 @@ class ItemByItemVector(VectorWrapper):
         self._draft.clear()
 
     def _next_lists(self, infos: dict[str, Any], ended: bool) -> dict[str, Any]:
-        """Begin the next lists in the step that completed these, of which the infos tell."""
-        if ended:  # so did the episodes of env, and the infos are already those of the next
+        """Start the next lists in the same step; the infos describe the complete lists."""
+        if ended:  # the episodes of env ended, too, and the infos are those of the next ones
             last = infos["final_obs"], infos["final_info"]
             infos = {
                 name: value

@@ -1,4 +1,4 @@
-"""Items one by one, for policies that need an array as observation and do not know masks."""
+"""Items one by one, for policies that require an array as observation and have no masks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from .actions import ItemByItemVector
 
 
 class ItemChoices(VectorWrapper):
-    """`ItemByItemVector` for policies that need an array as observation and do not know masks.
+    """`ItemByItemVector` for policies that require an array as observation and have no masks.
 
-    A forbidden choice is taken for the next item, in the order of ``items``, that is left. An
-    observation tells which items are on the list and which position is next, then the last
-    observation of ``env``.
+    A forbidden choice is replaced by the next allowed item in the order of ``items``. An
+    observation holds the items on the list, the next position, and the last observation of ``env``.
 
     Args:
         env, items: as for `ItemByItemVector`; the observations of ``env`` are arrays.

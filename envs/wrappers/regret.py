@@ -1,6 +1,4 @@
-"""Wrappers that measure cumulative regret, reward and clicks of any code that calls
-``env.step``.
-"""
+"""Wrappers that measure regret, reward and clicks of any code that calls ``env.step``."""
 
 from __future__ import annotations
 
@@ -25,19 +23,19 @@ class Meter:
     the horizon.
 
     Args:
-        checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions
-            after the last are not counted.
-        n_metrics: how many further quantities are summed.
+        checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
+            after the last one are not counted.
+        n_metrics: the number of further metrics.
 
     Attributes:
-        totals: expected regret, realised reward, clicks and further metrics, summed over the
-            sessions so far.
-        step: how many sessions were counted.
+        totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and further metrics,
+            summed over the sessions so far.
+        step: the number of sessions so far.
         horizon: the last checkpoint.
         next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
-        kept: the totals at the checkpoints, a row for each; zeros where it is not yet reached.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret
-            that one session did not tell is unknown from the first on: nan.
+        kept: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet reached.
+        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. If the
+            regret of one session is missing, all regret is nan.
     """
 
     def __init__(self, checkpoints: Sequence[int] | NDArray[np.int64], n_metrics: int = 0) -> None:
@@ -48,34 +46,34 @@ class Meter:
         self.next_checkpoint = int(self._checkpoints[0])
         self.totals = np.zeros(3 + n_metrics)
         self.step = 0
-        self._unknown = False  # whether the regret of the last session was
+        self._unknown = False  # whether the last session had no regret
         self._warned = False
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session; ``regret`` is nan where it is unknown."""
+        """Count one session; ``regret`` is nan if it is unknown."""
         if self.step < self.horizon:
             if (regret != regret) != self._unknown:
-                self._change_of_knowledge()
+                self._mark_unknown()
             self.totals[0] += regret
             self.totals[1] += reward
             self.totals[2] += clicks
             self.advance(1)
 
-    def _change_of_knowledge(self) -> None:
-        """One session tells regret, and the one before did not, or the other way round."""
+    def _mark_unknown(self) -> None:
+        """Called if one of two successive sessions has a regret and the other one has none."""
         self._unknown = True
         self.kept[: self._reached, 0] = np.nan
         if self.step > 0 and not self._warned:
             self._warned = True
             warnings.warn(
-                f"session {self.step + 1} tells its regret or not unlike those before: the regret "
-                "of the run is unknown",
+                f"up to session {self.step + 1}, info holds the regret of some sessions only: the "
+                "regret of the run is unknown",
                 RuntimeWarning,
                 stacklevel=4,
             )
 
     def advance(self, sessions: int) -> None:
-        """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
+        """Count ``sessions`` already added to ``totals``; they must not skip a checkpoint."""
         self.step += sessions
         if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
             self.kept[self._reached] = self.totals
@@ -106,14 +104,14 @@ class Meter:
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that measures regret, reward and clicks of whatever steps the environment: your own
-    loop, an agent, an RL library.
+    """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
+    own loop, an agent, an RL library.
 
     Args:
-        env: an environment of this package, wrapped or not. Or an environment of another package,
+        env: an environment of this package, wrapped or not; or an environment of another package,
             whose observation is the clicks or a mapping with ``clicks``. Its ``info`` may contain
-            ``regret``, or ``expected_reward`` and ``optimal_reward``; without these the regret of
-            the meter is nan.
+            ``regret``, or ``expected_reward`` and ``optimal_reward``; otherwise the measured regret
+            is nan.
         checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2,
             5, 10, 20, ... up to 10¹².
 
@@ -121,7 +119,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         meter: the totals, over all episodes, and their values at the checkpoints.
 
     Raises:
-        ValueError: observations of an environment of another origin are no clicks.
+        ValueError: the observations of an environment of another package are not clicks.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -149,8 +147,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(VectorWrapper):
-    """`RecordRegret` for a native vector environment; sessions count step by step, and within a
-    step stream by stream.
+    """`RecordRegret` for a native vector environment; sessions are counted step by step, and within
+    a step stream by stream.
 
     Args:
         env: a `ClickVectorEnv`, wrapped or not.
@@ -158,8 +156,8 @@ class RecordVectorRegret(VectorWrapper):
 
     Attributes:
         meter: as in `RecordRegret`.
-        on_session: None, or called with list, clicks and expected reward of each session before it
-            is counted.
+        on_session: None, or a function that is called with list, clicks and expected reward of each
+            session before it is counted.
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
@@ -179,7 +177,7 @@ class RecordVectorRegret(VectorWrapper):
         )
         for b in range(self.num_envs):
             last = final if over[b] else infos
-            # the step was the reset of NEXT_STEP
+            # the step only reset the streams (NEXT_STEP)
             if "regret" not in last or not last["_regret"][b]:
                 continue
             clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
@@ -190,7 +188,7 @@ class RecordVectorRegret(VectorWrapper):
 
 
 def _checked(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
-    """The checkpoints of a wrapper; None is 1, 2, 5, 10, 20, ..., 10¹²."""
+    """Return the checkpoints of a wrapper; None is 1, 2, 5, 10, 20, ..., 10¹²."""
     if checkpoints is None:
         checkpoints = [m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12]
     steps = integers("checkpoints", checkpoints, (None,), 1, whole=True)

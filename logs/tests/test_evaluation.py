@@ -703,7 +703,7 @@ def test_policy_from_fitted_files(tidy, printed):
             "FOLDER/hats.json:PBM",
             "hats.json has no list for the query 'shoes' of the log; choose a query with --query",
         ),
-        ("FOLDER/none.json:PBM", "there is no instance file"),
+        ("FOLDER/none.json:PBM", "the instance file"),
         ("FOLDER/plain.json", "plain.json has no query and no labels of items"),
         ("FOLDER/odd/short.json:PBM", "short.json has no query and no labels of items"),
         ("FOLDER/odd/linear.json", "linear.json has the click models none; choose one, as in"),

@@ -138,7 +138,7 @@ def test_what_an_agent_needs(name):
     )
     for key in needed & {"n_features", "n_states"}:
         seen = {"n_features": "features", "n_states": "state"}[key]
-        with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
+        with pytest.raises(ValueError, match=f"{name} requires an observation with '{seen}'"):
             made(name).rank({"clicks": [0] * K})
 
 
@@ -219,7 +219,7 @@ def test_own_classes():
 
 
 def test_a_warning_names_the_line_that_made_the_agent():
-    with pytest.warns(UserWarning, match="likelier to be examined") as warned:
+    with pytest.warns(UserWarning, match="examination before any click rises") as warned:
         UBMLinUCB(5, 3, n_features=2, examination=[[0.5, 0, 0], [0.9, 0.5, 0], [0.5, 0.5, 0.5]])
     assert warned[0].filename == __file__
 

@@ -219,9 +219,9 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
 
 
 def test_weights_that_rise_are_warned_of():
-    with pytest.warns(UserWarning, match="position 2 is likelier to be examined before any click"):
+    with pytest.warns(UserWarning, match="examination before any click rises .* at position 2;"):
         UBMLinUCB(3, 3, n_features=1, examination=[[0.9, 0, 0], [0.3, 0.5, 0], [0.4, 0.2, 0.6]])
-    with pytest.warns(UserWarning, match="position 1 is likelier"):
+    with pytest.warns(UserWarning, match="at position 1;"):
         PBMLinUCB(3, 2, n_features=1, examination=[0.3, 0.4])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -152,7 +152,7 @@ def test_impossible_lists_and_scores_are_refused():
         law.log_prob(torch.tensor([[0, 1, 0]]))
     with pytest.raises(ValueError, match="call log_prob"):
         distribution(SCORES)[0].entropy()
-    with pytest.raises(ValueError, match="learning has diverged"):
+    with pytest.raises(ValueError, match="training has diverged"):
         distribution([math.nan, *SCORES[1:]])[0].log_prob(torch.tensor([[0, 1, 2]]))
 
 
@@ -222,7 +222,7 @@ def test_the_order_of_entries_in_an_observation_does_not_count():
         (MultiBinary(3), MultiDiscrete([6, 5, 4]), "without a wrapper of actions; got MultiDiscr"),
         (Dict(words=Text(5)), RankedList(6, 3), "cannot read the observation 'words'"),
         (Dict(features=Box(-1, 1, (5, 4))), RankedList(6, 3), "expected one row for each of 6"),
-        (Dict(rankings=Box(-1, 5, (9, 3), np.int64)), RankedList(6, 3), "are no quantities"),
+        (Dict(rankings=Box(-1, 5, (9, 3), np.int64)), RankedList(6, 3), "are not quantities"),
     ],
 )
 def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):

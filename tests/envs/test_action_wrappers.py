@@ -227,8 +227,8 @@ def test_caller_and_wrapper_share_no_order():
 # --------------------------------------------------------------------------------------------------
 
 WRONG = [
-    ("lehmer", [0, 3, 0], "code 3 at position 1 is not in 0 to 2"),
-    ("enumerated", 24, "list 24 is not in 0 to 23"),
+    ("lehmer", [0, 3, 0], "the code at position 1 is 3; expected 0 to 2"),
+    ("enumerated", 24, "the list is 24; expected 0 to 23"),
     ("scores", [0.1, 0.2, np.nan, 0.3], "score 2 is nan"),
 ]
 
@@ -259,10 +259,10 @@ def test_only_lists_can_be_encoded(name):
 @pytest.mark.parametrize(
     ("wrapper", "message"),
     [
-        (LehmerAction, "Lehmer codes stand for ranked lists, but the action space is Discrete"),
-        (ScoresAction, "Scores stand for ranked lists"),
-        (EnumeratedAction, "Numbers of lists stand for ranked lists"),
-        (ItemByItem, "Items chosen one by one stand for ranked lists"),
+        (LehmerAction, "Lehmer codes represent ranked lists; the action space is Discrete"),
+        (ScoresAction, "Scores represent ranked lists"),
+        (EnumeratedAction, "Numbers of lists represent ranked lists"),
+        (ItemByItem, "Items chosen one by one represent ranked lists"),
     ],
 )
 def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
@@ -284,7 +284,7 @@ def test_too_many_lists_are_refused(wrapper, env):
     wrapper(env(n_items=9, n_positions=6))
     with pytest.raises(
         ValueError,
-        match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* take Lehmer",
+        match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* use Lehmer",
     ):
         wrapper(env(n_items=10, n_positions=6))
 
@@ -354,7 +354,7 @@ def test_a_forbidden_choice_is_named():
 def test_choice_beyond_the_items(action):
     env = ItemByItem(scalar())
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=f"choice {action} is not in 0 to 3"):
+    with pytest.raises(ValueError, match=f"the choice is {action}; expected 0 to 3"):
         env.step(action)
 
 

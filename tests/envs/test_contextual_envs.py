@@ -313,7 +313,7 @@ def test_search_beyond_the_limit():
     ClickEnv(model)
     with pytest.raises(
         ValueError,
-        match=r"known only by exact search in each session, and .* lists of 5 out of 60 candidates",
+        match=r"requires an exact search in each session, and .* lists of 5 out of 60 candidates",
     ):
         ClickEnv(model, "clicks")
     ClickEnv(model, "clicks", 3)

@@ -169,8 +169,8 @@ ITEMS = [[0.5, 0.2], [0.5, 0.4]]
     [
         (ITEMS, [[1, 2]], "interactions"),
         (ITEMS, [1, 1], "interactions"),
-        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature goes from 0.4 to 0.5"),
-        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature goes from 0 to 0"),
+        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature ranges from 0.4 to 0.5"),
+        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature ranges from 0 to 0"),
         ([[0.1, 0.2], [0.1, 0.9]], [[1, 1]], "norm 8"),
     ],
 )

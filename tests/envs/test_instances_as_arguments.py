@@ -50,8 +50,8 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
     [
         ({"model": "PBM", "attraction": [0.5]}, "the instance: PBM"),
         ({"name": "x"}, "format is None"),
-        (7, "a name, a path, a dict or an Instance, got 7"),
-        ([SMALL.to_dict()], "a name, a path, a dict or an Instance, got"),
+        (7, "instance is 7; expected a name, path, dict or Instance"),
+        ([SMALL.to_dict()], "expected a name, path, dict or Instance"),
     ],
 )
 def test_no_instance(given, words):

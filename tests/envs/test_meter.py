@@ -33,7 +33,7 @@ def test_regret_missing_in_one_session():
     meter = Meter([1, 2, 3])
     meter.add(0.5, 1.0, 1)
     with pytest.warns(
-        RuntimeWarning, match="^session 2 tells its regret or not unlike those before"
+        RuntimeWarning, match="^up to session 2, info holds the regret of some sessions only"
     ):
         meter.add(np.nan, 1.0, 1)
     meter.add(0.5, 1.0, 1)

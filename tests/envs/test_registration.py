@@ -96,12 +96,12 @@ def test_short_name_of_two_models():
     first, again = cell(1), cell(2)
     assert first is not again
     assert CLICK_MODELS["TWIN"] is again
-    with pytest.raises(ValueError, match=r"Other: the short name 'TWIN' is that of .*Twin"):
+    with pytest.raises(ValueError, match=r"Other: .*Twin.* already has the short name 'TWIN'"):
 
         class Other(PositionBasedModel):
             short = "TWIN"
 
-    with pytest.raises(ValueError, match=r"the short name 'PBM' is that of .*PositionBasedModel"):
+    with pytest.raises(ValueError, match=r"PositionBasedModel.* already has the short name 'PBM'"):
 
         class Another(ClickModel):
             short = "PBM"
@@ -151,7 +151,7 @@ for form, wanted in needs.items():
             "Mine",
             "PBM",
             ValueError,
-            "the id is 'Mine'; expected a name with a version, as MyRank-v0",
+            "env_id is 'Mine'; expected a name with a version: MyRank-v0",
         ),
         (
             "Mine-v0",

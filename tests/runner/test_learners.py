@@ -260,7 +260,7 @@ def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
     assert deaf.model.num_timesteps == 14 * 8  # one step more than the 13 it takes
-    with pytest.raises(ValueError, match="NoList takes none of the action spaces"):
+    with pytest.raises(ValueError, match="NoList accepts no action space for ranked lists"):
         clickgym.make_agent("own_ppo:NoList", gym.make("PBMRank-v0"))
 
 
