@@ -20,8 +20,8 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from engines import run_reporting
 from reference_agents import Reference, plain, reference_of
-from reporting import run_reporting
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent, Range

@@ -12,6 +12,7 @@ import numpy as np
 import pairs
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
+from engines import assert_engines_agree
 from gymnasium.utils.env_checker import check_env
 from registries import default_ids
 from slow import slow
@@ -400,37 +401,7 @@ def test_checkers_pass_without_a_warning(env_id, recwarn):
     assert [str(warning.message) for warning in recwarn] == []
 
 
-# ------------------------------------------------------------------------------ vector environments
-
-
 # ------------------------------------------------------------------------------------------ running
-
-
-def assert_engines_agree(make_agent, make_env, horizon=400):
-    """Regret, reward and clicks at every step, and all that determines what comes next."""
-    outcomes = []
-    for engine in ("compiled", "python"):
-        agent, env = make_agent(), make_env()
-        result = clickgym.run(
-            agent, env, horizon, seed=7, checkpoints=range(1, horizon + 1), engine=engine
-        )
-        assert result.engine == engine
-        inner = env.unwrapped
-        outcomes.append(
-            [
-                result.regret,
-                result.reward,
-                result.clicks,
-                agent.ranking,
-                inner._last[0],
-                inner._clicks,
-                inner._steps,
-            ]
-            + [str(generator.bit_generator.state) for generator in (agent.rng, inner.np_random)]
-            + [*inner.task.round, *agent.state]
-        )
-    for one, other in zip(*outcomes, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"))

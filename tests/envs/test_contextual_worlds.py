@@ -7,10 +7,10 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from engines import assert_engines_agree
 from registries import default_ids
 from scipy.optimize import brentq
 from scipy.special import expit
-from test_contextual_envs import assert_engines_agree
 
 import clickgym
 from clickgym.envs import LabelledModel, PositionBasedModel, load_instance

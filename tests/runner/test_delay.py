@@ -7,7 +7,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import MODELS, make, plain
+from engines import assert_engines_agree
+from reference_agents import MODELS, make
 from slow import slow
 
 import clickgym
@@ -148,17 +149,6 @@ def test_users_and_agent_draw_as_without_a_delay(engine, text):
 # ----------------------------------------------------------------------------------- both engines
 
 
-def assert_engines_agree(make_agent: Any, env: Any, text: str, horizon: int = 400) -> None:
-    results, agents = [], []
-    for engine in ("compiled", "python"):
-        agents.append(make_agent())
-        results.append(clickgym.run(agents[-1], env(), horizon, seed=7, delay=text, engine=engine))
-    for column in ("regret", "reward", "clicks"):
-        np.testing.assert_array_equal(*(getattr(result, column) for result in results))
-    assert plain(agents[0].state) == plain(agents[1].state)
-    assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
-
-
 TYPICAL = ("CascadeTS", "CascadeSWUCB", "GRAB")
 """An agent that draws, one that keeps past sessions, and one whose state grows; the loop of late
 clicks is the same for all, and `test_engines` compares their kernels.
@@ -170,7 +160,9 @@ clicks is the same for all, and `test_engines` compares their kernels.
     "text", ["batch:1", "batch:7", "fixed:1", "fixed:5", "geometric:4", "geometric:300"]
 )
 def test_engines_agree(name, text):
-    assert_engines_agree(lambda: make(name, PBM, horizon=10, seed=5), lambda: ClickEnv(PBM), text)
+    assert_engines_agree(
+        lambda: make(name, PBM, horizon=10, seed=5), lambda: ClickEnv(PBM), delay=text
+    )
 
 
 @pytest.mark.parametrize("name", ["C2UCB", *slow(*sorted(set(LATE_WITH_FEATURES) - {"C2UCB"}))])
@@ -180,8 +172,8 @@ def test_engines_agree_where_candidates_change(name):
         assert_engines_agree(
             lambda: clickgym.make_agent(name, gym.make("ContextualPBMRank-v0"), seed=5),
             lambda: gym.make("ContextualPBMRank-v0"),
-            text,
             100,
+            text,
         )
 
 
@@ -190,8 +182,8 @@ def test_engines_agree_where_users_change():
     assert_engines_agree(
         lambda: clickgym.make_agent("CascadeDUCB", gym.make(env), horizon=2000, seed=5),
         lambda: gym.make(env),
-        "geometric:40",
         2000,
+        "geometric:40",
     )
 
 

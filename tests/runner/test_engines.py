@@ -7,17 +7,16 @@ from __future__ import annotations
 import math
 import time
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from engines import Recorder, assert_engines_agree, run_compiled, run_reporting, state_of
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
-from reference_agents import MODELS, make, plain
+from reference_agents import MODELS, make
 from registries import SAME_ITEMS
-from reporting import run_reporting
 from slow import slow
 
 import clickgym
@@ -27,24 +26,7 @@ from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 PBM = MODELS["PBM"]
-# with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
-HORIZON = 400
 SHORT = 100  # where the agents have agreed elsewhere, and something else is looked at
-
-
-class Recorder(gym.Wrapper):
-    """Remembers the lists and the clicks of every step."""
-
-    def __init__(self, env: gym.Env) -> None:
-        super().__init__(env)
-        self.lists: list[list[int]] = []
-        self.clicks: list[list[int]] = []
-
-    def step(self, action: Any) -> Any:
-        result = self.env.step(action)
-        self.lists.append(np.asarray(action).tolist())
-        self.clicks.append(result[0].tolist())
-        return result
 
 
 BY_HAND = ("BatchRank", "CascadeKLUCB", "PBMTS", "RankedExp3", "TopRank")
@@ -53,58 +35,12 @@ of all.
 """
 
 
-def state_of(agent: CompiledAgent, env: gym.Env) -> dict[str, object]:
-    """All that determines what an agent and an environment do next, comparable with ==."""
-    generators = {
-        "agent": agent.rng.bit_generator.state,
-        "env": env.unwrapped.np_random.bit_generator.state,
-    }
-    return plain(agent.state) | generators | {"ranking": agent.ranking.tolist()}
-
-
-def run_compiled(
-    agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None
-) -> tuple[clickgym.Result, list, list]:
-    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every
-    step.
-    """
-    lists, clicks = [], []
-
-    def record(sessions: int) -> None:
-        assert sessions == 1
-        lists.append(env.unwrapped._last[0].tolist())
-        clicks.append(env.unwrapped._clicks.tolist())
-
-    steps = np.arange(1, horizon + 1)
-    return (
-        run_reporting(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record),
-        lists,
-        clicks,
-    )
-
-
-def assert_engines_agree(
-    make_agent: Callable[[], CompiledAgent], make_env: Callable[[], gym.Env], horizon: int = HORIZON
-) -> None:
-    compiled_agent, compiled_env = make_agent(), make_env()
-    compiled, lists, clicks = run_compiled(compiled_agent, compiled_env, horizon, seed=7)
-    python_agent, recorder, steps = make_agent(), Recorder(make_env()), np.arange(1, horizon + 1)
-    python = clickgym.run(
-        python_agent, recorder, horizon, seed=7, checkpoints=steps, engine="python"
-    )
-    assert (compiled.engine, python.engine) == ("compiled", "python")
-    assert lists == recorder.lists
-    assert clicks == recorder.clicks
-    for column in ("steps", "regret", "reward", "clicks"):
-        np.testing.assert_array_equal(getattr(compiled, column), getattr(python, column))
-    assert state_of(compiled_agent, compiled_env) == state_of(python_agent, recorder)
-
-
 # --------------------------------------------------------------------------------- the same numbers
 
 
 @by_pair(AGENTS)
 def test_engines_give_the_same_numbers(kind, name):
+    """BatchRank and TopRank are told a horizon of 10: 400 sessions have splits and blocks."""
     model = MODELS[kind]
     assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reporting import run_reporting
+from engines import run_reporting
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random

@@ -11,9 +11,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from engines import run_reporting
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
-from reporting import run_reporting
 
 import clickgym
 from clickgym.agents import LEARNERS, PPO, Random, RecurrentPPO

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from reporting import run_reporting
+from engines import run_reporting
 from slow import slow
 
 import clickgym

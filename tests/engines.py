@@ -1,0 +1,96 @@
+"""Runs whose every session is seen, in both engines, and the comparison of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from reference_agents import plain
+
+import clickgym
+from clickgym.agents import CompiledAgent
+from clickgym.runner import Metrics, engine_of
+from clickgym.runner.run import checkpoint_steps, play
+
+
+def run_reporting(
+    agent: Any,
+    env: Any,
+    horizon: int,
+    *,
+    on_chunk: Callable[[int], object],
+    seed: int | None = None,
+    checkpoints: Any = None,
+    engine: Any = "auto",
+    delay: str | None = None,
+) -> clickgym.Result:
+    """Run an agent, and report after each chunk how many sessions it had."""
+    played_by, steps = engine_of(agent, env, engine), checkpoint_steps(horizon, checkpoints)
+    return play(agent, env, played_by, steps, Metrics(), seed, on_chunk, delay)
+
+
+def run_compiled(
+    agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None, delay: str | None = None
+) -> tuple[clickgym.Result, list, list]:
+    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every
+    step.
+    """
+    lists, clicks = [], []
+
+    def record(sessions: int) -> None:
+        assert sessions == 1
+        lists.append(env.unwrapped._last[0].tolist())
+        clicks.append(env.unwrapped._clicks.tolist())
+
+    every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled", "delay": delay}
+    result = run_reporting(agent, env, horizon, seed=seed, on_chunk=record, **every)
+    return result, lists, clicks
+
+
+class Recorder(gym.Wrapper):
+    """Remembers the lists and the clicks of every step."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.lists: list[list[int]] = []
+        self.clicks: list[list[int]] = []
+
+    def step(self, action: Any) -> Any:
+        result = self.env.step(action)
+        seen = result[0]["clicks"] if isinstance(result[0], dict) else result[0]
+        self.lists.append(np.asarray(action).tolist())
+        self.clicks.append(seen.tolist())
+        return result
+
+
+def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
+    """All that determines what an agent and an environment do next, comparable with ==."""
+    inner: Any = env.unwrapped
+    generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
+    shown = agent.ranking.tolist(), inner._last[0].tolist(), inner._clicks.tolist(), inner._steps
+    return [plain(agent.state), plain(inner.task.round), generators, shown]
+
+
+def assert_engines_agree(
+    make_agent: Callable[[], CompiledAgent],
+    make_env: Callable[[], gym.Env],
+    horizon: int = 400,
+    delay: str | None = None,
+) -> None:
+    """The engines give the same lists and numbers at every step, and end in the same state."""
+    agents, envs = (make_agent(), make_agent()), (make_env(), Recorder(make_env()))
+    compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7, delay)
+    every = {"checkpoints": range(1, horizon + 1), "engine": "python", "delay": delay}
+    python = clickgym.run(agents[1], envs[1], horizon, seed=7, **every)
+    assert (compiled.engine, python.engine) == ("compiled", "python")
+    assert lists == envs[1].lists
+    assert clicks == envs[1].clicks
+    for column in ("steps", "regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(compiled, column), getattr(python, column))
+    if delay is not None:
+        agents[1].ranking[
+            0
+        ] = -1  # where clicks are late, it alone still says that they are awaited
+    assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
