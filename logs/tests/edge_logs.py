@@ -188,7 +188,7 @@ def _refusal(error: ValueError) -> str:
 
 def _evaluate_alone(log: ClickLog, target: Policy, estimator: str) -> str:
     try:
-        result = evaluate(log, target, estimator, bootstrap=20)
+        result = evaluate(log, target, estimator)
     except ValueError as error:
         known = (
             "was not fitted to the query",
@@ -220,11 +220,8 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
     if model is not None and rng.random() < 0.2:  # of the log's own lists, by a model fitted to it
         return _evaluate_alone(log, target, estimator)
     weights = np.array(weights_of(log, estimator, target, logging, model))
-    bootstrap = int(rng.choice([1, 20]))
     try:
-        result = evaluate(
-            log, target, estimator, logging=logging, model=model, bootstrap=bootstrap, seed=seed
-        )
+        result = evaluate(log, target, estimator, logging=logging, model=model, seed=seed)
         values, _ = contributions(log, target, estimator, logging=logging, model=model)
     except ValueError as error:
         return _refusal(error)

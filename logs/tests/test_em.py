@@ -4,8 +4,6 @@ begin where another ended.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from slow import slow
@@ -182,42 +180,3 @@ def test_fit_to_all_sessions_starts_from_the_scored_one(name):
     assert filed.n_iter_ < alone.n_iter_
     assert filed.log_posterior_[-1] == pytest.approx(alone.log_posterior_[-1], abs=1e-7 * len(log))
     assert filed.score(log) != scored.score(log)
-
-
-# ------------------------------------------------------------------------------------------
-# conditional perplexity
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_conditional_perplexity(name):
-    log = small_log(0)
-    estimator = MAKERS[name]().fit(log)
-    vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
-    every = ClickLog([[4, 0, 2]] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
-    joint = np.exp(estimator.log_likelihood(every))
-    for k, value in enumerate(estimator.conditional_perplexity_by_rank(every)):
-        above, down_to = (
-            [joint[(vectors[:, :n] == v[:n]).all(axis=1)].sum() for v in vectors]
-            for n in (k, k + 1)
-        )
-        assert value == pytest.approx(2 ** -np.log2(np.divide(down_to, above)).mean(), rel=1e-9)
-    by_rank = estimator.conditional_perplexity_by_rank(log)
-    assert np.log(by_rank).sum() == pytest.approx(-estimator.score(log))
-    assert estimator.conditional_perplexity(log) == by_rank.mean()
-    if name.startswith("PBM"):  # clicks are independent
-        assert by_rank.tolist() == estimator.perplexity_by_rank(log).tolist()
-
-
-def test_conditional_perplexity_of_the_cascade_model():
-    log = ClickLog(
-        [[0, 1, 2]] * 4,
-        [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]],
-        [0] * 4,
-        ("a", "b", "c"),
-        ("q",),
-    )
-    estimator = CMEstimator().fit(log)
-    by_rank = estimator.conditional_perplexity_by_rank(log)
-    assert np.isfinite(by_rank).tolist() == [True, True, False]
-    assert estimator.conditional_perplexity(log) == np.inf
-    assert np.isfinite(estimator.conditional_perplexity(log[[0, 1, 3]]))

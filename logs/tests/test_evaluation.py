@@ -14,6 +14,7 @@ import pytest
 from click_stories import exact_law, make_model, marginal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 from slow import slow
 
 from clickgym.command_line import main
@@ -27,6 +28,7 @@ from clickgym.envs import (
 )
 from clickgym_logs import (
     ClickLog,
+    DBNEstimator,
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
@@ -36,7 +38,8 @@ from clickgym_logs import (
     evaluate,
     write_tidy,
 )
-from clickgym_logs.evaluation import contributions
+from clickgym_logs.bootstrap import interval_of_mean
+from clickgym_logs.evaluation import _errors_of_refits, contributions
 from clickgym_logs.model_weights import MODEL_BASED
 
 L, K = 5, 3
@@ -170,7 +173,7 @@ def test_what_was_logged_is_the_reward_asked_for():
         ({"reward": "any_click"}, 2 / 3),
         ({"reward": "any_click", "cutoff": 2}, 1 / 3),
     ):
-        result = evaluate(log, shown, "ips", bootstrap=1, **words)
+        result = evaluate(log, shown, "ips", **words)
         assert result.on_policy == result.value == pytest.approx(logged)
 
 
@@ -264,7 +267,6 @@ def test_ninety_five_percent_intervals_cover_ninety_five_percent(n):
             TARGETS["uniform"],
             "item-position",
             logging=logging_policy(),
-            bootstrap=300,
             seed=seed,
         ).interval
         covered += low < truth < high
@@ -276,9 +278,38 @@ def test_the_grouped_bootstrap_is_the_ordinary_one():
     log = click_log(*simulate(users("pbm"), logging_policy(), 250, seed=4))
     values, _ = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
     resampled = rng.integers(len(log), size=(20_000, len(log)))
-    result = evaluate(log, TARGETS["uniform"], "ips", logging=logging_policy(), bootstrap=20_000)
+    interval = interval_of_mean(values[:, 0], level=0.95, seed=0, resamples=20_000)
     plain = values[resampled, 0].mean(axis=1)
-    assert result.interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
+    assert interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
+
+
+def test_errors_of_refits():
+    """They are the spread of the estimates of many logs; those with the parameters held fixed are
+    larger for these users.
+    """
+    (sessions, probabilities), rng = logged("cm"), np.random.default_rng(0)
+
+    def estimate(log):
+        return contributions(log, TARGETS["fixed"], "cm", logging=logging_policy())[0].mean()
+
+    logs = [sessions[rng.choice(len(sessions), 1000, p=probabilities)] for _ in range(200)]
+    spread = np.std([estimate(log) for log in logs])
+    refitted = [_errors_of_refits(log, lambda part: (estimate(part),) * 2, 0) for log in logs[:10]]
+    assert np.mean(refitted) == pytest.approx(spread, rel=0.2)
+    fixed = evaluate(logs[0], TARGETS["fixed"], "cm", logging=logging_policy()).standard_error
+    assert fixed > 1.3 * spread
+
+
+def test_standard_error_is_the_larger_of_two():
+    """The last item of the list is hardly reached, so that its parameters matter."""
+    model = DynamicBayesianModel([0.1, 0.1, 0.1, 0.6], [0.5, 0.5, 0.5, 0.9], 0.9, n_positions=3)
+    log = click_log(*simulate(model, UniformPolicy(4, 3), 2000, seed=0))
+    target, words = FixedPolicy([0, 1, 3]), {"logging": UniformPolicy(4, 3), "level": 0.9}
+    fitted = evaluate(log, target, "dbn", **words)
+    passed = evaluate(log, target, "dbn", model=DBNEstimator().fit(log), **words)
+    assert fitted.standard_error > 1.05 * passed.standard_error
+    half = stdtrit(29, 0.95) * fitted.standard_error
+    assert fitted.interval == pytest.approx((fitted.value - half, fitted.value + half))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -342,12 +373,12 @@ def he_2020(log, weights, ranking, rng, repeats):
 
 def test_ubm_is_the_procedure_of_he_2020():
     model, log = users("ubm"), small_log(n=2000)
-    result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
+    result = evaluate(log, TARGETS["fixed"], "ubm", model=model)
     drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
     assert result.value == pytest.approx(drawn, abs=0.004)
     blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
-    assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
-        log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
+    assert evaluate(log, TARGETS["fixed"], "ubm", model=blind) == evaluate(
+        log, TARGETS["fixed"], "ubm", model=model
     )
 
 
@@ -358,17 +389,20 @@ def test_an_attraction_above_one_counts_as_one():
     # with probability 1/2. Item 1
     # has one click at weights 1/4 + 1/4, so its attraction is 2 and its examination (1 + 1/4)
     # / 2 in the estimate.
-    assert evaluate(
-        log, FixedPolicy([0, 1]), "ubm", model=model, bootstrap=10
-    ).value == pytest.approx(1.0 + 2.0 * 0.625)
+    assert evaluate(log, FixedPolicy([0, 1]), "ubm", model=model).value == pytest.approx(
+        1.0 + 2.0 * 0.625
+    )
 
 
 def test_a_click_model_may_be_fitted_to_the_log():
+    """The estimate is that of the fitted model; only the intervals differ."""
     log = small_log(n=3000)
-    own = evaluate(log, TARGETS["uniform"], "pbm", bootstrap=10)
-    assert own == evaluate(
-        log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10
-    )
+    fitted = evaluate(log, TARGETS["uniform"], "pbm")
+    passed = evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log))
+    assert fitted.value == passed.value
+    assert fitted.difference == passed.difference
+    assert fitted.effective_sample_size == passed.effective_sample_size
+    assert fitted.standard_error >= passed.standard_error
 
 
 def test_queries_have_policies_and_parameters_of_their_own():
@@ -399,15 +433,12 @@ def test_relabelled_items_change_nothing(seed):
     log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
     other = click_log(names[log.items], log.clicks)
     for estimator in ("ips", "cascade", "item-position"):
-        one = evaluate(
-            log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K), bootstrap=5
-        )
+        one = evaluate(log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K))
         two = evaluate(
             other,
             PlackettLucePolicy(scores, K, items=names),
             estimator,
             logging=UniformPolicy(L, K),
-            bootstrap=5,
         )
         assert one.value == pytest.approx(two.value, rel=1e-12)
 

@@ -66,7 +66,7 @@ def test_sizes_of_weights_are_no_matter_to_the_spread(probability):
         UniformPolicy(2, 2),
     )
     target, logging = (usual, rare) if probability == 1e-90 else (rare, usual)
-    result = evaluate(log_of(), target, "ips", logging=logging, bootstrap=10)
+    result = evaluate(log_of(), target, "ips", logging=logging)
     assert 1.0 <= result.effective_sample_size <= 2.0
     assert np.isfinite([result.standard_error, *result.interval]).all()
     only = evaluate(

@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 
 
 def interval_of_mean(
-    per_session: Floats, *, resamples: int, level: float, seed: int
+    per_session: Floats, *, level: float, seed: int, resamples: int = 1000
 ) -> tuple[float, float]:
     """The percentile interval of the mean of what sessions contribute; NaN for a single session.
 
@@ -22,9 +22,9 @@ def interval_of_mean(
 
     Args:
         per_session: ``(N,)``.
-        resamples: how many times N sessions are drawn.
         level: confidence level.
         seed: of the draws.
+        resamples: how many times N sessions are drawn.
 
     Source: Hesterberg, *What teachers should know about the bootstrap*, The American
         Statistician 2015.
@@ -40,12 +40,17 @@ def interval_of_mean(
         size = min(block, resamples - start)
         draws = rng.multinomial(n_sessions, counts / n_sessions, size)
         means[start : start + size] = draws @ kinds / n_sessions
-    sizes = np.abs(in_units(per_session[:, None])[0])
-    effective = max(float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300)), 2.0)
+    effective = effective_number(per_session)
     t = stdtrit(effective - 1, (1 - level) / 2)
     tail = 100 * float(ndtr(np.sqrt(effective / (effective - 1)) * t))
     low, high = np.percentile(means, [tail, 100 - tail]).tolist()
     return low, high
+
+
+def effective_number(per_session: Floats) -> float:
+    """How many equal contributions would vary as much as these, at least 2."""
+    sizes = np.abs(in_units(per_session[:, None])[0])
+    return max(float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300)), 2.0)
 
 
 def in_units(values: Floats) -> tuple[Floats, Floats]:

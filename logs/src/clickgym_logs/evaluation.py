@@ -57,14 +57,14 @@ Recorded propensities tell only of what was logged: a ``mean_weight`` far below 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, stdtrit
 
 from clickgym.core.checks import (
     check_between,
@@ -76,7 +76,7 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import ClickModel
 
-from .bootstrap import in_units, interval_of_mean
+from .bootstrap import effective_number, in_units, interval_of_mean
 from .distinct import sorted_distinct
 from .estimation.estimator import Estimator
 from .log import BLOCKS, ClickLog
@@ -94,6 +94,8 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
+GROUPS = 30
+"""Of sessions; a click model is fitted again with each of them counted twice."""
 FOLLOWS = 0.001
 """The p-value below which lists changed with time."""
 MOST_OFF = 0.1
@@ -111,15 +113,16 @@ class Evaluation:
     Attributes:
         estimator: its name.
         value: the estimated expected reward per session.
-        standard_error: of ``value``, from the variance between sessions; NaN for a single session,
-            which has none.
-        interval: bootstrap confidence interval of ``value``; NaN for a single session.
+        standard_error: of ``value``, from the variance between sessions; where the click model is
+            fitted to the log, that of refits if it is larger; NaN for a single session, which has
+            none.
+        interval: confidence interval of ``value``; NaN for a single session.
         on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: bootstrap confidence interval of ``on_policy``.
         difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
             the lists changed with time, for it would be one of times.
-        difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole,
-            with both sides of the difference, so that what they share cancels.
+        difference_interval: its confidence interval. Both sides of the difference come from the
+            same sessions, so that what they share cancels.
         lists_changed: whether the lists changed with time.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
@@ -186,18 +189,21 @@ def evaluate(
     model: ClickModel | Estimator | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
-    bootstrap: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Evaluation:
     """Estimate the value of a policy from the log of another policy.
 
+    The intervals of `ips`, `cascade`, `item-position`, and of a click model that is passed, are
+    those of a bootstrap over sessions. A click model that is fitted to the log is fitted again to
+    30 logs, in each of which a random group of sessions counts twice. Their spread tells the
+    uncertainty of sessions and parameters together. The interval is by the larger standard error:
+    this one, or that of sessions with the parameters held fixed.
+
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
-        bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their
-            uncertainty is not in the intervals.
-        level: confidence level of the percentile intervals.
-        seed: of the bootstrap.
+        level: confidence level of the intervals.
+        seed: of the resampling.
 
     Returns:
         The estimate with its interval, the difference that the target makes to what was logged, and
@@ -220,30 +226,77 @@ def evaluate(
         >>> result.value, result.on_policy, result.difference
         (1.0, 0.5, 0.5)
     """
-    check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
-    resampling: dict[str, Any] = {"resamples": bootstrap, "level": level, "seed": check_seed(seed)}
-    settings: dict[str, Any] = {"model": model, "reward": reward, "cutoff": cutoff}
-    values, weights = contributions(log, target, estimator, logging=logging, **settings)
+    resampling: dict[str, Any] = {"level": level, "seed": check_seed(seed)}
+    settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
+    values, weights = contributions(log, target, estimator, model=model, **settings)
     per_session = values.sum(axis=1)
     logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
+    gains = per_session - logged
+    value, gain, error = (
+        float(per_session.mean()),
+        float(gains.mean()),
+        _standard_error(per_session),
+    )
+    if estimator in MODEL_BASED and model is None:
+
+        def refit(part: ClickLog) -> tuple[float, float]:
+            values, _ = contributions(part, target, estimator, **settings)
+            rewards = values.sum(axis=1), earnings(part, reward, cutoff).sum(axis=1)
+            return float(rewards[0].mean()), float((rewards[0] - rewards[1]).mean())
+
+        refit_errors = _errors_of_refits(log, refit, seed)
+        error, error_of_gain = np.fmax([error, _standard_error(gains)], refit_errors).tolist()
+        t = float(stdtrit(min(effective_number(per_session), GROUPS) - 1, (1 + level) / 2))
+        interval = value - t * error, value + t * error
+        interval_of_gain = gain - t * error_of_gain, gain + t * error_of_gain
+    else:
+        interval = interval_of_mean(per_session, **resampling)
+        interval_of_gain = interval_of_mean(gains, **resampling)
     lists_changed = lists_follow_time(log)
-    gains = None if lists_changed and estimator in WEIGHTS else per_session - logged
-    diagnostics = _diagnostics(weights, level)
-    spread, unit = in_units(per_session)
+    compared = not lists_changed or estimator in MODEL_BASED
     return Evaluation(
         estimator=estimator,
-        value=float(per_session.mean()),
-        standard_error=float(spread.std() / np.sqrt(len(log)) * unit) if len(log) > 1 else np.nan,
-        interval=interval_of_mean(per_session, **resampling),
+        value=value,
+        standard_error=error,
+        interval=interval,
         on_policy=float(logged.mean()),
         on_policy_interval=interval_of_mean(logged, **resampling),
-        difference=None if gains is None else float(gains.mean()),
-        difference_interval=None if gains is None else interval_of_mean(gains, **resampling),
+        difference=gain if compared else None,
+        difference_interval=interval_of_gain if compared else None,
         n_sessions=len(log),
         lists_changed=lists_changed,
-        **diagnostics,
+        **_diagnostics(weights, level),
     )
+
+
+def _standard_error(per_session: Floats) -> float:
+    """Of the mean of what sessions contribute; NaN for a single session."""
+    spread, unit = in_units(per_session)
+    return float(spread.std() / np.sqrt(len(spread)) * unit) if len(spread) > 1 else np.nan
+
+
+def _errors_of_refits(
+    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int
+) -> Floats:
+    """Standard errors of two estimates, from the log with a random group of its sessions counted
+    twice, one group after the other: so nothing that the log shows is missing. NaN for a single
+    session.
+
+    With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
+    mean.
+    """
+    n_groups = min(GROUPS, len(log))
+    if n_groups < 2:
+        return np.full(2, np.nan)
+    sessions = np.arange(len(log))
+    group = np.random.default_rng(seed).permutation(sessions) % n_groups
+    estimates = [
+        refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
+        for number in range(n_groups)
+    ]
+    errors: Floats = (n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, axis=0, ddof=1)
+    return errors
 
 
 def lists_follow_time(log: ClickLog) -> bool:

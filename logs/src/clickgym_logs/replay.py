@@ -2,17 +2,12 @@
 
 An agent is taken through the log, session by session, and ranks what was there to be shown. A log
 tells nothing of what it does not hold, so a session counts only as far as the log shows what the
-agent would have shown:
+agent would have shown: it is accepted if the agent ranks as the log did, and only then the agent
+learns from it. The accepted sessions have the law of as many sessions online: the agent goes
+through the same states, and the mean of their clicks is an unbiased estimate of what it earns in
+its first sessions (Li, Chu, Langford and Wang, WSDM 2011).
 
-* *by rejection*: a session is accepted if the agent ranks as the log did, and only then the agent
-  learns from it. The accepted sessions have the law of as many sessions online: the agent goes
-  through the same states, and the mean of their clicks is an unbiased estimate of what it earns in
-  its first sessions (Li, Chu, Langford and Wang, WSDM 2011).
-* *by weights*: every session counts, a click with the weight ``1 / p`` where the list agrees down
-  to its position, p the probability that the log does so, and 0 where it does not. For the agent as
-  it is at that session this is unbiased; it is measured before the agent learns from the session.
-
-Both assume that users and candidates of the sessions are drawn independently, and that what stands
+This assumes that users and candidates of the sessions are drawn independently, and that what stands
 below a result does not influence its click, as in every click model of this package.
 """
 
@@ -35,14 +30,12 @@ from .log import ClickLog
 
 @dataclass(frozen=True)
 class Replay:
-    """The estimates of a replay.
+    """The estimate of a replay.
 
     Attributes:
         n_sessions: of the log.
         rewards: clicks in each accepted session, in their order: the agent's learning curve.
-        value, standard_error: mean clicks per session by rejection, over the accepted sessions; NaN
-            if there are none.
-        weighted_value, weighted_standard_error: by weights, over all sessions.
+        value, standard_error: mean clicks per accepted session; NaN if there are none.
         on_policy: clicks per session that were logged, at as many positions as the agent fills.
     """
 
@@ -50,8 +43,6 @@ class Replay:
     rewards: NDArray[np.int64]
     value: float
     standard_error: float
-    weighted_value: float
-    weighted_standard_error: float
     on_policy: float
 
 
@@ -69,7 +60,7 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
         seed: of the order in which items are presented.
 
     Returns:
-        The two estimates, and the agent's clicks.
+        The estimate, and the agent's clicks.
 
     Raises:
         ValueError: on a log that cannot be replayed, or sizes that do not fit.
@@ -91,9 +82,7 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
     context = _checked_context(log, n_items)
-    accepted, weighted = [], np.zeros(len(log))
-    # The probability that lists agree by chance, down to each position.
-    agreement = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
+    accepted = []
     sessions = zip(context, log.clicks[:, :n_positions], strict=True)
     for session, (features, clicks) in enumerate(sessions):
         # In another order, or the agent might learn from the place where the log showed an item.
@@ -106,15 +95,15 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
             name = type(agent).__name__
             raise AgentError(f"{name}, session {session + 1}: {error}") from None
         logged = np.argsort(order)[:n_positions]
-        agrees = np.logical_and.accumulate(np.asarray(ranking) == logged)
-        weighted[session] = (agrees * clicks / agreement).sum()
-        if agrees.all():
+        if np.array_equal(ranking, logged):
             accepted.append(int(clicks.sum()))
             if learn:
                 agent.update(observation, ranking, clicks, float(clicks.sum()))
     rewards = np.array(accepted, np.int64)
     on_policy = float(log.clicks[:, :n_positions].sum(axis=1).mean())
-    return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=on_policy)
+    value = float(rewards.mean()) if len(rewards) else np.nan
+    error = float(rewards.std(ddof=1) / np.sqrt(len(rewards))) if len(rewards) > 1 else np.nan
+    return Replay(len(log), rewards, value, error, on_policy)
 
 
 def _checked_context(log: ClickLog, n_items: int) -> NDArray[np.float64]:
@@ -134,11 +123,3 @@ def _checked_context(log: ClickLog, n_items: int) -> NDArray[np.float64]:
             f"1/{n_items}! = {most:g}, for lists must be in random order"
         )
     return log.context
-
-
-def _mean(values: NDArray[Any]) -> tuple[float, float]:
-    """Mean and standard error."""
-    if not len(values):
-        return float("nan"), float("nan")
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return float(values.mean()), float(error)

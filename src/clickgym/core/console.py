@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -15,17 +13,8 @@ import typer
 from rich.console import Console
 
 from .compiling import COMPILING, Compiling
-from .formats import HIDDEN, finite
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        help="Print the results as JSON, at full precision; all other output goes to stderr.",
-    ),
-]
 
 Cluster = Annotated[
     str | None,
@@ -42,20 +31,9 @@ Pdf = Annotated[
 ]
 
 
-def output(as_json: bool = False) -> Console:
-    """Return the console for results: standard output, or standard error if a JSON document goes
-    to standard output.
-    """
-    return errors() if as_json else _wide(Console())
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document on standard output; unknown values and nan or infinities are null."""
-    text = json.dumps(finite(document), indent=1, ensure_ascii=False)
-    # JSON escapes only some of a terminal's control characters.
-    sys.stdout.write(
-        HIDDEN.sub(lambda one: one[0] if one[0] == "\n" else f"\\u{ord(one[0]):04x}", text) + "\n"
-    )
+def output() -> Console:
+    """Return the console for results: standard output."""
+    return _wide(Console())
 
 
 def errors() -> Console:

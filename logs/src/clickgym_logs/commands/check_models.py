@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import Json, compiling_told, errors, output, print_json
+from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..readers import log_name, read_log
+from ..readers import read_log
 from ..simulability import MODELS, check_models
 from .logs import Columns, Log, Seed, names
 
@@ -28,7 +28,6 @@ def check(
     ] = None,
     columns: Columns = "",
     seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Check whether simulations of a click log can be trusted to order lists.
 
@@ -62,14 +61,5 @@ def check(
     heads = (
         Column(name, right=True) for name in ("error", "interval", "noise", "predicted", "interval")
     )
-    print_table(output(as_json), [Column("model"), *heads], rows)
-    say(output(as_json), checked.sentence, "bold")
-    if as_json:
-        print_json(
-            {
-                "log": log_name(log),
-                "models": checked.table.to_dicts(),
-                "verdict": checked.verdict,
-                "sentence": checked.sentence,
-            }
-        )
+    print_table(output(), [Column("model"), *heads], rows)
+    say(output(), checked.sentence, "bold")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from clickgym.core.console import Json, compiling_told, errors, output, print_json
+from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
 from ..comparison import Comparison, compare, of_query
-from ..evaluation import ESTIMATORS, Evaluation
-from ..readers import log_name, read_log
+from ..evaluation import ESTIMATORS
+from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
 MOST_LISTS = 5
@@ -68,12 +66,11 @@ def evaluate(
         float,
         typer.Option(
             metavar="P",
-            help="Confidence level of the intervals, without the uncertainty of click models' "
+            help="Confidence level of the intervals. They include the uncertainty of click models' "
             "parameters.",
         ),
     ] = 0.95,
     seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Estimate from a click log the reward of another ranking policy, by named estimators.
 
@@ -91,8 +88,8 @@ def evaluate(
 
     Where two estimators contradict each other beyond their intervals, this is said first, and ips
     compares nothing; nor do ips, cascade and item-position where the lists changed with time.
-    Click-model estimators fit their model to
-    the log. An estimate is refused if the policy shows lists or items that the log never shows:
+    Click-model estimators fit their model to the log, and again to 30 resampled logs for their
+    intervals. An estimate is refused if the policy shows lists or items that the log never shows:
     their weight would be infinite.
     """
     with compiling_told(errors()):
@@ -106,39 +103,14 @@ def evaluate(
             level=level,
             seed=seed,
         )
-    results = [(name, result) for name, results in compared.by_policy.items() for result in results]
     positions = f", first {cutoff} positions" if cutoff else ""
-    _print(output(as_json), compared, results, f"{EARNED[reward]} per session{positions}", level)
-    if as_json:
-        print_json(
-            {
-                "log": log_name(log),
-                "query": query,
-                "reward": reward,
-                "cutoff": cutoff,
-                "level": level,
-                "contradictions": compared.contradictions,
-                "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
-                "evaluations": [
-                    {"policy": name, **asdict(result), "cautions": result.cautions}
-                    for name, result in results
-                ],
-                "refused": [
-                    {"policy": name, "estimator": by, "why": why}
-                    for (name, by), why in compared.refused.items()
-                ],
-            }
-        )
+    _print(compared, f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}")
 
 
-def _print(
-    console: Console,
-    compared: Comparison,
-    results: list[tuple[str, Evaluation]],
-    earned: str,
-    level: float,
-) -> None:
+def _print(compared: Comparison, title: str) -> None:
     """Show contradictions, the lists that were evaluated, the estimates, and cautions."""
+    console = output()
+    results = [(name, result) for name, results in compared.by_policy.items() for result in results]
     cautions = {caution: None for _, result in results for caution in result.cautions}
     first = [text for text in cautions if "changed with time" in text]
     for text in (*compared.contradictions, *first):
@@ -162,7 +134,6 @@ def _print(
         )
         for name, result in results
     ]
-    title = f"{earned}; intervals at {level:.4g}, with click models' parameters as fitted"
     print_table(console, heads, rows, title=title, groups=True)
     _, logged = results[0]
     spread = _interval(logged.on_policy_interval)

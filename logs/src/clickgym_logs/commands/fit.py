@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from scipy.special import stdtrit
 
-from clickgym.core.console import Json, compiling_told, errors, output, print_json
+from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.files import make_folder
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import ClickModel
@@ -28,7 +28,6 @@ CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
 MOST_QUERIES = 3
 """Queries whose parameters are printed."""
-FIGURES = ("log_likelihood", "conditional_perplexity", "perplexity")
 NOT_IDENTIFIED = {
     "PBM UBM": "PBM, UBM: only products of attraction and examination are identifiable. The prior "
     "sets examination at position 1, and the intervals hold for it; multiply attraction by it and "
@@ -85,7 +84,6 @@ def fit(
     ] = 10,
     columns: Columns = "",
     seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Fit click models to a click log, report how well they predict clicks, and write an instance
     file.
@@ -107,7 +105,7 @@ def fit(
     if is_file and len(queries) > 1:
         raise ValueError(f"--out is {out} for {len(queries)} queries; expected a folder")
     make_folder(out.parent if is_file else out)
-    console, status = output(as_json), errors()
+    console, status = output(), errors()
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         sessions = read_log(log, columns=names(columns))
@@ -122,57 +120,35 @@ def fit(
             bootstrap=bootstrap,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
-    scores = _scores(fitted)
     held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
     title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
-    heads, rows = _score_table(scores)
+    heads, rows = _scores(fitted)
     print_table(console, heads, rows, title=title)
-    written = []
     for label, instance in fitted.instances.items():
         file = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(file)
         say(console, f"{file}: {instance.description}")
-        facts = {"query": label, "file": str(file), "description": instance.description}
-        sure = instance.estimation.get("standard_errors", {})
-        written.append(facts | {"standard_errors": sure})
     for line in (*_parameter_lines(fitted), *_cautions(fitted)):
         say(console, line)
-    if as_json:
-        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": log_name(log)} | sizes | {"models": scores, "instances": written})
 
 
-def _scores(fitted: Fitted) -> list[dict[str, Any]]:
+def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     """Of each model: the steps of EM, and the figures on the held-out sessions if there are any."""
-    scores = []
+    heads = [Column("model"), Column("EM steps", rank=1, right=True)]
+    if len(fitted.test):
+        ranks = range(fitted.test.n_positions)
+        heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
+        heads += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in ranks]
+    rows = []
     for name, estimator in fitted.scored.items():
-        score: dict[str, Any] = {
-            "model": name,
-            "steps": getattr(estimator, "n_iter_", None),
-            "converged": getattr(estimator, "converged_", None),
-        }
+        steps = str(getattr(estimator, "n_iter_", "closed form"))
+        steps += ", not converged" if getattr(estimator, "converged_", None) is False else ""
+        rows.append([name, steps])
         if len(fitted.test):
             by_rank = estimator.perplexity_by_rank(fitted.test)
-            perplexities = estimator.conditional_perplexity(fitted.test), np.nanmean(by_rank)
-            score |= dict(zip(FIGURES, (estimator.score(fitted.test), *perplexities), strict=True))
-            score["perplexity_by_rank"] = by_rank.tolist()
-        scores.append(score)
-    return scores
-
-
-def _score_table(scores: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[list[str]]]:
-    heads = [Column("model"), Column("EM steps", rank=1, right=True)]
-    by_rank = scores[0].get("perplexity_by_rank", [])
-    if by_rank:
-        heads += [Column(name.replace("_", " "), right=True) for name in FIGURES]
-    heads += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(len(by_rank))]
-    rows = []
-    for score in scores:
-        steps = "closed form" if score["steps"] is None else str(score["steps"])
-        steps += ", not converged" if score["converged"] is False else ""
-        figures = [f"{score[name]:.5f}" for name in FIGURES if name in score]
-        ranks = [f"{value:.4f}" for value in score.get("perplexity_by_rank", [])]
-        rows.append([score["model"], steps, *figures, *ranks])
+            figures = estimator.score(fitted.test), np.nanmean(by_rank)
+            rows[-1] += [f"{value:.5f}" for value in figures]
+            rows[-1] += [f"{value:.4f}" for value in by_rank]
     return heads, rows
 
 
@@ -231,6 +207,5 @@ def _cautions(fitted: Fitted) -> Iterator[str]:
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         yield (
-            f"CM excludes the {several:.1%} of sessions with several clicks: likelihood 0, "
-            "conditional perplexity infinite"
+            f"CM excludes the {several:.1%} of sessions with several clicks: their likelihood is 0"
         )

@@ -124,23 +124,13 @@ class Estimator(ABC):
         A list that ends above a position says nothing of it; where all do, there is no figure
         (NaN).
         """
-        return self._perplexity(log, self._marginal)
+        logs = self._score(log, self._marginal)[1]
+        reached = (log.items >= 0).sum(axis=0)
+        return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
     def perplexity(self, log: ClickLog) -> float:
         """The mean of `perplexity_by_rank` over the positions that the log has."""
         return float(np.nanmean(self.perplexity_by_rank(log)))
-
-    def conditional_perplexity_by_rank(self, log: ClickLog) -> Floats:
-        """``exp(-E[log P(c(k) | clicks above k)])`` at each position k, ``(K,)``.
-
-        For lists of one length the product over the positions is ``exp(-score)``. Infinite at a
-        position where the log has what the model excludes (CM: a second click of a session).
-        """
-        return self._perplexity(log, self._conditional)
-
-    def conditional_perplexity(self, log: ClickLog) -> float:
-        """The mean of `conditional_perplexity_by_rank` over the positions that the log has."""
-        return float(np.nanmean(self.conditional_perplexity_by_rank(log)))
 
     def click_probabilities(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
@@ -223,12 +213,6 @@ class Estimator(ABC):
         """Whether a log is labelled as the fitted one, as parts of one log are."""
         labels = self._labels.query_labels, self._labels.item_labels
         return (log.query_labels, log.item_labels) == labels
-
-    def _perplexity(self, log: ClickLog, law: Law) -> Floats:
-        """By rank, ``(K,)``, of the lists that reach there."""
-        logs = self._score(log, law)[1]
-        reached = (log.items >= 0).sum(axis=0)
-        return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
     def _score(self, log: ClickLog, law: Law) -> tuple[Floats, Floats]:
         """The log-probabilities of the clicks of a log.
