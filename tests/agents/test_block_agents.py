@@ -16,9 +16,7 @@ import pytest
 from click_stories import assert_uniform
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import (
-    TopRankReference,
-)
+from reference_agents import TopRankReference
 from scipy.stats import chisquare
 
 from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, Fixed, Oracle, Random, TopRank

@@ -523,8 +523,5 @@ def test_item_by_item_a_life_is_an_episode():
 
 def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
     disabled = SyncVectorEnv([scalar] * 2, autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(
-        ValueError,
-        match="autoreset_mode is DISABLED; expected SAME_STEP",
-    ):
+    with pytest.raises(ValueError, match="autoreset_mode is DISABLED; expected SAME_STEP"):
         ItemByItemVector(disabled)

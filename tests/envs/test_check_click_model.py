@@ -11,13 +11,7 @@ import pytest
 from click_stories import STORIES, make_model
 
 import clickgym
-from clickgym.envs import (
-    CLICK_MODELS,
-    ClickModel,
-    MixtureModel,
-    PositionBasedModel,
-    kernel,
-)
+from clickgym.envs import CLICK_MODELS, ClickModel, MixtureModel, PositionBasedModel, kernel
 
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
@@ -235,8 +229,7 @@ def test_rare_clicks():
 def test_fixed_item_ids(monkeypatch):
     monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
     with pytest.raises(
-        AssertionError,
-        match="positions and items: the click probability of relabelled items is ",
+        AssertionError, match="positions and items: the click probability of relabelled items is "
     ):
         clickgym.check_click_model(Charming)
 

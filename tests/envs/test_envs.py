@@ -16,12 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from registries import SAME_ITEMS
 
 import clickgym
-from clickgym.envs import (
-    ClickEnv,
-    ClickVectorEnv,
-    DependentClickModel,
-    RankedList,
-)
+from clickgym.envs import ClickEnv, ClickVectorEnv, DependentClickModel, RankedList
 
 L, K = 6, 3
 by_id = pytest.mark.parametrize("env_id", SAME_ITEMS)
@@ -48,9 +43,7 @@ def test_the_checkers_pass_without_a_warning(env_id, given, capfd):
 
 
 @by_id
-def test_default_instance_sizes(
-    env_id,
-):
+def test_default_instance_sizes(env_id):
     """A real query with ten items on five positions; three where users change."""
     env = gym.make(env_id).unwrapped
     changing = env_id.startswith("NonStationary")

@@ -12,9 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 
 import clickgym
-from clickgym.envs import (
-    ItemByItemVector,
-)
+from clickgym.envs import ItemByItemVector
 from clickgym.envs.registration import ENVIRONMENTS, EPISODE
 
 IDS = [*ENVIRONMENTS]

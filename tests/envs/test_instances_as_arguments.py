@@ -5,12 +5,7 @@ import json
 import gymnasium as gym
 import pytest
 
-from clickgym.envs import (
-    ClickEnv,
-    Instance,
-    PositionBasedModel,
-    load_instance,
-)
+from clickgym.envs import ClickEnv, Instance, PositionBasedModel, load_instance
 
 SMALL = PositionBasedModel([0.6, 0.4, 0.2], [1.0, 0.5])
 

@@ -66,9 +66,7 @@ def test_optimum_is_that_of_enumeration(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_policy_value_over_a_fixed_number_of_sessions(
-    seed,
-):
+def test_policy_value_over_a_fixed_number_of_sessions(seed):
     users = some_users(seed, 3, 4, 2, n_sessions=4)
     policy = np.array([all_lists(users)[(seed + 3 * s) % 12] for s in range(3)])
     value = np.zeros(3)

@@ -108,9 +108,7 @@ def test_short_name_of_two_models():
             shapes: ClassVar = {}
 
 
-def test_registration_by_name(
-    tmp_path,
-):
+def test_registration_by_name(tmp_path):
     """The class is imported when the environment is made."""
     (tmp_path / "shymodule.py").write_text(OWN)
     code = """
@@ -147,12 +145,7 @@ for form, wanted in needs.items():
 @pytest.mark.parametrize(
     ("env_id", "model", "error", "message"),
     [
-        (
-            "Mine",
-            "PBM",
-            ValueError,
-            "env_id is 'Mine'; expected a name with a version: MyRank-v0",
-        ),
+        ("Mine", "PBM", ValueError, "env_id is 'Mine'; expected a name with a version: MyRank-v0"),
         (
             "Mine-v0",
             int,
@@ -192,10 +185,7 @@ def test_model_without_attraction(monkeypatch):
         gym.make("CharmRank-v0")
     with pytest.raises(ValueError, match="a Charming has no Contextual environments"):
         ClickEnv("CHARM", form="Contextual", instance="linear")
-    for arguments in (
-        {"charm": [0.1, 0.5, 0.3], "looking": [1.0, 0.25]},
-        {"instance": "uniform"},
-    ):
+    for arguments in ({"charm": [0.1, 0.5, 0.3], "looking": [1.0, 0.25]}, {"instance": "uniform"}):
         env = gym.make("CharmRank-v0", **arguments)
         env.reset(seed=0)
         *_, info = env.step(env.unwrapped.model.optimal_ranking())

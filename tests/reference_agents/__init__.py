@@ -57,10 +57,7 @@ from .indices import (
     WindowReference,
     doubled,
 )
-from .linear import (
-    LinearTSReference,
-    LinUCBReference,
-)
+from .linear import LinearTSReference, LinUCBReference
 from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told

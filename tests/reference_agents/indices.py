@@ -73,12 +73,7 @@ class CascadeReference(IndexReference):
     """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        kind: str,
-        feedback: str,
-        c: float = 3.0,
+        self, n_items: int, n_positions: int, kind: str, feedback: str, c: float = 3.0
     ) -> None:
         super().__init__(n_items, n_positions)
         self.kind, self.feedback, self.c = kind, feedback, c

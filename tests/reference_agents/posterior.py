@@ -138,11 +138,7 @@ class PDGDReference(Reference):
     """
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        learning_rate: float = 0.1,
+        self, n_items: int, n_positions: int, n_features: int, learning_rate: float = 0.1
     ) -> None:
         super().__init__(n_items, n_positions)
         self.learning_rate = learning_rate
