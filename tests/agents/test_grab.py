@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
-from clickgym.agents import GRAB, grab
+from clickgym.agents import GRAB, UniRank, grab
 from clickgym.agents.assignment import assign
 from clickgym.agents.kernels import kl_upper
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
@@ -112,32 +112,32 @@ def test_leaders_that_tie_but_for_rounding_take_turns_at_random():
     assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_counts_of_leaders_survive_growth(engine):
-    """Clicks that tell nothing, so that far more lists lead than there is room for at first; in
-    chunks and one by one.
+@pytest.mark.parametrize(
+    ("kind", "leader", "attraction", "sessions"),
+    [(GRAB, "leader", [0.02] * 7, 1500), (UniRank, "part", [0.9] * 10, 3000)],
+)
+def test_counts_of_leaders_survive_growth(kind, leader, attraction, sessions):
+    """Clicks that tell nothing, so that more lists or partitions lead than there is room for at
+    first; in chunks and one by one.
     """
-    model = PositionBasedModel([0.02] * 7, [1.0] * 5)
-    whole = GRAB(7, 5, horizon=10, seed=9)
-    clickgym.run(whole, ClickEnv(model), 1500, seed=10, engine=engine)
-    counts = Counter()
+    model, counts = PositionBasedModel(attraction, [1.0] * 5), Counter()
 
-    class Counting(GRAB):
+    class Counting(kind):
         def update(self, *session):
-            counts[tuple(self.state.leader.tolist())] += 1
+            counts[tuple(getattr(self.state, leader).tolist())] += 1
             super().update(*session)
 
-    counting = Counting(7, 5, horizon=10, seed=9)
-    clickgym.run(counting, ClickEnv(model), 1500, seed=10)
-    for agent in (whole, counting):
+    agents = [each(len(attraction), 5, horizon=10, seed=9) for each in (kind, kind, Counting)]
+    for agent, engine in zip(agents, ("compiled", "python", "auto"), strict=True):
+        clickgym.run(agent, ClickEnv(model), sessions, seed=10, engine=engine)
         n, state = agent.state.n_leaders[0], agent.state
-        found = dict(
-            zip(map(tuple, state.leaders[:n].tolist()), state.led[:n].tolist(), strict=True)
-        )
-        assert {leader: led for leader, led in found.items() if led} == counts
         assert 64 < n <= len(state.led)
         assert sorted(state.slots[state.slots >= 0].tolist()) == list(range(n))
-    assert plain(whole.state) == plain(counting.state)
+    for agent in agents:
+        leaders, led = agent.state.leaders[:n].tolist(), agent.state.led[:n].tolist()
+        found = dict(zip(map(tuple, leaders), led, strict=True))
+        assert {leader: times for leader, times in found.items() if times} == counts
+        assert plain(agent.state) == plain(agents[0].state)
 
 
 def test_lists_of_equal_indices():

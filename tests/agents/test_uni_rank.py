@@ -8,13 +8,11 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import UniRankReference, plain
+from reference_agents import UniRankReference
 from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
-import clickgym
 from clickgym.agents import UniRank
-from clickgym.envs import ClickEnv, PositionBasedModel
 
 FALSE_ALARM = 1e-5
 
@@ -82,27 +80,6 @@ def test_what_was_certain_may_end_without_a_new_comparison():
         parts.append(int(agent.state.n_parts[0]))
     last = next(t for t in range(1, 120) if math.log(math.log(t + 3)) > 1.44)
     assert parts == [2] * (last - 1) + [1] * (120 - last)
-
-
-def test_counts_of_partitions_survive_growth():
-    """Equal items, so that more partitions lead than there is room for at first; in chunks, and one
-    by one.
-    """
-    model, counts = PositionBasedModel([0.9] * 10, [1.0] * 5), Counter()
-
-    class Counting(UniRank):
-        def update(self, *session):
-            counts[tuple(self.state.part.tolist())] += 1
-            super().update(*session)
-
-    agents = [kind(10, 5, horizon=10, seed=1) for kind in (UniRank, UniRank, Counting)]
-    for agent, engine in zip(agents, ("compiled", "python", "auto"), strict=True):
-        clickgym.run(agent, ClickEnv(model), 3000, seed=2, engine=engine)
-        n, state = agent.state.n_leaders[0], agent.state
-        assert 64 < n <= len(state.led)
-    found = dict(zip(map(tuple, state.leaders[:n].tolist()), state.led[:n].tolist(), strict=True))
-    assert found == counts
-    assert plain(agents[0].state) == plain(agents[1].state) == plain(agents[2].state)
 
 
 # ------------------------------------------------------------------------------------ what is shown

@@ -260,15 +260,13 @@ def calls(x):
             r"test_kernel_cache:misspells: line .*'return halve\(x\).name', "
             "does not compile: Unknown attribute 'name'",
         ),
-        (
-            allocates,
-            r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
-            "makes an array, list or string",
-        ),
-        (
-            calls,
-            r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
-            "makes an array, list or string",
+        *(
+            (
+                function,
+                r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
+                "makes an array, list or string",
+            )
+            for function in (allocates, calls)
         ),
         (recurses, "test_kernel_cache:recurses calls itself"),
         (reads, "test_kernel_cache:reads reads a dict; expected a number"),
