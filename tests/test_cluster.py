@@ -9,13 +9,15 @@ import pytest
 
 from clickgym.__main__ import main
 
-distributed = pytest.importorskip("distributed")
-
-
 RUN = "run PBMRank-v0 CMRank-v0 --agents TopRank Random --horizon 5e5 --runs 3"
 TUNE = "tune EpsilonGreedy --environments PBMRank-v0 --trials 8 --horizon 2e6 --runs 2"
 SHORT = "run PBMRank-v0 --agents Random --horizon 10"
 FILES = {RUN: "results.parquet", TUNE: "trials.csv"}
+
+
+@pytest.fixture(autouse=True)
+def distributed():
+    return pytest.importorskip("distributed")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -41,7 +43,7 @@ def test_cluster_that_does_not_answer(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_cluster_without_workers(tmp_path, capsys):
+def test_cluster_without_workers(distributed, tmp_path, capsys):
     with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
         words = [*SHORT.split(), "--out", str(tmp_path), "--cluster", empty.scheduler_address]
         assert main(words) == 2
