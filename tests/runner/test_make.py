@@ -112,6 +112,7 @@ def test_labels_of_objects(mine):
     assert [own_label(thing) for thing in without] == [None] * len(without)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("n_jobs", [1, *slow(2)])
 def test_objects_and_names_give_the_same_table(mine, tmp_path, n_jobs):
     """Each resumes the folder of the other."""
@@ -124,6 +125,7 @@ def test_objects_and_names_give_the_same_table(mine, tmp_path, n_jobs):
     assert_frame_equal(sweep(envs[0], names, "b"), by_name)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("n_jobs", [1, *slow(2)])
 def test_labels_of_a_mapping(tmp_path, n_jobs):
     """They stand for anything that makes an agent or has users."""

@@ -237,6 +237,7 @@ def test_violations_need_an_initial_list(engine):
     assert env._steps == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_sweep_has_a_column_for_each_metric(tmp_path):
     """In the order asked for, on both engines the same, and part of what a folder of results must
     agree in.

@@ -47,6 +47,7 @@ def flips(tmp_path_factory):
     return kinds(tmp_path_factory.mktemp("flips"))
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("name", "number"),
     [
