@@ -67,8 +67,8 @@ def only_svg() -> Iterator[None]:
 
     drawn = figures.drawn
 
-    def draw(figure: Any, kind: str, **options: Any) -> bytes:
-        return drawn(figure, kind, **options) if kind == "svg" else b""
+    def draw(figure: Any, kind: str, config: Any = None) -> bytes:
+        return drawn(figure, kind, config) if kind == "svg" else b""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "drawn", draw)
@@ -156,12 +156,13 @@ def own_modules(tmp_path_factory):
     """Modules that a test wrote are not taken for those of the same name that another one
     writes.
     """
-    before = set(sys.modules)
+    before, paths = set(sys.modules), list(sys.path)
     yield
     written = str(tmp_path_factory.getbasetemp())
     for name in sys.modules.keys() - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
             del sys.modules[name]
+    sys.path[:] = paths
 
 
 @pytest.fixture(autouse=True)

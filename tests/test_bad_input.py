@@ -93,7 +93,6 @@ RUNS = {  # the first word of a line below
 }
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
-list agent                        unknown kind 'agent'; did you mean 'agents'?
 run                               Missing argument 'ENVS'
 run PBMRank-v0 --horizon 100      Missing option '--agents'
 report nowhere                    nowhere is not a results folder
@@ -107,7 +106,6 @@ RUN --horizon nan                 horizon is nan; expected an integer of at leas
 RUN --seed=-1                     seed is -1; expected a non-negative integer
 RUN --jobs 0                      n_jobs is 0; expected a number of workers
 RUN --jobs 1000000000             n_jobs is 1000000000
-RUN --runs 1000001                these are 1,000,001 trials; expected at most 1,000,000
 RUN --horizon 1e18                horizon is 1e+18; expected an integer of at least 1, at most
 RUN --delay weekly                delay is 'weekly'; expected batch:B, fixed:D or
 RUN --delay batch:0               delay is 'batch:0'
@@ -136,7 +134,7 @@ AGENT TopRank=BatchRank           the label 'TopRank' is the name of something e
 AGENT PBMRank-v0=BatchRank        the label 'PBMRank-v0' is the name of something else
 AGENT mine=other=TopRank          only a sweep takes labels
 AGENT mine=                       unknown agent ''
-AGENT TopRank:horizon=5           horizon is set by --horizon
+AGENT TopRank:horizon=5           unknown hyper-parameter 'horizon'
 AGENT TopRank:delta=.1,delta=.2   delta is given twice
 AGENT TopRank:delta=NaN           delta is nan; expected a number in (1e-300, 1)
 AGENT PBMUCB:examination=[1,"x"]  examination
@@ -221,11 +219,6 @@ def planner():
     return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
 
 
-class TrainedPolicy:
-    def predict(self, observation):
-        return [0, 1]
-
-
 DISABLED = gym.vector.AutoresetMode.DISABLED
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 short = partial(sweep, horizon=9, runs=1, out="new")
@@ -234,7 +227,7 @@ CALLS = {
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
-    "n_items is set by the env": lambda: batch_rank(n_items=3),
+    "unknown hyper-parameter 'n_items'": lambda: batch_rank(n_items=3),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
@@ -245,7 +238,7 @@ CALLS = {
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "expected a list of env": lambda: short(MODEL, ["Random"]),
     "has no name; give it one": lambda: short(["PBMRank-v0"], [planner()]),
-    "pass its class, CascadeVI": lambda: short(["PBMRank-v0"], {"a": planner()}),
+    "makes no agents": lambda: short(["PBMRank-v0"], {"a": planner()}),
     "makes a new environment": lambda: short({"a": ClickEnv(MODEL)}, ["Random"]),
     "or a click model, got": lambda: short({"a": 3}, ["Random"]),
     "or a click model": lambda: short([PositionBasedModel], ["Random"]),
@@ -255,7 +248,6 @@ CALLS = {
     "the name of something else": lambda: short({"PBMRank-v0": MODEL}, ["Random"]),
     "only a sweep takes labels": lambda: run("mine=TopRank", "PBMRank-v0", 9),
     "source is 3; expected a path": lambda: clickgym.Results(3),
-    "play it as clickgym.agents.FrozenPolicy": lambda: run(TrainedPolicy(), "PBMRank-v0", 9),
     "PPO is generic RL": lambda: clickgym.check_agent("PPO"),
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),

@@ -10,7 +10,6 @@ TOOLS = (
     "clickgym.core.",
     "clickgym.agents.kernels",
     "clickgym.command_line",
-    "clickgym.runner.progress",
 )
 """Modules that are public as a whole."""
 

@@ -22,13 +22,12 @@ from .core.console import USAGE_ERROR, errors, interruptible
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
-from .core.kernels import KernelError
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
 COMMANDS = {
     "list": "List the environments, instances, agents and metrics.",
-    "show": "Print the docstring of an agent, environment or metric, or the facts of an instance.",
+    "show": "Print the docstring of an agent or environment, or what an instance or a metric is.",
     "run": "Run every agent in every environment, and write a table and a figure of the regret.",
     "report": "Print the table of the results in a folder, and write their figure.",
     "tune": "Search for the hyper-parameters that give an agent the lowest regret, by Optuna.",
@@ -150,11 +149,7 @@ def one_line_warnings() -> Iterator[None]:
 
 
 class _Command(TyperCommand):
-    """A command that takes several values after one flag, and reports errors in one line.
-
-    A command that simulates sessions sets ``context.obj`` to its `Progress`, which knows whether
-    they have started.
-    """
+    """A command that takes several values after one flag, and reports errors in one line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [option for option in self.params if getattr(option, "multiple", False)]
@@ -169,11 +164,7 @@ class _Command(TyperCommand):
             raise typer.Exit(_fail("stopped", INTERRUPTED)) from None
         except (SessionError, WorkerError, FileError) as error:
             raise typer.Exit(_fail(str(error), FAULT)) from error
-        except (ValueError, KernelError, ImportError, OSError) as error:
-            raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
-        except TypeError as error:
-            if ctx.obj is None or ctx.obj.started:  # not a bad argument, but an error in the code
-                raise
+        except (ValueError, TypeError, ImportError, OSError) as error:
             raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
 
 

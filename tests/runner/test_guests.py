@@ -252,6 +252,6 @@ def test_reports_of_unknown_regret(swept, which):
     assert summary.filter(env="GuestShop-v0")["regret"].null_count() == 2
     svg = (folder / "regret.svg").read_text()
     assert "<!-- cumulative reward -->" in svg
-    assert ("<!-- cumulative regret (reward) -->" in svg) == (which == "mixed")
+    assert ("<!-- cumulative regret -->" in svg) == (which == "mixed")
     heading = {"mixed": "Regret or total reward after", "unknown": "Total reward after"}[which]
     assert heading in said["console"]

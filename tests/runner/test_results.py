@@ -4,8 +4,10 @@ notice damage.
 
 import json
 import shutil
+import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars
@@ -16,7 +18,6 @@ import clickgym
 from clickgym.__main__ import main
 from clickgym.core.files import FORMAT
 from clickgym.envs import PositionBasedModel
-from clickgym.runner.progress import Callback
 from clickgym.runner.results import RUNS, Trial, extended, file_name, read_results, write_run
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -39,16 +40,19 @@ def numbers(out):
     return clickgym.Results(out).frame
 
 
-class Played(Callback):
-    """What was played, in order; a run may be interrupted."""
+@pytest.fixture
+def played(monkeypatch):
+    """What is played, in order; ``played.at_most`` interrupts after so many runs."""
+    played = SimpleNamespace(trials=[], at_most=None)
 
-    def __init__(self, at_most=None):
-        self.trials, self.at_most = [], at_most
-
-    def finished(self, trial, counted):
-        self.trials.append(trial)
-        if len(self.trials) == self.at_most:
+    def write(out, trial, frame):
+        write_run(out, trial, frame)
+        played.trials.append(trial)
+        if len(played.trials) == played.at_most:
             raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "write_run", write)
+    return played
 
 
 def files(folder):
@@ -124,10 +128,10 @@ def test_names_of_files(label, tmp_path):
 
 
 @pytest.mark.parametrize("key", ALL)
-def test_grown_folder_equals_one_sweep(whole, tmp_path, key):
+def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     before = sweep(tmp_path / "out", **{key: FIRST[key]})
-    played = Played()
-    returned = sweep(tmp_path / "out", callback=played)
+    played.trials.clear()
+    returned = sweep(tmp_path / "out")
     assert_frame_equal(returned, numbers(whole))
     assert_frame_equal(numbers(tmp_path / "out"), numbers(whole))
     assert not set(played.trials) & {Trial(*row) for row in before.select(Trial._fields).rows()}
@@ -137,10 +141,10 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, key):
     assert config["runs"] == 3
 
 
-def test_part_of_a_finished_folder(whole):
+def test_part_of_a_finished_folder(whole, played):
     """A part is returned, nothing is played or written, and the folder keeps the whole (A4)."""
-    before, played = files(whole), Played()
-    table = sweep(whole, **FIRST, callback=played)
+    before = files(whole)
+    table = sweep(whole, **FIRST)
     part = {"env": ENVS[0], "agent": AGENTS[0], "instance": INSTANCES[0]}
     assert_frame_equal(table, numbers(whole).filter(polars.col("run") < 2, **part))
     assert not played.trials
@@ -148,21 +152,21 @@ def test_part_of_a_finished_folder(whole):
 
 
 @pytest.mark.parametrize("agents", [AGENTS, AGENTS[:1], AGENTS[1:]])
-def test_interrupted_sweep_resumes_in_parts(whole, tmp_path, agents):
+def test_interrupted_sweep_resumes_in_parts(whole, tmp_path, played, agents):
     """Also by a part of its agents, whether all their runs are there or none (A4)."""
-    out = tmp_path / "out"
+    out, played.at_most = tmp_path / "out", 3
     with pytest.raises(KeyboardInterrupt):
-        sweep(out, instances=INSTANCES[:1], callback=Played(at_most=3))
+        sweep(out, instances=INSTANCES[:1])
     wanted = numbers(whole).filter(polars.col("agent").is_in(agents), instance=INSTANCES[0])
     assert_frame_equal(sweep(out, instances=INSTANCES[:1], agents=agents), wanted)
     assert_frame_equal(sweep(out), numbers(whole))
 
 
-def test_half_finished_folder_is_reported(tmp_path, printed):
+def test_half_finished_folder_is_reported(tmp_path, played, printed):
     """`report` works on what is finished (A4)."""
-    out = tmp_path / "out"
+    out, played.at_most = tmp_path / "out", 5
     with pytest.raises(KeyboardInterrupt):
-        sweep(out, callback=Played(at_most=5))
+        sweep(out)
     assert "(mean ± 95 % interval over 2 to 3 runs)" in printed(["report", str(out)])
     assert (out / "regret.png").exists()
     assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 5

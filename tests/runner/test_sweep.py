@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.core.workers import check_workers
-from clickgym.runner.progress import Callback
+from clickgym.runner.progress import Progress
 from clickgym.runner.results import RUNS, Trial
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -151,17 +151,10 @@ def test_python_agents_run_in_processes(reference, own_agent):
     assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
 
 
-def test_callback_hears_of_every_session_once(own_agent):
-    class Count(Callback):
-        counted = uncounted = 0
-
-        def sessions(self, count):
-            self.counted += count
-
-        def finished(self, trial, counted):
-            self.uncounted += 0 if counted else 2000
-
-    callback = Count()
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2, callback=callback)
-    assert callback.counted + callback.uncounted == 2 * 2 * 2000
-    assert callback.counted >= 2 * 2000
+def test_progress_counts_every_session_once(own_agent, monkeypatch):
+    """Those of threads as they are played, those of processes when a run ends."""
+    counts, runs = [], []
+    monkeypatch.setattr(Progress, "sessions", lambda _, count: counts.append(count))
+    monkeypatch.setattr(Progress, "finished", lambda _: runs.append(1))
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2)
+    assert (sum(counts), len(runs)) == (2 * 2 * 2000, 4)

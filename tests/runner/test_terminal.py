@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,6 @@ from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
 from clickgym.core.terminal import Column, print_table
 from clickgym.runner.progress import Progress
-from clickgym.runner.results import Trial
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +118,8 @@ def test_regret_and_interval_stand_first(width, printed, results):
 @pytest.mark.parametrize("width", [40, *WIDTHS])
 def test_the_bar_is_never_cut(width, horizon):
     text = io.StringIO()
-    trials = [Trial("E", "i", "A", run) for run in range(10)]
-    with Progress(Console(file=text, force_terminal=True, width=width, no_color=True)) as progress:
-        progress.start(trials, [], horizon)
+    console = Console(file=text, force_terminal=True, width=width, no_color=True)
+    with Progress(console, True, horizon, 10, 0) as progress:
         progress.sessions(horizon)
         progress._bar.refresh()
     frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
@@ -154,28 +153,27 @@ def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
     assert "compiling …" in terminal.getvalue()
 
 
-@pytest.mark.parametrize("lines", [True, False])
-def test_progress_in_a_file_is_a_line_for_each_pair(lines):
-    text = io.StringIO()
-    trials = [Trial("E", "i", agent, run) for agent in "AB" for run in range(2)]
-    with Progress(Console(file=text, width=10), lines=lines) as progress:
-        progress.start(trials, trials[:1], 100)
-        for trial in trials[1:]:
-            progress.finished(trial, counted=False)
-    shown = ["2 of 4 runs: E, i, A", "4 of 4 runs: E, i, B"]
-    assert text.getvalue().splitlines() == shown * lines
-
-
 def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
     words = {"envs": ["PBMRank-v0"], "agents": ["TopRank"], "horizon": 300, "runs": 2}
-    clickgym.sweep(**words, progress=True)
-    assert capsys.readouterr().err == "2 of 2 runs: PBMRank-v0, yandex-9982, TopRank\n"
+    clickgym.sweep(**words)
+    assert capsys.readouterr().err == ""
     terminal = io.StringIO()
     terminal.isatty = lambda: True
-    for progress in (None, True, False):
+    for progress in (True, False):
         monkeypatch.setattr(sys, "stderr", terminal)
         clickgym.sweep(**words, progress=progress)
-        assert bool(terminal.getvalue()) == (progress is not False)
+        assert bool(terminal.getvalue()) == progress
         terminal.seek(0)
         terminal.truncate()
-    assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
+
+
+def test_progress_in_a_notebook_without_its_widgets(monkeypatch):
+    shown = []
+    handle = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(display=lambda table, display_id: shown.append(table) or handle)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    console = Console(force_jupyter=True, file=io.StringIO())
+    with Progress(console, True, 100, 2, 0) as progress:
+        progress.sessions(100)
+        progress.finished()
+    assert len(shown) >= 2

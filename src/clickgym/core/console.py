@@ -26,10 +26,6 @@ Cluster = Annotated[
     ),
 ]
 
-Pdf = Annotated[
-    bool, typer.Option("--pdf", help="Also write the figure as a PDF file, with embedded fonts.")
-]
-
 
 def output() -> Console:
     """Return the console for results: standard output."""

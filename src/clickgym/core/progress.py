@@ -11,7 +11,7 @@ WIDE = 80
 """The narrowest terminal, in characters, that shows a bar."""
 
 
-def progress_bar(console: Console) -> rich.progress.Progress:
+def progress_bar(console: Console, is_shown: bool) -> rich.progress.Progress:
     """Return a progress bar for a terminal or a notebook; it draws nothing in a file or a pipe.
 
     In a narrow terminal it shows only the columns that always fit, because a truncated column
@@ -22,9 +22,10 @@ def progress_bar(console: Console) -> rich.progress.Progress:
         share = rich.progress.TextColumn("{task.percentage:.0f} %")
         parts += [rich.progress.BarColumn(20), share, _Rate()]
     parts += [rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left")]
-    drawn = console.is_terminal or console.is_jupyter
-    kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
-    return kind(*parts, console=console, disable=not drawn, transient=True)
+    if is_shown and console.is_jupyter:
+        return _NotebookBar(*parts, console=console)
+    is_shown = is_shown and console.is_terminal
+    return rich.progress.Progress(*parts, console=console, disable=not is_shown, transient=True)
 
 
 class _NotebookBar(rich.progress.Progress):

@@ -253,11 +253,7 @@ def _labelled(thing: Any) -> tuple[str | None, Any]:
 
 
 def source_hash(maker: Any) -> str:
-    """A hash of the file in which the class or function of a user stands; of the lines, in a
-    notebook; empty without any.
-    """
+    """A hash of the file in which the class or function of a user stands; empty without any."""
     with contextlib.suppress(OSError, TypeError):
         return hashlib.sha256(Path(inspect.getfile(maker)).read_bytes()).hexdigest()[:16]
-    with contextlib.suppress(OSError, TypeError):
-        return hashlib.sha256(inspect.getsource(maker).encode()).hexdigest()[:16]
     return ""

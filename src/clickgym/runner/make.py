@@ -7,7 +7,6 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,10 +14,9 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import Agent, Learner
 from ..agents.agent import Seed
-from ..agents.search_space import SearchSpace
 from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
-from ..core.modules import looking_in, module_of
+from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
@@ -30,13 +28,8 @@ OBSERVED = {
     "n_states": ("the user's state", "stateful users"),
 }
 """The sizes of what some agents rank by, in words, and where it is observed."""
-SET_BY = {
-    "horizon": "--horizon, the argument horizon",
-    "seed": "--seed, the argument seed",
-    "n_items": "the environment",
-    "n_positions": "the environment",
-}
-"""Arguments of agents that are no hyper-parameters, and what sets them."""
+NO_HYPERPARAMETERS = ("n_items", "n_positions", "horizon", "seed")
+"""Arguments of agents that the environment and the run set."""
 
 
 # ------------------------------------------------------------------------------------- environments
@@ -73,8 +66,7 @@ class Place:
             check_kind(f"what {short(self.maker)} returned", env, gym.Env, AN_ENV)
             return env
         try:
-            with looking_in(Path.cwd()):
-                return gym.make(self.maker, **arguments)
+            return gym.make(self.maker, **arguments)
         except gym.error.Error as error:
             raise ValueError(f"environment {self.maker.id}: {error}") from None
 
@@ -191,22 +183,13 @@ class Player:
         """The sizes of what it ranks by beside clicks: keys of `OBSERVED`."""
         return [size for size in OBSERVED if size in self.parameters]
 
-    @property
-    def search_space(self) -> SearchSpace:
-        """What its class says that can be searched."""
-        return getattr(self.maker, "search_space", {})
-
     def make(self, env: gym.Env, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
         """Make an agent; arguments and errors are those of `make_agent`."""
         passed, parameters = self.hyperparameters, self.parameters
         required = [name for name, it in parameters.items() if it.default is it.empty]
         for key in passed:
-            if key in SET_BY:
-                raise ValueError(
-                    f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter"
-                )
-            if not self.takes(key):
-                names = [name for name in parameters if name not in SET_BY]
+            if key in NO_HYPERPARAMETERS or not self.takes(key):
+                names = [name for name in parameters if name not in NO_HYPERPARAMETERS]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, names))
         sizes = sizes_of(env)
         filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
@@ -285,15 +268,8 @@ def _as_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
             return adopt(thing)
         if not issubclass(thing, (Agent, Learner)):
             raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent")
-    elif isinstance(thing, (Agent, Learner)):
-        kind = type(thing).__name__
-        raise TypeError(f"{what} is an agent, and one is made for each run: pass its class, {kind}")
-    elif isinstance(thing, algorithm) or hasattr(thing, "predict"):
-        raise TypeError(
-            f"{what} is no agent; play it as clickgym.agents.FrozenPolicy(..., model=...)"
-        )
-    elif not callable(thing):
-        raise TypeError(f"{what} is no agent; expected a name, a class or (class, arguments)")
+    elif isinstance(thing, (Agent, Learner, algorithm)) or not callable(thing):
+        raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing
 
 

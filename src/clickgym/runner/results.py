@@ -35,7 +35,7 @@ from ..core.files import (
     sealed,
     write_whole,
 )
-from .summaries import MEASURED, TIMED, final_table, pairwise
+from .summaries import MEASURED, TIMED, final_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -265,7 +265,7 @@ def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
 
 
 class Results:
-    """The results of a sweep: table, figure and tests. `sweep` returns them; they can also be read
+    """The results of a sweep: rows, table and figure. `sweep` returns them; they can also be read
     from a folder.
 
     Args:
@@ -288,8 +288,6 @@ class Results:
         <Results: 2 agents, 1 environment, 1 instance, 3 runs, 1,000 sessions>
         >>> results.table()["agent"].to_list()
         ['TopRank', 'Random']
-        >>> results.pairwise()["differ"].to_list()
-        [True]
         >>> figure = results.plot("regret.pdf")  # doctest: +SKIP
     """
 
@@ -361,15 +359,6 @@ class Results:
             null there, and agents are ranked by reward.
         """
         return final_table(self.rows)
-
-    def pairwise(self) -> polars.DataFrame:
-        """Test for each pair of agents whether their final regrets differ: Welch's t-test with
-        Holm's correction; see `clickgym.runner.summaries.pairwise`.
-
-        Returns:
-            A row for each pair: ``better``, ``worse``, ``difference``, ``p`` and ``differ``.
-        """
-        return pairwise(self.rows)
 
     def plot(
         self,

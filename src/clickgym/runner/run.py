@@ -24,7 +24,6 @@ from .metrics import Metrics
 
 if TYPE_CHECKING:
     import polars
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -64,30 +63,6 @@ class Result:
             f"sessions={self.steps[-1]:,}, {total}, engine={self.engine}, "
             f"seconds={self.seconds:.3g}>"
         )
-
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is
-        unknown, the reward.
-
-        Args:
-            ax: axes to draw into, beside the runs that are drawn there already; None makes a
-                figure, which a notebook shows without pyplot:
-                ``result.plot().figure.savefig("regret.png")``.
-            title: above the axes; None names environment and instance.
-
-        Returns:
-            The axes.
-
-        Example:
-            >>> import clickgym
-            >>> ax = clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).plot()
-            >>> ax = clickgym.run("Random", "PBMRank-v0", 1000, seed=0).plot(ax)
-            >>> [text.get_text() for text in ax.get_legend().get_texts()]
-            ['TopRank', 'Random']
-        """
-        from .reports.figures import plot_run  # matplotlib is slow to load
-
-        return plot_run(self.to_frame(), ax, title)
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
         """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then

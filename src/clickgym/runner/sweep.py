@@ -7,17 +7,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,16 +24,23 @@ import joblib
 import numpy as np
 import polars
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector.utils import CloudpickleWrapper
 from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike
+from rich.console import Console
 
 from ..agents import Agent, Learner
-from ..core.checks import check_count, check_horizon, check_path, check_seed, is_sequence, short
+from ..core.checks import (
+    check_count,
+    check_flag,
+    check_horizon,
+    check_path,
+    check_seed,
+    is_sequence,
+    short,
+)
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
-from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from ..envs import Users
 from ..envs.users import users_class
@@ -45,11 +49,9 @@ from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
-from .progress import Callback, listener_of
+from .progress import Progress
 from .results import RUNS, Config, Results, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
-
-MOST_TRIALS = 1_000_000
 
 
 def sweep(
@@ -66,8 +68,7 @@ def sweep(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     delay: str | None = None,
-    callback: Callback | None = None,
-    progress: bool | None = None,
+    progress: bool = True,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
@@ -97,10 +98,7 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics, delay: as in `run`.
-        callback: a `Callback`, which receives the progress.
-        progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each
-            finished pair. None shows it only in a terminal or a notebook, and only without a
-            ``callback``.
+        progress: whether to show a bar in a terminal (on stderr) and in a notebook.
 
     Returns:
         The results of all that was asked for. The folder holds, of these and of all other sweeps
@@ -129,8 +127,11 @@ def sweep(
         (8, 8)
     """
     check_workers(n_jobs)
+    is_shown = check_flag("progress", progress)
     out = None if out is None else check_path("out", out)
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    if instances is not None and not (is_sequence(instances) and len(instances)):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     if delay is not None:
         Delay(delay, seed=0)  # refuses a bad one before any work
     shared = {
@@ -146,10 +147,12 @@ def sweep(
         places={label: place_of(env) for label, env in by_label("environment", envs).items()},
         players={label: player_of(agent) for label, agent in by_label("agent", agents).items()},
         shared=shared,
+        instances={},
+        users={name: users for name, users in Users.classes.items() if not _is_ours(users)},
     )
-    trials = _plan(job, listed(instances), runs)
+    trials = _plan(job, [None] if instances is None else instances, runs)
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-    with listener_of(progress, callback) as listener, folder as name:
+    with folder as name:
         place = Path(name)
         config = open_folder(place, _configuration(job, runs))
         frames = {
@@ -157,11 +160,11 @@ def sweep(
             for trial in trials
             if (place / RUNS / trial.file).exists()
         }
-        listener.start(list(trials), frames, horizon)
-        for prefer in ("threads", "processes"):
-            due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
-            if due:
-                frames |= _play_all(due, job, place, n_jobs, prefer, listener)
+        with Progress(Console(stderr=True), is_shown, horizon, len(trials), len(frames)) as bar:
+            for prefer in ("threads", "processes"):
+                due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
+                if due:
+                    frames |= _play_all(due, job, place, n_jobs, prefer, bar)
     if out is not None:
         from .reports.report import update_files  # matplotlib is slow to load
 
@@ -169,78 +172,34 @@ def sweep(
     return Results(polars.concat([frames[trial] for trial in trials]), config)
 
 
-def listed(instances: Sequence[Any] | None) -> list[Any]:
-    """The instances of a sweep; None, the default of each environment, is one."""
-    if instances is None:
-        return [None]
-    if not is_sequence(instances) or not len(instances):
-        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    return list(instances)
-
-
 # --------------------------------------------------------------------------------- what is played
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all runs of a sweep share; it is sent to worker processes, threads share it.
-
-    Another process also gets the classes that the environments name, because nothing is registered
-    there. Objects of a script or a notebook are sent by value.
+    """What all runs of a sweep share; joblib sends it to worker processes, threads share it.
 
     Attributes:
         places, players: the environments and the agents, by label.
         shared: the part `SHARED` of the configuration.
         instances: what is taken as an instance, by its name in results.
-        folder: where users' modules and files are looked for, wherever a worker started.
+        users: the classes of users that are not of the package, by name: another process does not
+            know those of a script or a notebook.
     """
 
     places: Mapping[str, Place]
     players: Mapping[str, Player]
     shared: Config
-    instances: dict[str, Any] = field(default_factory=dict)
-    folder: Path = field(default_factory=Path.cwd)
+    instances: dict[str, Any]
+    users: Mapping[str, type[Users]]
 
     def pair(self, trial: Trial) -> tuple[Agent | Learner, gym.Env, str]:
         """Make the agent and the environment of a trial; with the engine that plays them."""
-        with looking_in(self.folder):
-            env = self.places[trial.env].make(self.instances[trial.instance])
-            seed = trial.seeds(self.shared["seed"])[1]
-            agent = self.players[trial.agent].make(env, self.shared["horizon"], seed)
-            return agent, env, engine_of(agent, env, self.shared["engine"])
-
-    def __reduce__(self) -> Any:
-        return _unpacked, (self._packed, str(self.folder), tuple(sys.path))
-
-    @cached_property
-    def _packed(self) -> bytes:
-        content = [getattr(self, part.name) for part in fields(self)]
-        ids = [place.maker for place in self.places.values() if isinstance(place.maker, EnvSpec)]
-        own = {str(spec.kwargs.get("model")): _own(spec) for spec in ids}
-        both: Any = (content, own)
-        return pickle.dumps(CloudpickleWrapper(both))
-
-
-@lru_cache(maxsize=4)  # each trial brings the bytes, and kernels are compiled once for each class
-def _unpacked(packed: bytes, folder: str, path: tuple[str, ...]) -> Job:
-    sys.path += [place for place in path if place not in sys.path]
-    with looking_in(folder):
-        content, own = pickle.loads(packed).fn
-    for name, users in own.items():
-        if users is not None:
-            Users.classes[name] = users
-    return Job(*content)
-
-
-def _own(maker: Any) -> Any:
-    """The class or function of a user that makes an agent or an environment, or its users; None if
-    it is one of the package.
-    """
-    if isinstance(maker, EnvSpec):
-        is_ours = str(maker.entry_point).startswith("clickgym.")
-        maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point
-    maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
-    return None if getattr(maker, "__module__", "clickgym.").startswith("clickgym.") else maker
+        Users.classes.update(self.users)
+        env = self.places[trial.env].make(self.instances[trial.instance])
+        seed = trial.seeds(self.shared["seed"])[1]
+        agent = self.players[trial.agent].make(env, self.shared["horizon"], seed)
+        return agent, env, engine_of(agent, env, self.shared["engine"])
 
 
 def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
@@ -254,9 +213,6 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
         All trials in the order of the table, each with what plays it: ``"threads"`` for compiled
         pairs, ``"processes"`` for others.
     """
-    number = len(job.places) * len(instances) * len(job.players) * runs
-    if number > MOST_TRIALS:
-        raise ValueError(f"these are {number:,} trials; expected at most {MOST_TRIALS:,}")
     trials: dict[Trial, str] = {}
     metrics = Metrics(job.shared["metrics"])
     for env_label, place in job.places.items():
@@ -279,11 +235,15 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
 
 
 def _source(thing: Place | Player) -> str | None:
-    """What results depend on and a label does not say: the hash of an own class's file, and that of
-    users or arguments that no spec can write.
+    """What results depend on and a label does not say: the hash of the file of an own class, and
+    that of users or arguments that no spec can write.
     """
-    own = _own(thing.maker)
-    source = None if own is None else source_hash(own)
+    maker = thing.maker
+    if isinstance(maker, EnvSpec):
+        is_ours = str(maker.entry_point).startswith("clickgym.")
+        maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point
+    maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
+    source = None if _is_ours(maker) else source_hash(maker)
     arguments = thing.arguments if isinstance(thing, Place) else thing.hyperparameters
     if own_label(thing.given) is not None or not (arguments or isinstance(thing.maker, Users)):
         return source
@@ -301,6 +261,10 @@ def _described(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError
+
+
+def _is_ours(thing: Any) -> bool:
+    return getattr(thing, "__module__", "clickgym.").startswith("clickgym.")
 
 
 def _configuration(job: Job, runs: int) -> Config:
@@ -341,7 +305,7 @@ def _commit() -> str:
 
 
 def _play_all(
-    trials: list[Trial], job: Job, out: Path, n_jobs: int, prefer: str, callback: Callback
+    trials: list[Trial], job: Job, out: Path, n_jobs: int, prefer: str, progress: Progress
 ) -> dict[Trial, polars.DataFrame]:
     """Play trials in threads or in processes, and write each when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
@@ -351,7 +315,7 @@ def _play_all(
     def on_chunk(sessions: int) -> None:
         if stop.is_set():
             raise InterruptedError
-        callback.sessions(sessions)
+        progress.sessions(sessions)
 
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
@@ -366,7 +330,9 @@ def _play_all(
         for trial, frame in results:
             write_run(out, trial, frame)
             frames[trial] = frame
-            callback.finished(trial, counted=shared)
+            if not shared:
+                progress.sessions(job.shared["horizon"])
+            progress.finished()
     except BrokenExecutor:
         raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
     finally:

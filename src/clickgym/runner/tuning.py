@@ -19,17 +19,12 @@ from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.files import make_folder, write_whole
 from .labels import AgentLike, EnvLike, by_label
 from .make import Player, player_of
-from .progress import Callback, listener_of
 from .sweep import sweep
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
 
 STUDY, TRIALS = "study.db", "trials.csv"
-BATCH = 8
-"""Trials that are proposed at once: a fixed number, so that results do not depend on that of
-workers.
-"""
 
 
 @dataclass(frozen=True)
@@ -67,17 +62,15 @@ def tune(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
-    callback: Callback | None = None,
-    progress: bool | None = None,
 ) -> Tuning:
     """Search for the hyper-parameters with which an agent has the lowest regret, by Optuna.
 
     The score of a trial is its mean regret at the horizon divided by that of random lists; over
     several environments and instances it is the geometric mean. Optuna's tree-structured Parzen
-    estimator proposes the trials, in batches of `BATCH`. A run of a trial plays all environments
-    and instances once; after each run, Optuna's median pruner may stop the trial. At the end the
-    best trial and the agent as it was given play again with other seeds, because the lowest of many
-    scores is too low by chance.
+    estimator proposes the trials, and its log on stderr is the progress. A run of a trial plays all
+    environments and instances once; after each run, Optuna's median pruner may stop the trial. At
+    the end the best trial and the agent as it was given play again with other seeds, because the
+    lowest of many scores is too low by chance.
 
     The result depends on the arguments and on ``seed``, not on ``n_jobs`` or on interruptions.
 
@@ -95,7 +88,7 @@ def tune(
         out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
             call with the same arguments resumes; with more trials it continues the search; with
             others it begins another study in the same file. None leaves no files.
-        n_jobs, callback, progress: as in `sweep`.
+        n_jobs: as in `sweep`; the environments and instances of a run are played in parallel.
 
     Raises:
         ValueError, TypeError: on bad arguments, on an agent with nothing to tune, and as in
@@ -104,8 +97,7 @@ def tune(
 
     Example:
         >>> import clickgym
-        >>> short = {"horizon": 500, "runs": 2, "progress": False}
-        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, **short)
+        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, horizon=500, runs=2)
         >>> tuning.agent.startswith("EpsilonGreedy:epsilon=")
         True
         >>> tuning.score < tuning.default_score < 1
@@ -124,47 +116,43 @@ def tune(
     identity = [player.label or player.name, list(envs), instances, horizon, runs, seed, space]
     study = _study(folder, f"{player.name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
 
-    with listener_of(progress, callback) as listener:
+    def score(player: Player, runs: int, seed: int) -> float:
+        agents: dict[str, Any] = {"Random": "Random", "tuned": player}
+        options = {"instances": instances, "checkpoints": [horizon], "n_jobs": n_jobs}
+        results = sweep(envs, agents, horizon, runs, seed=seed, progress=False, **options)
+        return _score(results.frame)
 
-        def score(players: Mapping[str, Player], runs: int, seed: int) -> dict[str, float]:
-            agents: dict[str, Any] = {"Random": "Random", **players}
-            results = sweep(
-                envs,
-                agents,
-                horizon,
-                runs,
-                seed=seed,
-                instances=instances,
-                checkpoints=[horizon],
-                n_jobs=n_jobs,
-                callback=listener,
-            )
-            return _scores(results.frame)
+    def objective(trial: Trial) -> float:
+        chosen, scores = player.but(**_suggested(trial, space)), []
+        for run in range(runs):
+            scores.append(score(chosen, 1, seed + run))
+            trial.report(float(np.mean(scores)), run)
+            if run < runs - 1 and trial.should_prune():
+                raise optuna.TrialPruned
+        return float(np.mean(scores))
 
-        distributions = {key: _distribution(choice) for key, choice in space.items()}
-        while (done := len(_finished(study))) < trials:
-            # A sampler for each batch: a resumed study proposes what an uninterrupted one does.
-            study.sampler = optuna.samplers.TPESampler(seed=seed + done, constant_liar=True)
-            numbers = range(done, min(done + BATCH, trials))
-            batch = {f"trial {number}": study.ask(distributions) for number in numbers}
-            _play(study, batch, player, lambda players, run: score(players, 1, seed + run), runs)
-        best = study.best_params
-        chosen = player.but(**best)
-        final = score({"best": chosen, "default": player}, runs, seed + runs)
+    default_score = score(player, runs, seed + runs)
+    while (done := len(_finished(study))) < trials:
+        # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
+        study.sampler = optuna.samplers.TPESampler(seed=seed + done)
+        study.optimize(objective, n_trials=1)
+    chosen = player.but(**study.best_params)
+    scores = score(chosen, runs, seed + runs), default_score
     rows = [
         {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
         for number, trial in enumerate(_finished(study))
     ]
-    frame = polars.DataFrame(rows, infer_schema_length=None)
-    table = frame.select("trial", "state", "score", *space)
+    table = polars.DataFrame(rows, infer_schema_length=None)
+    table = table.select("trial", "state", "score", *space)
     if folder is not None:
         write_whole(folder / TRIALS, table.write_csv())
-    return Tuning(chosen.label or chosen.name, best, final["best"], final["default"], table, study)
+    return Tuning(chosen.label or chosen.name, study.best_params, *scores, table, study)
 
 
 def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
     """What is searched: the given space, or that of the agent's class without what has a value."""
-    wanted = check_search_space(player.name, player.search_space if space is None else space)
+    space = getattr(player.maker, "search_space", {}) if space is None else space
+    wanted = check_search_space(player.name, space)
     free = {key: values for key, values in wanted.items() if key not in player.hyperparameters}
     if not free:
         raise ValueError(
@@ -173,34 +161,29 @@ def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
     return free
 
 
-def _distribution(choice: Range | Sequence[Any]) -> Any:
-    """The values of a hyper-parameter, for Optuna."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if not isinstance(choice, Range):
-        return CategoricalDistribution(choice)
-    kind: Any = IntDistribution if choice.whole else FloatDistribution
-    return kind(choice.low, choice.high, log=choice.log)
+def _suggested(trial: Trial, space: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the hyper-parameters that Optuna proposes."""
+    values: dict[str, Any] = {}
+    for key, choice in space.items():
+        if not isinstance(choice, Range):
+            values[key] = trial.suggest_categorical(key, choice)
+        elif choice.whole:
+            values[key] = trial.suggest_int(key, choice.low, choice.high, log=choice.log)
+        else:
+            values[key] = trial.suggest_float(key, choice.low, choice.high, log=choice.log)
+    return values
 
 
 def _study(folder: Path | None, name: str) -> Study:
-    """The study of a name in a folder, or a new one; trials that were interrupted are given up."""
+    """The study of a name in a folder, or a new one."""
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = None
     if folder is not None:
         make_folder(folder)
         storage = f"sqlite:///{(folder / STUDY).resolve()}"
-    study = optuna.create_study(
-        storage=storage,
-        study_name=name,
-        pruner=optuna.pruners.MedianPruner(),
-        load_if_exists=True,
-    )
-    for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    return study
+    pruner = optuna.pruners.MedianPruner()
+    return optuna.create_study(storage=storage, study_name=name, pruner=pruner, load_if_exists=True)
 
 
 def _finished(study: Study) -> list[Any]:
@@ -208,47 +191,13 @@ def _finished(study: Study) -> list[Any]:
     return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED")]
 
 
-def _play(study: Study, trials: Mapping[str, Trial], player: Player, score: Any, runs: int) -> None:
-    """Play a batch of trials run by run, without those that Optuna has pruned. The study receives
-    the scores at the end.
-
-    Args:
-        study: of the trials.
-        trials: by label.
-        player: the agent.
-        score: a function of players by label and the number of a run.
-        runs: of each trial.
+def _score(frame: polars.DataFrame) -> float:
+    """The regret of ``tuned`` divided by that of random lists: the geometric mean over environments
+    and instances.
     """
-    from optuna.trial import TrialState
-
-    players = {label: player.but(**trial.params) for label, trial in trials.items()}
-    scores: dict[str, list[float]] = {label: [] for label in trials}
-    for run in range(runs):
-        for label, value in score(players, run).items():
-            scores[label].append(value)
-            trials[label].report(float(np.mean(scores[label])), run)
-        if run < runs - 1:
-            players = {
-                label: player
-                for label, player in players.items()
-                if not trials[label].should_prune()
-            }
-        if not players:
-            break
-    for label, trial in trials.items():
-        if label in players:
-            study.tell(trial, float(np.mean(scores[label])))
-        else:
-            study.tell(trial, state=TrialState.PRUNED)
-
-
-def _scores(frame: polars.DataFrame) -> dict[str, float]:
-    """The regret of each agent divided by that of random lists: the geometric mean over
-    environments and instances.
-    """
-    regret, agent, place = polars.col("regret"), polars.col("agent"), ("env", "instance")
-    means = frame.group_by(*place, "agent", maintain_order=True).agg(regret.mean())
-    random = regret.filter(agent == "Random").first().over(place)
-    shares = means.with_columns(share=(regret / random).clip(1e-9)).filter(agent != "Random")
-    score = polars.col("share").log().mean().exp()
-    return dict(shares.group_by("agent", maintain_order=True).agg(score).iter_rows())
+    means = frame.group_by("env", "instance", "agent", maintain_order=True).agg(
+        polars.col("regret").mean()
+    )
+    regrets = means.pivot("agent", index=["env", "instance"], values="regret")
+    shares = (regrets["tuned"] / regrets["Random"]).clip(1e-9)
+    return float(np.exp(shares.log().mean()))

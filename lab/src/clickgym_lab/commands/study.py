@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from clickgym.core.checks import unknown
-from clickgym.core.console import Cluster, Pdf, errors, output
+from clickgym.core.console import Cluster, output
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.workers import on_cluster
-from clickgym.runner.progress import Progress
 from clickgym.runner.reports import save_figure
 
 from ..studies import STUDIES
@@ -23,7 +22,6 @@ from ..studies.study import Measured, Study, Sweeps, read_all, run_study
 
 
 def study(
-    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="ID...", help="Studies; --list names them."),
@@ -69,7 +67,6 @@ def study(
         int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
     ] = -1,
     cluster: Cluster = None,
-    pdf: Pdf = False,
     list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
     """Repeat the experiment of a paper, draw its figure, and check the statements of the paper.
@@ -107,24 +104,23 @@ def study(
             raise ValueError(unknown("study", name, STUDIES))
     if from_ is not None:
         for name in names:
-            _write(out, read_all(STUDIES[name], from_), pdf)
+            _write(out, read_all(STUDIES[name], from_))
         return
-    progress = context.obj = Progress(errors(), lines=False)
-    with progress, on_cluster(cluster):
+    with on_cluster(cluster):
         for name in names:
             chosen: Study = STUDIES[name]
-            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, progress, instances)
-            _write(out, [run_study(chosen, sweeps)], pdf)
+            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, instances)
+            _write(out, [run_study(chosen, sweeps)])
 
 
-def _write(out: Path, results: list[Measured], pdf: bool) -> None:
+def _write(out: Path, results: list[Measured]) -> None:
     """Write figures and page of a study, and print what was found."""
     name, console = results[0].study.name, output()
     make_folder(out)
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        saved = save_figure(result.plot(), out / figure_name(result), pdf=pdf)
+        saved = save_figure(result.plot(), out / figure_name(result))
         files += [file.name for file in saved]
         _print(console, result)
     say(console, f"Results in {out}: {', '.join(files)}")

@@ -21,7 +21,6 @@ import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from clickgym.runner import make_env
-from clickgym.runner.progress import Callback
 
 from ..results import read_results, write_results
 from .evidence import Curves, Evidence, Judged, Statement, judge
@@ -78,7 +77,7 @@ class Sweeps:
         columns: as in `Study`.
         scale: in (0, 1].
         runs: of each pair, in place of those of the study.
-        seed, n_jobs, callback: as in `clickgym.sweep`.
+        seed, n_jobs: as in `clickgym.sweep`.
         names: of the instances that queries are taken from; None takes the shipped queries.
         tables, made: of the sweeps so far, by name.
     """
@@ -89,7 +88,6 @@ class Sweeps:
     runs: int | None = None
     seed: int = 0
     n_jobs: int = -1
-    callback: Callback | None = None
     names: Sequence[str] | None = None
     tables: dict[str, polars.DataFrame] = field(default_factory=dict)
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -141,7 +139,6 @@ class Sweeps:
             n_jobs=self.n_jobs,
             checkpoints=checkpoints(length, windows),
             metrics=metrics,
-            callback=self.callback,
             delay=delay,
         )
         config = table.config

@@ -4,43 +4,28 @@ each.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from ...core.checks import unknown
 from ...core.console import output
 from ...core.terminal import Column, print_table
 from ...envs import ENVIRONMENTS, list_instances
 from ..labels import PUBLISHED
 from ..metrics import METRICS
 
-KINDS = ("environments", "instances", "agents", "metrics")
 WIDEST = 100
 """Characters of a line, also where the output is a file or a pipe."""
 
 
-def list_(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            show_default=False,
-            help=f"List only {', '.join(KINDS[:-1])} or {KINDS[-1]}; by default all.",
-        ),
-    ] = "",
-) -> None:
+def list_() -> None:
     """List the environments, instances, agents and metrics.
 
     clickgym show NAME describes one of them in detail.
     """
-    if kind not in ["", *KINDS]:
-        raise ValueError(unknown("kind", kind, KINDS))
     console = output()
     console.width = min(console.width, WIDEST)
-    for title in [kind] if kind else KINDS:
-        columns, rows = _rows_of(title)
-        print_table(console, columns, rows, title=title.capitalize(), headings=len(columns) > 2)
+    for kind in ("environments", "instances", "agents", "metrics"):
+        columns, rows = _rows_of(kind)
+        print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
         console.print()
 
 

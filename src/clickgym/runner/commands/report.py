@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import Pdf, output
+from ...core.console import output
 from ...core.files import make_folder
 from ...core.terminal import say
 from ..reports.report import write_files
@@ -27,7 +27,6 @@ def report(
     html: Annotated[
         bool, typer.Option("--html", help="Write report.html, a page with figure and tables.")
     ] = False,
-    pdf: Pdf = False,
     agents: Annotated[
         list[str] | None,
         typer.Option("--agents", "-a", metavar="AGENT...", help="Only these, in this order."),
@@ -48,7 +47,7 @@ def report(
     """Print the table of the results in a folder, and write their figure.
 
     \b
-    clickgym report results/first --html --pdf
+    clickgym report results/first --html
     clickgym report results/first --agents BatchRank TopRank --out figures
     """
     selected, target = bool(agents or environments), out or folder
@@ -62,5 +61,5 @@ def report(
     if selected and out is None:
         say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
     else:
-        names = write_files(target, results, html=html, pdf=pdf)
+        names = write_files(target, results, html=html)
         say(console, f"Results in {target}: {', '.join(names)}")

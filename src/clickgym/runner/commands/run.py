@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import Cluster, errors, output
+from ...core.console import Cluster, output
 from ...core.terminal import say
 from ...core.workers import on_cluster
 from ..engines import Engine
 from ..metrics import METRICS
-from ..progress import Progress
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
 from ..results import TABLE, Results
@@ -36,7 +35,6 @@ Jobs = Annotated[
 
 
 def run(
-    context: typer.Context,
     envs: Annotated[
         list[str],
         typer.Argument(
@@ -112,8 +110,7 @@ def run(
     instances and runs; horizon, seed, engine, metrics and delay must stay the same. The exit code
     is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
-    progress = context.obj = Progress(errors())
-    with progress, on_cluster(cluster):
+    with on_cluster(cluster):
         sweep(
             envs,
             agents,
@@ -126,7 +123,6 @@ def run(
             engine=engine,
             metrics=metrics or (),
             delay=delay,
-            callback=progress,
         )
     results, console = Results(out), output()
     print_results(console, results)

@@ -1,5 +1,5 @@
-"""``clickgym show``: the docstring of an agent, an environment or a metric, and what is known of an
-instance.
+"""``clickgym show``: the docstring of an agent or an environment, the description of an instance or
+a metric.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def show(
         ),
     ],
 ) -> None:
-    """Print the docstring of an agent, environment or metric, or the facts of an instance.
+    """Print the docstring of an agent or environment, or what an instance or a metric is.
 
     \b
     clickgym show TopRank
@@ -54,7 +54,7 @@ def text_of(name: str) -> str:
     if name in METRICS:
         return METRICS[name].description
     if name.endswith(".json") or name.partition(":")[0] in instances:
-        return _of_instance(name)
+        return load_instance(name).description
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in PUBLISHED or re.fullmatch(r"[\w.]+:[\w.]+", name):
@@ -73,16 +73,3 @@ def _of_environment(env_id: str) -> str:
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")
     return f"{environment.about}\n\n{_documented(environment.users)}"
-
-
-def _of_instance(name: str) -> str:
-    instance = load_instance(name)
-    production = instance.initial_ranking
-    lines = {
-        "about": instance.description,
-        "origin": instance.origin,
-        "sizes": f"{instance.n_items} items, {instance.n_positions} positions",
-        "click models": ", ".join(instance.models),
-        "in production": "" if production is None else " ".join(map(str, production)),
-    }
-    return "\n".join(f"{what}: {text}" for what, text in lines.items() if text)

@@ -6,19 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from polars import col
 
-from ...core.console import Cluster, errors, output
-from ...core.terminal import Column, print_table, say
+from ...core.console import Cluster, output
+from ...core.terminal import say
 from ...core.workers import on_cluster
-from ..progress import Progress
 from ..tuning import TRIALS
 from ..tuning import tune as tune_
 from .run import Instances, Jobs, Seed
 
 
 def tune(
-    context: typer.Context,
     agent: Annotated[
         str,
         typer.Argument(
@@ -65,8 +62,7 @@ def tune(
     The score is the regret divided by that of random lists. Test the result on other instances
     than these. The same command resumes, also with more trials.
     """
-    progress = context.obj = Progress(errors(), lines=False)
-    with progress, on_cluster(cluster):
+    with on_cluster(cluster):
         tuning = tune_(
             agent,
             envs,
@@ -77,16 +73,8 @@ def tune(
             seed=seed,
             out=out,
             n_jobs=jobs,
-            callback=progress,
         )
     console = output()
-    best = tuning.trials.filter(col("state") == "COMPLETE").sort("score").head(10)
-    rows = [
-        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
-        for row in best.iter_rows()
-    ]
-    title = "The best trials: regret as a share of that of random lists"
-    print_table(console, [Column(name) for name in best.columns], rows, title=title)
     scores = f"{tuning.agent} has {tuning.score:.3g}, and {agent} as it is"
     say(console, f"In new runs {scores} {tuning.default_score:.3g}.", "bold")
     say(console, f"All trials are in {out / TRIALS}.")

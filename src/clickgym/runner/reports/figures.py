@@ -1,5 +1,5 @@
-"""Figures: cumulative regret against sessions with a panel for each environment, a row of panels
-for each further metric, and the curve of a single run.
+"""Figures: cumulative regret against sessions with a panel for each environment, and a row of
+panels for each further metric.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import io
 import math
 import textwrap
 import zlib
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,13 @@ import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 from polars import col
 
 from ...core.checks import check_kind
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
-from ...envs import ENVIRONMENTS
-from ..labels import PUBLISHED, parse_spec
+from ..labels import PUBLISHED
 from ..summaries import NOT_SUMMED, average, metrics_of, per_session
 
 Config = dict[str, Any]
@@ -41,9 +38,6 @@ FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fon
 """How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
 refuse Type 3, the choice of matplotlib).
 """
-SCREEN = 80
-"""Pixels per inch, of a figure in a notebook."""
-UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
 class Picture(Figure):
@@ -53,25 +47,8 @@ class Picture(Figure):
     show it a second time.
     """
 
-    def savefig(self, fname: Any, **options: Any) -> None:
-        """As every figure of matplotlib, in the format of the suffix; the fonts of a PDF are those
-        that papers can embed.
-        """
-        with matplotlib.rc_context(FILES):
-            super().savefig(fname, **options)
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
-        content, (width, height) = io.BytesIO(), self.get_size_inches()
-        self.savefig(content, format="png", dpi=2 * SCREEN)  # sharp on fine screens
-        return content.getvalue(), {"width": width * SCREEN, "height": height * SCREEN}
-
-
-class _Panel(Axes):
-    """The axes of a picture, which show it in a notebook."""
-
-    def _repr_png_(self) -> Any:
-        assert isinstance(self.figure, Picture)
-        return self.figure._repr_png_()
+    def _repr_png_(self) -> bytes:
+        return drawn(self, "png")
 
 
 def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -110,7 +87,7 @@ def regret_figure(
     regret is unknown.
 
     Args:
-        frame: the rows of `Results`, or of a `Result`.
+        frame: the rows of `Results`.
         config: of the results.
         title, ax, log: as in `Results.plot`.
     """
@@ -126,7 +103,7 @@ def regret_figure(
     if ax is not None:
         if len(parts) > 1:
             raise ValueError(f"ax holds one environment, and there are {len(parts)}; see select")
-        _draw(ax, parts[0], "regret", looks, log, config)
+        _draw(ax, parts[0], "regret", looks, log)
         ax.set_title("" if title is None else _literal(title))
         ax.legend(frameon=False, fontsize=9)
         figure: Any = ax.get_figure(root=True)
@@ -141,7 +118,7 @@ def regret_figure(
     grid = figure.subplots(n_rows * len(measures), n_columns, squeeze=False)
     for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
         for panel, part in zip(panels, parts, strict=False):
-            _draw(panel, part, measure, looks, log, config)
+            _draw(panel, part, measure, looks, log)
             panel.set_title(_title_of(part["env"][0], frame), fontsize=10)
         for panel in panels[len(parts) :]:
             panel.remove()
@@ -157,44 +134,6 @@ def regret_figure(
     return figure
 
 
-def plot_run(run: polars.DataFrame, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Draw the curve of a single run, with the axes, colours and labels of `regret_figure`.
-
-    Args:
-        run: as `Result.to_frame` makes it.
-        ax: what to draw into, beside the runs that are drawn already; None makes a figure.
-        title: above the axes; None names environment and instance.
-    """
-    if ax is None:
-        ax = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
-    name = f"{run['env'][0]}, {run['instance'][0]}" if title is None else title
-    before = ax.viewLim.frozen() if ax.get_lines() else None
-    regret_figure(run, {}, ax=ax, title=name)
-    if before is not None:  # what was drawn before stays in sight
-        both = Bbox.union([before, ax.viewLim])
-        ax.set(xlim=both.intervalx, ylim=both.intervaly)
-    return ax
-
-
-def unit_of(config: Config, env: str) -> str:
-    """The unit of the regret of an environment; ``"reward"`` if it is unknown.
-
-    Args:
-        config: of the results, in which a label may stand for a spec.
-        env: the label of the environment.
-
-    Example:
-        >>> unit_of({}, "PBMRank-v0"), unit_of({}, "DCMRank-v0:reward=satisfaction")
-        ('clicks', 'satisfied users')
-        >>> unit_of({}, "a label of your own")
-        'reward'
-    """
-    name, arguments = parse_spec(config.get("envs", {}).get(env) or env)
-    known = ENVIRONMENTS.get(name)
-    reward = arguments.get("reward", known.default_reward if known else "")
-    return UNITS.get(reward, "reward")
-
-
 def _title_of(env: str, frame: polars.DataFrame) -> str:
     """The environment of a panel, and its instance or the number of instances."""
     instances = frame.filter(env=env)["instance"].unique().to_list()
@@ -208,15 +147,13 @@ def _draw(
     measure: str,
     looks: Mapping[str, dict[str, Any]],
     log: bool,
-    config: Config,
 ) -> None:
     """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
-    env, floor, scale = part["env"][0], -math.inf, "log" if log else "linear"
+    floor, scale = -math.inf, "log" if log else "linear"
     label = measure if measure in NOT_SUMMED else f"{measure} per session"
     if measure == "regret":
         measure = "reward" if part["regret"].null_count() else "regret"
-        unit = f" ({unit_of(config, env)})" if measure == "regret" else ""
-        label, floor = f"cumulative {measure}{unit}", FLOOR if log else -math.inf
+        label, floor = f"cumulative {measure}", FLOOR if log else -math.inf
         panel.set_yscale(scale)
     panel.set(xscale=scale, xlabel="sessions", ylabel=label)
     shown = part.filter(col(measure) > floor)
@@ -233,16 +170,10 @@ def _draw(
     if faultless:
         text = f"no {measure}: {_literal(', '.join(faultless))}"
         panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize=8)
-    if label.startswith("cumulative") and names:
-        amounts = shown[measure].to_numpy()  # means only, for a band may reach down to zero
-        low, high = float(amounts.min()), float(amounts.max())
-        if log:
-            panel.set_ylim(low / 1.5, high * 1.5)
-        else:
-            panel.set_ylim(min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0))
-    steps = part["step"].to_numpy()
-    if len(set(steps)) > 1:
-        panel.set_xlim(steps.min() if log else 0, steps.max())
+    if floor > 0 and names:  # a band may reach down to the floor
+        means = shown[measure].to_numpy()
+        panel.set_ylim(means.min() / 1.5, means.max() * 1.5)
+    panel.margins(x=0)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
@@ -256,21 +187,18 @@ def _literal(text: str) -> str:
 # ------------------------------------------------------------------------------------------- files
 
 
-def save_figure(
-    figure: Figure, path: Path, *, pdf: bool = False, config: Config | None = None
-) -> list[Path]:
+def save_figure(figure: Figure, path: Path, config: Config | None = None) -> list[Path]:
     """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         path: without a suffix.
-        pdf: as ``path.pdf``, too.
         config: of the results, for the metadata.
 
     Returns:
         The files.
     """
-    files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg", *["pdf"] * pdf)]
+    files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg")]
     for file in files:
         write_figure(figure, file, config)
     return files
@@ -287,21 +215,15 @@ def write_figure(figure: Figure, path: Path, config: Config | None = None) -> No
     Raises:
         ValueError: matplotlib writes no such files.
     """
-    kind = path.suffix[1:].lower()
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"{path}: expected the suffix of a figure: .pdf, .svg, .png or the like")
-    write_whole(path, drawn(figure, kind, config=config))
+    write_whole(path, drawn(figure, path.suffix[1:].lower(), config))
 
 
-def drawn(
-    figure: Figure, kind: str, *, transparent: bool = False, config: Config | None = None
-) -> bytes:
+def drawn(figure: Figure, kind: str, config: Config | None = None) -> bytes:
     """A figure as the content of a file; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
-        transparent: without a background.
         config: as in `write_figure`.
     """
     for text in figure.findobj(Text):
@@ -314,18 +236,5 @@ def drawn(
     }
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
-        figure.savefig(
-            content, format=kind, dpi=150, metadata=metadata.get(kind), transparent=transparent
-        )
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata.get(kind))
     return content.getvalue()
-
-
-def picture(figure: Figure) -> str:
-    """A figure as the address of a picture within a page, which has the names of its parts to
-    itself.
-
-    Args:
-        figure: any figure; it has no background, so that a dark page can turn it around.
-    """
-    content = b64encode(drawn(figure, "svg", transparent=True)).decode()
-    return f"data:image/svg+xml;base64,{content}"

@@ -1,17 +1,17 @@
-"""HTML page of a sweep: figure, tables, pairs of agents, and the command that repeats it; one file,
-without scripts, that loads nothing.
+"""HTML page of a sweep: figure, table, and the command that repeats it; one file, without scripts,
+that loads nothing.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 
-from ...core.formats import regret_text, visible
+from ...core.formats import visible
 from ..results import Results
-from ..summaries import LEVEL
-from .figures import picture
+from .figures import drawn
 from .table import in_words
 
 STYLE = """
@@ -29,14 +29,8 @@ summary { cursor: pointer; color: #0a58a6; }
 
 def to_html(results: Results) -> str:
     """The page of the results in a folder."""
-    config, words, pairs = results.config, in_words(results), results.pairwise()
-    differ = {True: "yes", False: "no", None: "not compared"}
-    tests = [
-        [*names, regret_text(difference, None), p_value(p), differ[verdict]]
-        for *names, difference, p, verdict in pairs.iter_rows()
-    ]
-    headings = ["env", "better", "worse", "difference", "p (Welch, Holm)"]
-    headings.append(f"differ at {LEVEL:.0%}")
+    config, words = results.config, in_words(results)
+    figure = b64encode(drawn(results.plot(), "svg")).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -49,11 +43,10 @@ def to_html(results: Results) -> str:
 </head>
 <body>
 <h1>{_text(words.title)}</h1>
-<img src="{picture(results.plot())}" alt="Cumulative regret; the last values are in the table">
+<img src="data:image/svg+xml;base64,{figure}"
+  alt="Cumulative regret; the last values are in the table">
 {_table(words.headings, words.rows)}
 <p>{_text(words.note)}</p>
-<details><summary>Which agents differ: {len(tests)} pairs</summary>
-{_table(headings, tests)}</details>
 <h2>To repeat it</h2>
 <p>clickgym {_text(config["clickgym"])} makes the same numbers, whatever the machine, with</p>
 <pre>{_text(config["command"])}</pre>
@@ -62,18 +55,6 @@ def to_html(results: Results) -> str:
 </body>
 </html>
 """
-
-
-def p_value(p: float | None) -> str:
-    """A p-value in words.
-
-    Example:
-        >>> p_value(0.0456), p_value(1e-9), p_value(None)
-        ('0.046', '< 0.001', '–')
-    """
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from ...core.files import sealed, write_whole
 from ...core.formats import to_csv
 from ..results import TABLE, Results
-from ..summaries import final_table
 from .figures import save_figure
 from .page import to_html
 
@@ -21,21 +20,19 @@ def update_files(out: Path) -> None:
         write_files(out, results)
 
 
-def write_files(out: Path, results: Results, *, html: bool = False, pdf: bool = False) -> list[str]:
+def write_files(out: Path, results: Results, *, html: bool = False) -> list[str]:
     """Write the tables and the figure of some results into a folder, which must exist.
 
     Args:
         out: the folder.
         results: those of a sweep, or a selection.
         html: write ``report.html``, too.
-        pdf: write ``regret.pdf``, too.
 
     Returns:
         The names of the files.
     """
-    summary = final_table(results.rows, ("env", "instance"))
-    write_whole(out / SUMMARY, to_csv(summary))
-    figures = save_figure(results.plot(), out / "regret", pdf=pdf, config=results.config)
+    write_whole(out / SUMMARY, to_csv(results.table()))
+    figures = save_figure(results.plot(), out / "regret", results.config)
     if html:
         write_whole(out / PAGE, to_html(results))
     # The last, so that a stopped process writes all again.
