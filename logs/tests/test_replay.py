@@ -123,33 +123,6 @@ def test_sessions_that_an_agent_learns_from(n_positions):
     assert len({tuple(ranking) for _, ranking, _ in agent.sessions}) > 1
 
 
-@pytest.mark.slow  # by the test above, an agent learns from what the log says, and from all of it
-def test_a_learning_agent_earns_in_replay_what_it_earns_online():
-    """Clicks in the first 150 sessions, 40 runs each way; equal means within 5 standard errors of
-    their difference. An agent of one position: a quarter of the sessions of a log agree with it, so
-    that 900 are enough.
-
-    The random agent's clicks are far from both, so that an agent that learned more or less in
-    replay would be noticed.
-    """
-    online, replayed, blind = [], [], []
-    env = gym.make("ContextualUBMRank-v0", instance=FAMILY.format(1))
-    for run in range(40):
-        agent = clickgym.agents.C2UCB(4, 1, n_features=6, alpha=0.3, seed=run)
-        online.append(clickgym.run(agent, env, 150, seed=run).clicks[-1])
-        blind.append(
-            clickgym.run(clickgym.agents.Random(4, 1, seed=run), env, 150, seed=run).clicks[-1]
-        )
-        log, _ = random_log("UBM", 900, seed=1000 + run)
-        agent = clickgym.agents.C2UCB(4, 1, n_features=6, alpha=0.3, seed=run)
-        rewards = clickgym_logs.replay(agent, log, seed=run).rewards
-        assert len(rewards) >= 150
-        replayed.append(rewards[:150].sum())
-    error = np.sqrt((np.var(online) + np.var(replayed)) / 40)
-    assert abs(np.mean(online) - np.mean(replayed)) < 5 * error
-    assert np.mean(online) - np.mean(blind) > 10 * error
-
-
 def test_an_agent_that_does_not_learn_stays_as_it_is():
     log, _ = random_log("PBM", 500, seed=0)
     agent = clickgym.agents.C2UCB(4, 1, n_features=6, seed=0)

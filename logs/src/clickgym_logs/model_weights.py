@@ -4,6 +4,7 @@ those in the log.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,17 @@ from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, UserBrowsingModel
 
 from .distinct import sorted_distinct
-from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from .log import ClickLog
 from .policies import Integers, Policy, given_length
 from .weights import INFINITE, Contributions, Floats, QuerySessions, check_items
 
 MODEL_BASED = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
 """The click-model estimators of a policy's value, and what fits the click model of each."""
+ITERATIONS, TOL = 300, 1e-9
+"""Of EM. What is left after so many steps is where clicks do not tell parameters apart (PBM, UBM),
+and changes no weight.
+"""
 
 
 class ModelWeights:
@@ -46,7 +51,7 @@ class ModelWeights:
                 f"model is a {type(model).__name__}; the estimator {estimator!r} takes a "
                 f"{self.kind.__name__}"
             )
-        self.source = MODEL_BASED[estimator].create().fit(log) if model is None else model
+        self.source = _fitted(estimator, log) if model is None else model
         self.estimator, self.counted = estimator, counted
 
     def __call__(self, sessions: QuerySessions) -> Contributions:
@@ -93,6 +98,12 @@ class ModelWeights:
             )
         check_positions(users, sessions.log)
         return users
+
+
+def _fitted(estimator: str, log: ClickLog) -> Estimator:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MODEL_BASED[estimator].create(ITERATIONS, TOL).fit(log)
 
 
 def users_of(
