@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3.11 python3; do \
 .PHONY: help run test test-slow lint format types check pages replay site notebooks bench clean
 .DEFAULT_GOAL := help
 
-help:  ## what there is to make
+help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 # What is imported is compiled to bytecode then, once; to compile all of torch takes longer than the rest of the installation.
@@ -47,7 +47,7 @@ test: $(TESTED)  ## the tests of all three distributions, without those of test-
 	$(PYTEST) -m "not slow" tests logs/tests lab/tests
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
-test-slow: $(TESTED)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
+test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, loops of other libraries
 	-$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
@@ -55,7 +55,7 @@ lint: $(TESTED)  ## ruff: rules and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-format: $(TESTED)  ## put right what ruff can
+format: $(TESTED)  ## fix what ruff can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -69,10 +69,10 @@ types: $(TESTED)  ## mypy
 
 check: lint types test  ## ruff, mypy and the tests
 
-pages: $(TESTED)  ## what is made from results that ship: the pages of studies, and tables
+pages: $(TESTED)  ## the pages and tables made from shipped results
 	$(BIN)/python docs/make_pages.py
 
-replay: $(TESTED)  ## play a run of each agent over the first tenth of each shipped result again, and compare
+replay: $(TESTED)  ## run each agent once more over the first tenth of each shipped result, and compare
 	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
@@ -88,6 +88,6 @@ notebooks: $(TESTED)  ## the notebooks of examples/ and its course, executed; pa
 bench: $(TESTED)  ## the measurements of benchmarks/README.md
 	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done
 
-clean:  ## remove the environment, builds and caches; results stay
+clean:  ## remove the environment, builds and caches, but no results
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

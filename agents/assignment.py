@@ -102,14 +102,14 @@ def lead(weight, chosen, place_of, detour):
     """
     n_items, n_positions = weight.shape
     for k in range(n_positions):
-        own = weight[chosen[k], k]
+        chosen_weight = weight[chosen[k], k]
         for other in range(n_positions):
-            detour[k, other] = own - weight[chosen[other], k] if other != k else np.inf
+            detour[k, other] = chosen_weight - weight[chosen[other], k] if other != k else np.inf
         largest = -np.inf
         for item in range(n_items):
             if place_of[item] < 0:
                 largest = max(largest, weight[item, k])
-        detour[k, n_positions] = own - largest
+        detour[k, n_positions] = chosen_weight - largest
         detour[n_positions, k] = 0.0 if n_items > n_positions else np.inf
     detour[n_positions, n_positions] = np.inf
     for through in range(n_positions + 1):

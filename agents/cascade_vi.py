@@ -45,7 +45,7 @@ class State(NamedTuple):
     ratio: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
     table: Annotated[Floats, "L+1 K+1"]
-    found: Annotated[Ints, "K"]
+    chosen: Annotated[Ints, "K"]
     click_rewards: Floats  # (S, L) r
     discount: float  # γ
     bonus: float
@@ -87,10 +87,10 @@ def improve(state, s, best, level):
         state.ratio,
         state.order,
         state.table,
-        state.found,
+        state.chosen,
     )
-    for k in range(len(state.found)):
-        state.lists[s, k] = state.labels[state.found[k]]
+    for k in range(len(state.chosen)):
+        state.lists[s, k] = state.labels[state.chosen[k]]
     return value
 
 

@@ -110,7 +110,7 @@ class FrozenPolicy(Agent):
         self._space = getattr(model, "observation_space", None)  # None: any observation
         # whether it observes one array
         self._flat = self._space is not None and not isinstance(self._space, Dict)
-        self._rng, self._begun = generator(seed), False
+        self._rng, self._has_started = generator(seed), False
         self._state: Any = None
 
     def __repr__(self) -> str:
@@ -125,17 +125,21 @@ class FrozenPolicy(Agent):
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         observation = self._as_in_training(observation)
-        if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
+        if (
+            not self._has_started
+            and not self.deterministic
+            and hasattr(self.model, "set_random_seed")
+        ):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):
             ranking = self._item_by_item(self._codec, observation)
         else:
-            action = self._act(observation, not self._begun)
+            action = self._act(observation, not self._has_started)
             if self._codec is None:
                 ranking = self._items[check_ranking(action, self.n_items, self.n_positions)]
             else:
                 ranking = self._codec.decode(action)
-        self._begun = True
+        self._has_started = True
         return ranking
 
     def _as_in_training(self, observation: Any) -> Any:
@@ -171,8 +175,12 @@ class FrozenPolicy(Agent):
             draft.place(next_left(choice.reshape(1), mask[None])[0] if self._flat else choice)
         return draft.rankings
 
-    def _act(self, observation: Any, begins: bool, mask: NDArray[np.bool_] | None = None) -> Any:
-        if not self._begun and self._space is not None and not self._space.contains(observation):
+    def _act(self, observation: Any, is_first: bool, mask: NDArray[np.bool_] | None = None) -> Any:
+        if (
+            not self._has_started
+            and self._space is not None
+            and not self._space.contains(observation)
+        ):
             names = (
                 list(observation)
                 if isinstance(observation, Mapping)
@@ -184,7 +192,7 @@ class FrozenPolicy(Agent):
             )
         arguments = {
             "state": self._state,
-            "episode_start": np.array([begins]),
+            "episode_start": np.array([is_first]),
             "deterministic": self.deterministic,
         }
         if mask is not None:

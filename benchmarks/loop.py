@@ -1,6 +1,6 @@
 """Time of a session for each agent: in the compiled loop, and through ``env.step``.
 
-The floor is the same loop, drawing the same clicks, with an agent that does nothing (`Fixed`).
+The floor is the same loop with the same clicks and an agent that does nothing (`Fixed`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 
 SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), "ContextualPBMRank-v0"
 HORIZONS = {"compiled": 100_000, "python": 1_000}
-"""What a session costs changes as an agent learns: times are means over the whole run."""
+"""The time of a session changes as an agent learns, so times are means over the whole run."""
 REPEATS = 2
 
 

@@ -1,14 +1,13 @@
-"""The algorithms in their authors' own code beside ours: time of a session, and regret in the same
-environment.
+"""Comparison with the authors' own code: time of a session, and regret in the same environment.
 
     BANDITS_TO_RANK=path/to/bandits-to-rank ONLINE_LTR=path/to/OnlineLearningToRank python
     benchmarks/peers.py --write
 
 The variables name checkouts of https://github.com/abhg86/bandits-to-rank (GRAB; UniRank, called
-OSUB_TOP_RANK there, which is told which position is best) and
-https://github.com/HarrieO/OnlineLearningToRank (PDGD); what is not named is left out. Item ids are
-permuted. The time of a peer is that of its own two methods; ours has the environment's session in
-it.
+OSUB_TOP_RANK there, which gets the order of positions) and
+https://github.com/HarrieO/OnlineLearningToRank (PDGD); a project without a variable is left out.
+Item ids are permuted. The time of a peer is that of its two methods; ours includes the session of
+the environment.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ for kind in (int, float, bool):  # names that NumPy had when the peers were writ
 
 
 class Peer(Agent):
-    """Another project's algorithm, which times itself and has numbers of its own for the items.
+    """Another project's algorithm, which measures its time and has its own numbers for the items.
 
     Args:
-        choose: the list for the features of the candidates, or for None.
-        learn: takes the list and the clicks.
+        choose: returns the list, given the features of the candidates or None.
+        learn: gets the list and the clicks.
         seed: of the permutation of the items.
         n_items: L.
     """
@@ -113,22 +112,22 @@ PEERS: list[tuple[str, tuple[str, ...], str, Callable[[gym.Env, int], Peer]]] = 
     ("UniRank", BOTH, "BANDITS_TO_RANK", UNI_RANK),
     ("PDGD", ("ContextualUBMRank-v0",), "ONLINE_LTR", of_online_ltr),
 ]
-"""Our agent, its environments, the variable of the checkout, and what makes the peer."""
+"""Our agent, its environments, the variable of the checkout, and a function that makes the peer."""
 
 
 def play(agent: Agent | str, env: gym.Env, seed: int) -> float:
-    """The final regret."""
+    """Return the final regret."""
     return float(clickgym.run(agent, env, HORIZON, seed=seed, checkpoints=[HORIZON]).regret[-1])
 
 
 def mean_text(values: list[float]) -> str:
-    """The mean of some runs, and half of its 95 % interval by Student's t."""
+    """Return the mean of runs, and half of its 95 % interval by Student's t."""
     half = np.std(values, ddof=1) * half_width(len(values))
     return f"{np.mean(values):,.0f} ± {half:,.0f}"
 
 
 def compare(name: str, env_id: str, make: Callable[[gym.Env, int], Peer]) -> list[str]:
-    """The row of one agent and environment."""
+    """Return the row of an agent and an environment."""
     env = gym.make(env_id)
     play(clickgym.make_agent(name, env, horizon=HORIZON, seed=0), env, 0)  # compiles
     horizon = None if name == "UniRank" else HORIZON

@@ -1,8 +1,8 @@
-"""What the benchmarks share: times taken in turns, tables, and their sections of README.md.
+"""Shared code of the benchmarks: times measured in turns, tables, and their sections of README.md.
 
-Measurements that are compared are taken in turns in one process, several times, and the fastest of
-each counts: what else runs on the machine can only add time. For the same reason they are of
-processor time, of one thread.
+Compared measurements alternate in one process, several times, and the fastest of each counts,
+because other programs on the machine can only add time. For the same reason times are processor
+times of one thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ README = Path(__file__).with_name("README.md")
 
 
 def machine(*packages: str) -> str:
-    """Processor, number of cores, system, versions, and how busy the machine is."""
+    """Return processor, number of cores, system, versions, and load of the machine."""
     cpuinfo = Path("/proc/cpuinfo")
     match = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     processor = match[1] if match else platform.processor() or platform.machine()
@@ -34,7 +34,7 @@ def machine(*packages: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with aligned columns, the first to the left and the others to the right."""
+    """Return a Markdown table, the first column aligned to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
     aligned = [
@@ -46,12 +46,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def publish(text: str, *packages: str) -> None:
-    """Print what the running script measured; with ``--write`` replace its section of README.md by
-    it.
+    """Print the results of the running script; with ``--write`` replace its section of README.md.
 
     Args:
         text: the section.
-        *packages: whose versions matter beside the usual ones.
+        *packages: further packages whose versions are listed.
     """
     script = Path(sys.argv[0])
     print(text)

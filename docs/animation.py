@@ -1,6 +1,6 @@
-"""The moving picture of the README: a list, the eye that moves down, a click, and falling regret.
+"""The animation in the README: a list, an eye that moves down, a click, and falling regret.
 
-It plays CascadeTS in ``CMRank-v0`` and shows some of the sessions: ``python docs/animation.py``.
+It runs CascadeTS in ``CMRank-v0`` and shows some of the sessions: ``python docs/animation.py``.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Write what is made from results that ship: the pages of studies, and tables.
+"""Write the pages of studies and the tables that are made from shipped results.
 
 make pages
 """
@@ -26,7 +26,7 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 
 
 def pages() -> dict[Path, str]:
-    """The text of every file, by its path."""
+    """Return the text of every file, by its path."""
     texts = {RESULTS / f"{name}.md": text for name, text in study_pages()}
     studies, scorecard = DOCS / "studies.md", DOCS / "scorecard.md"
     texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
@@ -36,7 +36,7 @@ def pages() -> dict[Path, str]:
 
 
 def _between(text: str, name: str, content: str) -> str:
-    """Put something between the marks of its name."""
+    """Replace the text between the marks of a name."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)
 
@@ -46,7 +46,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _abilities() -> str:
-    """The abilities of the scorecard."""
+    """Return the table of the scorecard's abilities."""
     rows, quick = [], {task.ability: task.name for task in quick_tasks()}
     for ability, groups in ABILITIES.items():
         tasks = [task for task in all_tasks() if task.ability == ability]
@@ -60,9 +60,9 @@ def _abilities() -> str:
 
 
 def _boards() -> str:
-    """The two tables of the scorecard."""
+    """Return the two boards of the scorecard."""
     if not (DATA / "anchors.parquet").exists():
-        return "The board of this version was not played yet."
+        return "The board of this version has not been run yet."
     boards = [board(published(), features) for features in (False, True)]
     return "\n\n".join(_table(header, rows) for header, *rows in boards)
 
@@ -72,12 +72,12 @@ def _boards() -> str:
 
 @cache
 def measured() -> dict[str, list[Measured]]:
-    """Every study on each set of queries whose results ship, judged."""
+    """Return every study on each set of queries with shipped results, with its verdicts."""
     return {name: read_all(study, RESULTS) for name, study in STUDIES.items()}
 
 
 def _studies() -> str:
-    """The table of the studies."""
+    """Return the table of the studies."""
     rows = []
     for name, results in measured().items():
         words = []
@@ -91,20 +91,20 @@ def _studies() -> str:
 
 
 def study_pages() -> Iterator[tuple[str, str]]:
-    """The pages of the studies, by their names."""
+    """Yield the names and pages of the studies."""
     for name, results in measured().items():
         yield name, page(results)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:
-    """The figures of the studies for the website, by the names of their files."""
+    """Yield the file names and figures of the studies for the website."""
     for results in measured().values():
         for result in results:
             yield figure_name(result), result.plot()
 
 
 def main() -> None:
-    """Write what has changed."""
+    """Write the files that have changed."""
     for file, text in pages().items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             write_whole(file, text)

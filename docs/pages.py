@@ -26,7 +26,7 @@ SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE
 
 
 def agent_page(name: str) -> str:
-    """Who can use an agent, its docstring, its studies and its papers."""
+    """Return the page of an agent: its use, docstring, studies and papers."""
     agent: Any = PUBLISHED[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     studies = [study for study in STUDIES if name in agents_of(study)]
@@ -34,9 +34,9 @@ def agent_page(name: str) -> str:
     bibtex = "\n\n".join(papers(agent)) or "% a baseline"
     parts = [
         f"# {name}",
-        f"Made for: {agent.click_models}. Requires, besides clicks: {requires}.",
+        f"Made for: {agent.click_models}. Requires, in addition to clicks: {requires}.",
         described(agent, "## {}"),
-        f"## Results beside the paper\n\nPlayed in {links or 'no study'}.",
+        f"## Results beside the paper\n\nStudies: {links or 'none'}.",
         f"## BibTeX\n\n```bibtex\n{bibtex}\n```",
     ]
     return "\n\n".join(parts) + "\n"
@@ -44,23 +44,23 @@ def agent_page(name: str) -> str:
 
 @cache
 def agents_of(study: str) -> set[str]:
-    """The agents of a study whose results ship."""
+    """Return the agents in the shipped results of a study."""
     table, _ = read_results(ROOT / "lab" / "results" / f"{study}.parquet")
     return {label.partition(":")[0] for label in table["agent"].unique()}
 
 
 def models() -> dict[str, type[Users]]:
-    """The click models of all ids, by the names of their pages."""
+    """Return the click models of all ids, by the names of their pages."""
     return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
 
 
 def ids_of(name: str) -> list[str]:
-    """The ids of a click model, the plain one first."""
+    """Return the ids of a click model, the stationary one first."""
     return [env_id for env_id, environment in ENVIRONMENTS.items() if environment.model == name]
 
 
 def environment_page(name: str) -> str:
-    """The picture, spaces and docstring of a click model."""
+    """Return the page of a click model: picture, spaces and docstring."""
     model, ids = models()[name], ids_of(name)
     instance = None if model.default_instance else "uniform"
     env = gym.make(ids[0], instance=instance)
@@ -84,7 +84,7 @@ def environment_page(name: str) -> str:
 
 
 def package_page(module: str) -> str:
-    """The public names of a package; agents and click models have pages of their own."""
+    """Return the page of a package's public names; agents and click models have separate pages."""
     package = importlib.import_module(module)
     pages = {model.__name__: f"environments/{name}.md" for name, model in models().items()}
     pages |= {name: f"agents/{name}.md" for name in PUBLISHED}
@@ -101,7 +101,7 @@ def package_page(module: str) -> str:
 
 
 def described(thing: Any, heading: str = "**{}**") -> str:
-    """The signature of a class or function, its docstring, and the methods of a class."""
+    """Return the signature of a class or function, its docstring, and the methods of a class."""
 
     def section(match: re.Match[str]) -> str:
         title, body = match[1], textwrap.dedent(match[2]).strip()
@@ -132,7 +132,7 @@ def described(thing: Any, heading: str = "**{}**") -> str:
 
 
 def _parameters(args: str, shapes: dict[str, str]) -> str:
-    """The parameters of a click model: name, type and meaning."""
+    """Return the table of a click model's parameters: name, type and meaning."""
     rows = [["parameter", "type", "meaning"]]
     for name, meaning in re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", args, flags=re.MULTILINE):
         shape = shapes.get(name)
@@ -158,13 +158,13 @@ def _summary(thing: Any) -> str:
 
 @cache
 def bibliography() -> dict[str, str]:
-    """The entries of ``references.bib`` by their titles, as `plain` has them."""
+    """Return the entries of ``references.bib`` by their `plain` titles."""
     text = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
     return {plain(entry.split("title={")[1]): entry.strip() for entry in re.split(r"\n(?=@)", text)}
 
 
 def plain(title: str) -> str:
-    """A title up to its end in BibTeX, without accents."""
+    """Return a title without accents, up to its end in BibTeX."""
     letters = unicodedata.normalize("NFD", re.sub(r"},\n[\s\S]*|\\[`'\"~]|[{}\\]", "", title))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 

@@ -69,7 +69,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         raise ValueError(f"model is {short(model)}; expected at least 4 items and 3 positions")
     checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
     first = () if checks.model else (checks.attributes, checks.constructor)
-    then = (
+    others = (
         checks.parameters,
         checks.sessions,
         checks.rewards,
@@ -78,7 +78,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         checks.files,
         checks.environments,
     )
-    run_checks(f"{model_class.__name__} breaks the interface of click models", first, then)
+    run_checks(f"{model_class.__name__} breaks the interface of click models", first, others)
 
 
 class _Checks:

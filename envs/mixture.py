@@ -69,7 +69,7 @@ def expected_over(
 
 
 class MixtureModel(ClickModel):
-    r"""Mixture of click models: each user is of one of several kinds, which nobody observes.
+    r"""Mixture of click models: each user is of one of several unobserved kinds.
 
     In every session a new user is of kind m with probability w_m, and clicks by the click model of
     that kind. The kinds may differ in their tastes, which are the attractions of the items, or in

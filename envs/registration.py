@@ -65,9 +65,9 @@ class Environment(NamedTuple):
         model = self.click_model
         title = f"{model.title} ({model.name()})"
         if self.form == "NonStationary":
-            return f"{title} with parameters that change abruptly, at given steps"
+            return f"{title}, with parameters that change abruptly at given steps"
         if self.form == "Contextual":
-            return f"{title}, with other candidates in every session"
+            return f"{title}, with new candidates in every session"
         summary = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
         return f"{title}: {summary.partition(': ')[2].rstrip('.')}"
 

@@ -188,9 +188,9 @@ def users_class(name: str) -> type[Users]:
     if not colon:
         return users_named(name)
     try:
-        found = getattr(module_of("click model", name), attribute)
+        users_type = getattr(module_of("click model", name), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
-    if not isinstance(found, type) or not issubclass(found, Users):
+    if not isinstance(users_type, type) or not issubclass(users_type, Users):
         raise ValueError(f"click model {name!r}: expected a subclass of clickgym.envs.ClickModel")
-    return found
+    return users_type

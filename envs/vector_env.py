@@ -69,7 +69,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     single_action_space: RankedList
     action_space: BatchedRankedList
-    _all_over: bool
+    _all_ended: bool
     """With NEXT_STEP: whether the next step resets all streams."""
     _episode_steps: Any
     """Sessions of the current episodes: one number, or a number for each stateful user."""
@@ -110,7 +110,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._shape = (num_envs, self._lists.n_positions)
         self._uniforms = np.empty((num_envs, self.model.n_uniforms))
         self._seen = np.empty(self._lists.n_items, np.int64)
-        self._everybody = np.ones(num_envs, np.bool_)
+        self._all_streams = np.ones(num_envs, np.bool_)
         self._new_streams()
 
     def reset(
@@ -129,7 +129,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
-        return self._begin_episode(seed)
+        return self._start_episode(seed)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -153,25 +153,25 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """
         if not self._is_open:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        if self._all_over:  # NEXT_STEP: this call is the reset
-            observations, infos = self._begin_episode()
-            nobody = ~self._everybody
-            return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
-        begins = None  # the streams on which this call starts an episode, if any
+        if self._all_ended:  # NEXT_STEP: this call is the reset
+            observations, infos = self._start_episode()
+            no_stream = ~self._all_streams
+            return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
+        restarting = None  # the streams on which this call starts an episode, if any
         if self.task.has_memory and self._rounds.ended.any():
-            begins = self._rounds.ended.copy()
-        clicks, rewards, infos = self._simulate(self._checked(actions, begins), begins)
-        played = self._everybody if begins is None else ~begins
-        infos = _masked(played, infos)
-        if begins is not None:
-            infos = _merged(infos, self._firsts(begins))
+            restarting = self._rounds.ended.copy()
+        clicks, rewards, infos = self._simulate(self._checked(actions, restarting), restarting)
+        active = self._all_streams if restarting is None else ~restarting
+        infos = _masked(active, infos)
+        if restarting is not None:
+            infos = _merged(infos, self._reset_infos(restarting))
         observations = self.task.observe(self._rounds, clicks)
-        terminated, truncated, is_any_over = self._ends(begins)
+        terminated, truncated, is_any_over = self._ends(restarting)
         if is_any_over and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             over = terminated | truncated
-            observations, infos = self._begin_next(over, observations, clicks, infos)
+            observations, infos = self._start_next(over, observations, clicks, infos)
         else:
-            self._all_over = is_any_over and not self.task.has_memory
+            self._all_ended = is_any_over and not self.task.has_memory
         return observations, rewards, terminated, truncated, infos
 
     def _checked(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
@@ -258,24 +258,24 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         infos = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
         return clicks, rewards, infos
 
-    def _ends(self, begins: Masks | None) -> tuple[Masks, Masks, bool]:
+    def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
         """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
         whether any episode has ended.
         """
         if not self.task.has_memory:
             self._episode_steps += 1
             is_over = self._episode_steps == self.max_episode_steps
-            truncated = self._everybody.copy() if is_over else ~self._everybody
-            return ~self._everybody, truncated, is_over
+            truncated = self._all_streams.copy() if is_over else ~self._all_streams
+            return ~self._all_streams, truncated, is_over
         ended = self._rounds.ended
         terminated = ended.copy()
-        self._episode_steps += self._everybody if begins is None else ~begins
+        self._episode_steps += self._all_streams if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
         ended |= truncated  # draw another user, as after one who has left
         self._episode_steps[ended] = 0
         return terminated, truncated, bool(ended.any())
 
-    def _begin_next(
+    def _start_next(
         self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
     ) -> tuple[Any, Infos]:
         """SAME_STEP: start the next episodes; return their first observations, and infos with the
@@ -288,22 +288,24 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         final_info = infos | _restricted(infos, over)
         finals = _masked(over, {"final_obs": final_obs, "final_info": final_info})
         if not self.task.has_memory:
-            observations, firsts = self._begin_episode()
+            observations, firsts = self._start_episode()
             return observations, finals | firsts
         self._draw(over)
         clicks = clicks.copy()
         clicks[over] = 0
         others = infos | _restricted(infos, ~over)
-        return self.task.observe(self._rounds, clicks), finals | _merged(others, self._firsts(over))
+        return self.task.observe(self._rounds, clicks), finals | _merged(
+            others, self._reset_infos(over)
+        )
 
-    def _begin_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
+    def _start_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
         """Start an episode on all streams; return the first observations and the infos."""
         self._restart(seed)
-        self._begin_count()
+        self._reset_count()
         clicks = np.zeros(self._shape, np.int8)
-        return self.task.observe(self._rounds, clicks), self._firsts(self._everybody)
+        return self.task.observe(self._rounds, clicks), self._reset_infos(self._all_streams)
 
-    def _firsts(self, streams: Masks) -> Infos:
+    def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""
         best, optimum = self.task.best(self._rounds).copy(), self._rounds.optimum.copy()
         return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
@@ -318,7 +320,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             self.np_random,
             self._scratch,
             self._rounds,
-            self._everybody if streams is None else streams,
+            self._all_streams if streams is None else streams,
         )
 
     def _select_task(self) -> None:
@@ -327,16 +329,16 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _new_streams(self) -> None:
         super()._new_streams()
-        self._begin_count()
+        self._reset_count()
         self._regret = np.zeros(self.num_envs)
         self._examined = np.zeros(self._shape, np.int8)
         self._satisfied = np.full(self.num_envs, -1)
         self._last = None
 
-    def _begin_count(self) -> None:
+    def _reset_count(self) -> None:
         """Count the sessions of the episodes from 0."""
         self._episode_steps = np.zeros(self.num_envs, np.int64) if self.task.has_memory else 0
-        self._all_over = False
+        self._all_ended = False
 
     def render(self) -> tuple[Any, ...] | None:
         """Return the result page of every stream, as in `ClickEnv.render`."""

@@ -4,9 +4,9 @@ browsing bandits (RecSys).
     python examples/autoencoder.py --epochs 200
 
 The paper compresses 56 features of items by hidden layers of 25, 10, 10 and 25 units; the output of
-the second is the code. It tells no optimiser, epochs or batch size: here Adam, 200 and 128. The
-items are made up: 56 features of 10 hidden ones. Then a bandit plays with the codes, for users
-whose attraction is linear in the hidden features. Needs the extra ``rl``.
+the second layer is the code. It does not report optimiser, epochs or batch size: here Adam, 200 and
+128. The items are synthetic: 56 observed features of 10 hidden ones. Then a bandit ranks by the
+codes, for users whose attraction is linear in the hidden features. Requires the extra ``rl``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NOISE, BATCH = 0.05, 128
 
 
 def made_up(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Hidden features of items, and what is seen of them, between 0 and 1."""
+    """Return synthetic items: their hidden features, and their observed features in [0, 1]."""
     hidden = rng.random((N_ITEMS, N_HIDDEN))
     seen = 1 / (1 + np.exp(-(hidden - 0.5) @ rng.normal(size=(N_HIDDEN, N_FEATURES))))
     return hidden, seen
 
 
 def codes_of(features: np.ndarray, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """The codes of features, and the mean squared error with which they are restored."""
+    """Return the codes of features, and the mean squared error of the reconstruction."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     layers = (

@@ -1,5 +1,5 @@
-"""PPO in a single file, in the style of CleanRL, on the streams of `gym.make_vec`: nothing but
-torch and Gymnasium's interface.
+"""PPO in a single file, in the style of CleanRL, on a native vector environment, with torch and
+Gymnasium's interface only.
 
 python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
 """
@@ -20,7 +20,7 @@ from clickgym.envs import LehmerVectorAction, RecordVectorRegret
 
 
 class Agent(nn.Module):
-    """An actor, whose output holds the logits of one categorical distribution per number of the
+    """An actor, whose outputs are the logits of a categorical distribution for each number of the
     action, and a critic.
     """
 
@@ -43,8 +43,8 @@ class Agent(nn.Module):
     def forward(
         self, observation: torch.Tensor, action: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """Action, its log-probability, the entropy of the distribution it came from, and the value
-        of the observation.
+        """Return the action, its log-probability, the entropy of its distribution, and the value of
+        the observation.
         """
         heads = [
             Categorical(logits=logits)
@@ -75,7 +75,7 @@ def main() -> None:
         "--gamma",
         type=float,
         default=0.0,
-        help="sessions are independent, so the next one has no part in this",
+        help="0 by default, because sessions are independent",
     )
     parser.add_argument("--gae-lambda", type=float, default=0.95)
     parser.add_argument("--clip", type=float, default=0.2)

@@ -1,5 +1,5 @@
-"""Turn a copy of published click models of real queries into instance files: 60 of web search, or
-eight of advertising.
+"""Convert published click models of real queries into instance files: 60 of web search, or eight of
+advertising.
 
 python examples/convert_queries.py yandex60 yandex60_clickmodels.json --out folder
 python examples/convert_queries.py kdd_pbm kdd_pbm.json --out folder
@@ -8,12 +8,12 @@ clickgym run PBMRank-v0 --instance folder/yandex60-401.json
 The terms of both collections do not allow shipping the parameters with clickgym.
 
 ``yandex60``: a co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex
-sessions of each query. The parameters stand in the PyClickLambdas repository; the copy of them is
+sessions of each query. The parameters are in the PyClickLambdas repository; the input file is
 ``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...},
 ...}}``.
 
 ``kdd_pbm``: position-based models fitted to the log of the KDD Cup 2012, track 2, the data of
-Lagrée et al. 2016. The parameters stand in the ranking_bandits repository; the copy has the
+Lagrée et al. 2016. The parameters are in the ranking_bandits repository; the input file has the
 attractions and the examination of each query, ``{"19": {"thetas": [...], "kappas": [1.0, ...]},
 ...}``.
 """
@@ -42,16 +42,16 @@ from clickgym.envs import (
 from clickgym.envs.instances import Instance
 
 CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_relevant")
-"""The parameters of the click chain model that all queries share, in the order of the file."""
+"""The shared parameters of the click chain model, in the order of the file."""
 
 
 def convert_yandex60(source: Path) -> list[Instance]:
-    """The instances ``yandex60-<query>``, of five positions by default.
+    """Return the instances ``yandex60-<query>``, of five positions by default.
 
-    The items keep their order, that of one logged result page, so the identity is a list that was
-    in production: the initial ranking. The file's UBM puts "no click yet" into the last column;
-    here it is column 0. The file's perseverance of the DBN,
-    1 but for rounding, is an artefact of the fit: the models become SDBNs.
+    The items keep their order, that of a logged result page, so the identity is a production list:
+    the initial ranking. The file's UBM has "no click yet" in the last column; here it is column 0.
+    The file's perseverance of the DBN, 1 up to rounding, is an artefact of the fit: the models
+    become SDBNs.
     """
     with faults_named(f"{source} is not the file of the 60 queries"):
         content = json.loads(source.read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def convert_yandex60(source: Path) -> list[Instance]:
             "examination": shared["PBM_examination"],
             "termination": shared["DCM_termination"],
             "browsing": np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1),
-            # Not every copy of the file has it.
+            # optional in the file
             "chain": dict(zip(CONTINUES, shared["CCM"], strict=True)) if "CCM" in shared else None,
         }
     return [
@@ -72,13 +72,13 @@ def convert_yandex60(source: Path) -> list[Instance]:
 def yandex_instance(
     where: str, query: str, parameters: dict[str, Any], of_all: dict[str, Any]
 ) -> Instance:
-    """One query, by its parameters and those of all queries."""
+    """Return the instance of a query, from its own and the shared parameters."""
     n_positions = len(of_all["examination"])
     with faults_named(where):
         models: list[ClickModel] = [
             CascadeModel(parameters["CM"], n_positions),
             PositionBasedModel(parameters["PBM"], of_all["examination"]),
-            # standard trust, as in the queries that ship
+            # standard trust, as in the shipped queries
             TrustBiasModel(parameters["PBM"], of_all["examination"]),
             DependentClickModel(parameters["DCM"], of_all["termination"]),
             UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
@@ -103,9 +103,7 @@ def yandex_instance(
 
 
 def convert_kdd_pbm(source: Path) -> list[Instance]:
-    """The instances ``kdd-<query>``, with as many positions as the query has examination
-    probabilities.
-    """
+    """Return the instances ``kdd-<query>``, with a position for each examination probability."""
     with faults_named(f"{source} is not the file of the advertising queries"):
         queries = dict(json.loads(source.read_text(encoding="utf-8")))
     return [
@@ -114,7 +112,7 @@ def convert_kdd_pbm(source: Path) -> list[Instance]:
 
 
 def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> Instance:
-    """One query of search advertising."""
+    """Return the instance of a query of search advertising."""
     with faults_named(where):
         model = PositionBasedModel(parameters["thetas"], parameters["kappas"])
     return Instance(
@@ -129,11 +127,11 @@ def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> 
 
 @contextmanager
 def faults_named(where: str) -> Iterator[None]:
-    """Say in one line where something is wrong."""
+    """Context that turns an error into a ValueError of one line, which begins with ``where``."""
     try:
         yield
     except KeyError as error:
-        raise ValueError(f"{where}: it has no {error}") from None
+        raise ValueError(f"{where}: {error} is missing") from None
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from None
 

@@ -1,9 +1,9 @@
-"""Make the shipped real queries, and the family that resembles them, from the Yandex sample log.
+"""Make the shipped real queries, and the family ``yandex-like``, from the Yandex sample log.
 
     python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
 
-The log is not part of this project. The files hold estimated parameters of anonymous queries and
-nothing else of it; the same log gives the same files, byte for byte.
+The log is not part of this project. The files hold only estimated parameters of anonymous queries;
+the same log gives the same files, byte for byte.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def main() -> None:
 
 
 def frequent_queries(log: ClickLog) -> ClickLog:
-    """The sessions of the queries with at least `MIN_SESSIONS`."""
+    """Return the sessions of the queries with at least `MIN_SESSIONS`."""
     return log[np.bincount(log.queries)[log.queries] >= MIN_SESSIONS]
 
 
 def instance_of(log: ClickLog, query: int) -> Instance:
-    """The instance of one query."""
+    """Return the instance of a query."""
     label = log.query_labels[query]
     sessions = log[log.queries == query]
     displayed = Counter(log.item_labels[item] for item in sessions.items.ravel())
@@ -125,7 +125,7 @@ def instance_of(log: ClickLog, query: int) -> Instance:
 
 
 def instance_name(log: ClickLog, label: str) -> str:
-    """``yandex-<query>``, with the region where the log has the query in several."""
+    """Return ``yandex-<query>``, with the region if the log has the query in several."""
     query, _, region = label.partition("-")
     regions = sum(other.partition("-")[0] == query for other in log.query_labels)
     return f"yandex-{query}" if regions == 1 else f"yandex-{query}-{region}"
@@ -136,8 +136,8 @@ def digest(item: str) -> str:
 
 
 def rounded(model: ClickModel) -> ClickModel:
-    """The model with its parameters rounded, and with the termination at the last position that no
-    log can tell.
+    """Return the model with rounded parameters; the termination at the last position, which no log
+    can identify, repeats that of the position above.
     """
     values = model.to_dict()
     if "termination" in values:
@@ -148,7 +148,7 @@ def rounded(model: ClickModel) -> ClickModel:
 
 
 def family(instances: list[Instance]) -> dict[str, object]:
-    """The distributions that the family ``yandex-like`` draws from, fitted to the instances."""
+    """Return the distributions of the family ``yandex-like``, fitted to the instances."""
     shared = {name: instances[0].models[name].to_dict() for name in ESTIMATORS}
     browsing = np.array(shared["UBM"]["examination"])
     k, j = np.tril_indices(len(browsing))
@@ -186,7 +186,7 @@ def family(instances: list[Instance]) -> dict[str, object]:
 
 
 def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
-    """The Beta distribution with the mean and variance of a parameter over all items of all
+    """Return the Beta distribution with the mean and variance of a parameter over the items of all
     queries.
     """
     values = np.concatenate([instance.models[model].to_dict()[parameter] for instance in instances])

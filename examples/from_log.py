@@ -1,11 +1,11 @@
-"""From a click log to a decision, where the truth is known: the log is simulated, and `decide` has
-to find the better list.
+"""From a click log to a decision, with a known truth: the log is simulated, and `decide` must find
+the better list.
 
     python examples/from_log.py --out results/decision
 
-For a log of your own there is a command: ``clickgym decide LOG --query QUERY --out DIR``. Here
-users of a user browsing model, from an instance that comes with clickgym, meet the production list
-or, in a tenth of the sessions each, one of three others.
+For your own log use the command ``clickgym decide LOG --query QUERY --out DIR``. Here users of a
+user browsing model, from a shipped instance, see the production list or, in a tenth of the sessions
+each, one of three other lists.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from clickgym_logs import write_decisions
 
 
 class Production(clickgym.agents.Agent):
-    """The production list, and in three tenths of the sessions one of three other lists, so that
-    lists can be compared.
+    """Agent that shows the production list, and in three tenths of the sessions one of three other
+    lists for comparison.
     """
 
     def __init__(self, lists: list[np.ndarray], seed: int = 0) -> None:
@@ -35,7 +35,7 @@ class Production(clickgym.agents.Agent):
     def update(
         self, observation: object, ranking: np.ndarray, clicks: np.ndarray, reward: float
     ) -> None:
-        """It does not learn."""
+        """Do nothing: the agent does not learn."""
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--sessions", type=int, default=30_000, help="of the simulated log (default 30000)"
+        "--sessions", type=int, default=30_000, help="length of the simulated log (default 30000)"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results/decision"), help="folder of the page"

@@ -1,4 +1,4 @@
-"""An agent of one's own in 15 lines of plain Python, beside BatchRank in one table and one figure.
+"""Your own agent in 15 lines of plain Python, compared with BatchRank in a table and a figure.
 
     python examples/own_agent.py --out results/own
 
@@ -21,7 +21,7 @@ from clickgym.agents import Agent
 
 
 class ThompsonSampling(Agent):
-    """Ranks by a draw from each item's Beta posterior, as if every position were examined."""
+    """Rank by a draw from each item's Beta posterior, as if every position were examined."""
 
     def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
         self.rng = np.random.default_rng(seed)
@@ -56,6 +56,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # wherever it is started, the agent's module is found by its name
+    # worker processes import the agent's module by its name
     sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -1,5 +1,5 @@
-"""Own users: parameters of a click model as arrays and in a JSON file, and a click model of one's
-own.
+"""Your own users: parameters of a click model as arrays and in a JSON file, and your own click
+model.
 
     python examples/own_click_model.py --horizon 1e5 --out results/own
 """
@@ -27,7 +27,7 @@ class Parameters(NamedTuple):
 @kernel
 def sample(parameters, ranking, uniforms, clicks, examined):
     is_reading = True
-    for k in range(len(ranking)):  # one uniform number decides all that happens at a position
+    for k in range(len(ranking)):  # one uniform number decides everything at a position
         going_on = parameters.patience if k else 1.0
         is_reading = is_reading and uniforms[k] < going_on
         examined[k] = is_reading
@@ -57,11 +57,11 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class FadingModel(ClickModel):
-    """Fading model: users go on to the next position with probability γ, whatever they saw.
+    """Fading model: users continue to the next position with probability γ, clicked or not.
 
     Args:
         attraction: ``(L,)`` the probability α(i) of a click on an examined item.
-        patience: γ, the probability of going on to the next position.
+        patience: γ, the probability that the user continues to the next position.
         n_positions: K.
     """
 
@@ -100,14 +100,14 @@ def main() -> None:
     result = clickgym.run("PBMUCB", env, arguments.horizon, seed=0)
     print(f"from arrays: regret {result.regret[-1]:.0f}")
 
-    # From a file, which the command line takes, too: the description of a click model is enough.
+    # From a file, also on the command line: the description of a click model is enough.
     model = DependentClickModel(attraction=[0.6, 0.5, 0.3, 0.2, 0.1], termination=[0.8, 0.6, 0.4])
     file = arguments.out / "mine.json"
     file.write_text(json.dumps(model.to_dict()), encoding="utf-8")
     env = gym.make("DCMRank-v0", instance=str(file), reward="satisfaction")
     print(f"from a file: best list {env.reset()[1]['optimal_ranking']}")
 
-    # A model of one's own: `check_click_model` compares its kernels with one another.
+    # Your own model: `check_click_model` compares its kernels with one another.
     clickgym.check_click_model(FadingModel)
     results = clickgym.sweep(
         {"Fading": FadingModel(attraction, 0.8, 4)},

@@ -1,7 +1,6 @@
 """Does PPO beat BatchRank on a real search query, and after how many sessions?
 
-Both rank for the same users, and both pay for their exploration: regret is counted from the first
-    session on.
+Both rank for the same users, and exploration counts: regret is measured from the first session on.
 
     python examples/ppo.py --horizon 1e5 --figure ppo.png
 """

@@ -1,4 +1,4 @@
-"""Three published algorithms on a real search query, in a loop of one's own and by the runner.
+"""Three published algorithms on a real search query, in your own loop and by the runner.
 
 python examples/quickstart.py --horizon 1e6
 """
@@ -19,13 +19,13 @@ def main() -> None:
     parser.add_argument("--horizon", type=float, default=1e6, help="sessions per run")
     horizon = parser.parse_args().horizon
 
-    # One session by hand: show a list, and see what the user made of it.
+    # One session step by step: show a list, and print the user's behaviour.
     env = gym.make("PBMRank-v0", render_mode="ansi")
     env.reset(seed=1)
     env.step([4, 8, 0, 1, 2])
     print(env.render())
 
-    # Whole runs, compiled. Regret is the expected number of clicks lost against the best list.
+    # Complete runs, compiled. Regret is the expected number of clicks lost against the best list.
     for name in ("BatchRank", "TopRank", "CascadeKLUCB"):
         agent = clickgym.make_agent(name, env, horizon=int(horizon), seed=0)
         result = clickgym.run(agent, gym.make("PBMRank-v0"), horizon, seed=0)

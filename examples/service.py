@@ -1,5 +1,5 @@
-"""A small service in one file: an agent for each query ranks for real users, and what it has
-acknowledged survives a kill.
+"""A small service in one file: an agent for each query ranks for real users, and acknowledged
+events survive a kill.
 
     python examples/service.py --store clicks.db --agent CascadeTS --positions 3
     curl localhost:8000/rank -d '{"query": "red shoes", "items": ["a", "b", "c", "d", "e"]}'
@@ -7,13 +7,13 @@ acknowledged survives a kill.
     curl localhost:8000/close -d '{"impression": 1}'
     curl localhost:8000/report
 
-`rank` shows a list, `click` reports a click on it, and `close` says that the user has left: then
-the agent learns. Each call is a row in SQLite before it is answered. An agent is the replay of the
-rows of its query, so it is the same after a restart.
+`rank` returns a list, `click` reports a click on it, and `close` reports that the user has left:
+then the agent learns. Each call is a row in SQLite before it is answered. An agent is the replay of
+the rows of its query, so it is the same after a restart.
 
-One process serves a file. Several lists wait for their clicks at the same time, so the agent must
-learn from any list. Whoever may call the service may teach the agents: put what you know of users
-and bots before it.
+One process serves a file. Several lists are pending at the same time, so the agent must learn from
+any list. Every caller of the service influences the agents: put authentication and bot detection in
+front of it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LONGEST_BODY = 1_000_000
 
 
 def agent_class(name: str) -> type[Agent]:
-    """The class of an agent; a ValueError of one line says why another cannot serve."""
+    """Return the class of an agent; a ValueError says why an agent is not supported."""
     found = getattr(clickgym.agents, name, None)
     if not (isinstance(found, type) and issubclass(found, CompiledAgent)):
         raise ValueError(f"{name} is no agent of clickgym that can serve")
@@ -69,23 +69,23 @@ def agent_class(name: str) -> type[Agent]:
 
 
 class Service:
-    """The agents of all queries, and the table of what happened to them.
+    """The agents of all queries, and the table of their events.
 
     Args:
         store: the file of the tables.
         agent: the name of an agent that learns from any list.
-        n_positions: how many items a list has.
-        seed: of the agents; that of each depends on its query, too.
+        n_positions: K, the number of items of a list.
+        seed: the seed from which, with the query, the seed of each agent derives.
 
     Raises:
-        ValueError: the agent cannot serve, another process has the file, or it was begun with other
-            arguments.
+        ValueError: the agent is not supported, another process has opened the file, or the file was
+            begun with other arguments.
     """
 
     def __init__(self, store: str | Path, agent: str, n_positions: int, seed: int = 0) -> None:
         self.agent_class, self.n_positions, self.seed = agent_class(agent), n_positions, seed
         self.agents: dict[str, Agent] = {}
-        # HTTP calls come in threads, and one at a time may use the agents
+        # HTTP calls come in threads, but only one thread at a time may use the agents
         self.lock = threading.Lock()
         self.store = sqlite3.connect(
             store, timeout=1.0, isolation_level=None, check_same_thread=False
@@ -94,7 +94,7 @@ class Service:
             # a second process would have other agents
             self.store.execute("PRAGMA locking_mode = EXCLUSIVE")
             self.store.execute("PRAGMA journal_mode = WAL")
-            # FULL survives a loss of power, too, and is slower
+            # FULL also survives a loss of power, but is slower
             self.store.execute("PRAGMA synchronous = NORMAL")
             self.store.executescript(TABLES)
             settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
@@ -105,11 +105,11 @@ class Service:
             raise ValueError(f"{store} was begun with {begun}; got {settings}")
 
     def rank(self, query: str, items: Sequence[str] | None = None) -> dict[str, Any]:
-        """Show a list to a user.
+        """Return a list for a user.
 
         Args:
-            query: what the user asked for.
-            items: all items of the query; they are needed by its first call, and stay.
+            query: the query of the user.
+            items: all items of the query; required in its first call, and constant.
         """
         with self.lock:
             names = self._items(query, items)
@@ -117,7 +117,7 @@ class Service:
             try:
                 impression = self._write(query, "list", None, json.dumps(shown))
             except sqlite3.Error:
-                # it has drawn a list that the table lacks: the next call replays the table
+                # the agent has drawn a list that is not in the table: replay it at the next call
                 del self.agents[query]
                 raise
         return {"impression": impression, "items": shown}
@@ -134,7 +134,7 @@ class Service:
         return {"new": new}
 
     def close(self, impression: int) -> dict[str, Any]:
-        """Say that the user has left; the agent learns."""
+        """Report that the user has left; the agent learns."""
         with self.lock:
             query, shown, clicked = self._open(impression)
             agent = self._agent(query)
@@ -143,7 +143,7 @@ class Service:
         return {"closed": True}
 
     def report(self) -> dict[str, Any]:
-        """How many events of each kind there are."""
+        """Return the number of events of each kind."""
         with self.lock:
             return dict(self.store.execute("SELECT kind, COUNT(*) FROM events GROUP BY kind"))
 
@@ -173,12 +173,12 @@ class Service:
     def _write(
         self, query: str, kind: str, impression: int | None, content: str | None
     ) -> int | None:
-        """Add an event; when this returns, it survives a kill."""
+        """Add an event; after the return it survives a kill."""
         row = [query, kind, impression, content]
         return self.store.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", row).lastrowid
 
     def _open(self, impression: int) -> tuple[str, list[str], set[str]]:
-        """The query, the list and the clicked items of an impression that is not closed."""
+        """Return the query, the list and the clicked items of an impression that is not closed."""
         row = None
         if isinstance(impression, int):
             of_list = "SELECT query, content FROM events WHERE number = ? AND kind = 'list'"
@@ -193,7 +193,7 @@ class Service:
         return row[0], json.loads(row[1]), {item for _, item in later}
 
     def _agent(self, query: str) -> Agent:
-        """The agent of a query, replayed from the table if it is not in memory."""
+        """Return the agent of a query; replay it from the table if it is not in memory."""
         if query not in self.agents:
             self.agents[query] = self._replay(query)
         return self.agents[query]
@@ -224,19 +224,19 @@ class Service:
 
 
 def learn(agent: Agent, names: list[str], shown: list[str], clicked: set[str]) -> None:
-    """Let an agent learn from a list and the items that were clicked."""
+    """Update an agent with a list and the clicked items."""
     ranking = np.array([names.index(item) for item in shown])
     clicks = np.array([item in clicked for item in shown], np.int8)
     agent.update(None, ranking, clicks, float(clicks.sum()))
 
 
 class Handler(BaseHTTPRequestHandler):
-    """The calls of the service over HTTP: a body of JSON are the arguments, the answer is JSON."""
+    """The calls of the service over HTTP: arguments and answer are JSON."""
 
     service: Service
     protocol_version = "HTTP/1.1"
-    timeout = 10  # seconds without a byte
-    wbufsize = -1  # an answer is sent as a whole, which spares 40 ms
+    timeout = 10  # seconds without data
+    wbufsize = -1  # buffer an answer, which saves 40 ms
 
     def do_POST(self) -> None:
         calls = {
@@ -278,9 +278,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Rank for real users, one agent for each query.")
     parser.add_argument("--store", required=True, help="the file of the tables")
     parser.add_argument("--agent", default="CascadeTS", help="an agent that learns from any list")
-    parser.add_argument("--positions", type=int, default=5, help="how many items a list has")
+    parser.add_argument("--positions", type=int, default=5, help="number of items of a list")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--port", type=int, default=8000, help="0: any free one")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free port")
     words = parser.parse_args()
     try:
         Handler.service = Service(words.store, words.agent, words.positions, words.seed)

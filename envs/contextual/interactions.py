@@ -83,9 +83,9 @@ def largest_norm(
     n_features = users.shape[1] + items.shape[1]
     weights, largest = np.zeros((n_features, n_features)), 0.0
     np.add.at(weights, tuple(pairs.T), 1.0)
-    for user, of_user in enumerate(users):
-        own = items if candidates is None else items[candidates[user]]
-        squares = np.hstack([np.tile(of_user, (len(own), 1)), own]) ** 2
+    for user, user_features in enumerate(users):
+        item_features = items if candidates is None else items[candidates[user]]
+        squares = np.hstack([np.tile(user_features, (len(item_features), 1)), item_features]) ** 2
         totals = squares.sum(axis=1)
         if len(pairs):
             totals += ((squares @ weights) * squares).sum(axis=1) / squares[:, 0]

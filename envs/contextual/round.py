@@ -63,7 +63,7 @@ class Round(NamedTuple):
     order: Annotated[Ints, "L"]
     scan_values: Annotated[Floats, "L+1 m+1"]
     head: Annotated[Ints, "m"]  # of a search, like the three that follow
-    found: Annotated[Ints, "m"]
+    chosen: Annotated[Ints, "m"]
     choice: Annotated[Ints, "m", -1]
     used: Annotated[Flags, "L"]
 
@@ -150,8 +150,8 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     def find(current, parameters, reward, scratch):
         weigh(parameters, reward, current.gain, current.continuation)
         ratio, order, values = current.ratio, current.order, current.scan_values
-        scan(current.gain, current.continuation, 0.0, ratio, order, values, current.found)
-        show_found(current)
+        scan(current.gain, current.continuation, 0.0, ratio, order, values, current.chosen)
+        complete_list(current)
 
     return find
 
@@ -172,20 +172,20 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
             current.head,
             current.choice,
             current.used,
-            current.found,
+            current.chosen,
         )
-        show_found(current)
+        complete_list(current)
 
     return find
 
 
 @kernel
-def show_found(current):
+def complete_list(current):
     """Write the best list of the counted positions, then the remaining items by attraction."""
-    n = len(current.found)
+    n = len(current.chosen)
     for k in range(n):
-        current.best[k] = current.found[k]
-        current.used[current.found[k]] = True
+        current.best[k] = current.chosen[k]
+        current.used[current.chosen[k]] = True
     place = 0
     for k in range(n, len(current.best)):
         while current.used[current.candidates[place]]:
@@ -193,7 +193,7 @@ def show_found(current):
         current.best[k] = current.candidates[place]
         place += 1
     for k in range(n):
-        current.used[current.found[k]] = False
+        current.used[current.chosen[k]] = False
 
 
 @cache

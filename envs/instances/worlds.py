@@ -112,7 +112,7 @@ def _personal(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """Each user prefers other items: the score is bilinear in the features of user and item
+    """Users prefer different items: the score is bilinear in the features of user and item
     (contextual models)
     """
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
@@ -141,7 +141,7 @@ def _network(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """Each user prefers other items: the score is a network of sines, beyond products of features
+    """Users prefer different items: the score is a network of sines, beyond products of features
     (contextual models)
     """
     check_at_least("gain", gain, 0, strictly=True)

@@ -432,9 +432,9 @@ class ItemByItemVector(VectorWrapper):
         if self._observations is None:
             raise gym.error.ResetNeeded("call reset() first: it starts a list on each stream")
         self._draft.place(actions)
-        nobody = np.zeros(self.num_envs, np.bool_)
+        no_stream = np.zeros(self.num_envs, np.bool_)
         if not self._draft.complete:
-            return self._observe(), np.zeros(self.num_envs), nobody, nobody.copy(), {}
+            return self._observe(), np.zeros(self.num_envs), no_stream, no_stream.copy(), {}
         self._observations, rewards, terminations, truncations, infos = self.env.step(
             self._draft.rankings
         )
@@ -446,7 +446,7 @@ class ItemByItemVector(VectorWrapper):
             which = np.flatnonzero(ended).tolist()
             raise ValueError(f"the streams must end together; those that ended: {which}")
         infos = self._next_lists(infos, ended.any())
-        return self._observe(), rewards, ~nobody, truncations, infos
+        return self._observe(), rewards, ~no_stream, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return ``(B, L)`` booleans: the allowed choices of the next step on each stream."""
@@ -479,13 +479,13 @@ class ItemByItemVector(VectorWrapper):
             for observation, placed in zip(last[0], self._draft.placed, strict=True)
         ]
         self._draft.clear()
-        everybody = np.ones(self.num_envs, np.bool_)
+        all_streams = np.ones(self.num_envs, np.bool_)
         return {
             **infos,
             "final_obs": final,
-            "_final_obs": everybody,
+            "_final_obs": all_streams,
             "final_info": last[1],
-            "_final_info": everybody.copy(),
+            "_final_info": all_streams.copy(),
         }
 
     def _observe(self) -> dict[str, Any]:

@@ -134,7 +134,8 @@ def test_what_is_observed_is_as_in_training():
     agent = FrozenPolicy(2, 2, model=trained("PPO", LehmerAction(contextual)))
     assert clickgym.run(agent, contextual, 20, seed=0).steps[-1] == 20
     with pytest.raises(
-        AgentError, match=r"trained to observe Dict.*features.*wrap the environment as in training"
+        AgentError,
+        match=r"trained on observations Dict.*features.*wrap the environment as in training",
     ):
         clickgym.run(
             FrozenPolicy(2, 2, model=agent.model),

@@ -431,7 +431,7 @@ def test_what_papers_assume_known():
     }
     for (name, base), examination in known.items():
         with (
-            pytest.warns(UserWarning, match="likelier")
+            pytest.warns(UserWarning, match="examination before any click rises")
             if base == "PBM" or (name, base) == ("UBMLinUCB", "UBM")
             else nullcontext()
         ):

@@ -144,5 +144,5 @@ def test_policy_of_other_observations():
     clickgym.run(agent, ClickEnv(USERS), 16, seed=0)
     more = LinearModel(USERS.base, [0.9, 0.2], ITEMS[:, :2])
     frozen = FrozenPolicy(5, 2, model=agent.model, actions="scores")
-    with pytest.raises(clickgym.AgentError, match="trained to observe"):
+    with pytest.raises(clickgym.AgentError, match="trained on observations"):
         clickgym.run(frozen, ClickEnv(more), 5, seed=0)

@@ -94,14 +94,14 @@ def expect(condition: object, fault: str) -> None:
 
 
 def run_checks(
-    what: str, first: Iterable[Callable[[], None]], then: Iterable[Callable[[], None]]
+    what: str, first: Iterable[Callable[[], None]], others: Iterable[Callable[[], None]]
 ) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:
         what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
         first: checks on which the others depend; the first fault among them stops all checks.
-        then: checks that all run. A fault is reported with the first line of the docstring of its
+        others: checks that all run. A fault is reported with the first line of the docstring of its
             check.
 
     Raises:
@@ -112,7 +112,7 @@ def run_checks(
         if not faults:
             faults += _fault(check)
     if not faults:
-        faults = [line for check in then for line in _fault(check)]
+        faults = [line for check in others for line in _fault(check)]
     if faults:
         raise AssertionError("\n".join([f"{what}:", *(f"- {line}" for line in faults)]))
 
