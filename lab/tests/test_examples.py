@@ -135,7 +135,6 @@ SMALLER = {
     'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
     "10**7, runs=10": "1000, runs=2",
     "10**4,\n    5,": "100, 2,",
-    "PlackettLucePolicy(scores": "PlackettLucePolicy(list(range(10))",
 }
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",

@@ -32,9 +32,8 @@ from clickgym_logs import (
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
-    PlackettLucePolicy,
     UniformPolicy,
-    empirical_policies,
+    empirical_policy,
     evaluate,
     write_tidy,
 )
@@ -66,8 +65,16 @@ def users(name):
     return make_model(MODELS[name], L, K, np.random.default_rng(7).random)
 
 
+def plackett_luce(scores):
+    """Items are drawn position by position, with probability proportional to exp(score)."""
+    weights = np.exp(scores)[LISTS]
+    remaining = np.exp(scores).sum() - weights.cumsum(axis=1) + weights
+    return ListPolicy(LISTS, (weights / remaining).prod(axis=1))
+
+
+@cache
 def logging_policy():
-    return PlackettLucePolicy(np.random.default_rng(1).normal(size=L), K)
+    return plackett_luce(np.random.default_rng(1).normal(size=L))
 
 
 def every_session(model, policy):
@@ -104,9 +111,9 @@ def value(model, policy, *reward_and_cutoff):
 TARGETS = {
     "fixed": FixedPolicy([3, 0, 4]),
     "uniform": UniformPolicy(L, K),
-    "plackett-luce": PlackettLucePolicy([0.0, 2.0, -1.0, 1.0, 0.5], K),
+    "plackett-luce": plackett_luce([0.0, 2.0, -1.0, 1.0, 0.5]),
     "lists": ListPolicy([[0, 1, 2], [4, 2, 0], [1, 0, 2]], [0.5, 0.3, 0.2]),
-    "four items": PlackettLucePolicy([0.0, 2.0, -1e3, 1.0, 0.5], K),
+    "four items": plackett_luce([0.0, 2.0, -1e3, 1.0, 0.5]),
 }
 
 
@@ -405,27 +412,6 @@ def test_a_click_model_may_be_fitted_to_the_log():
     assert fitted.standard_error >= passed.standard_error
 
 
-def test_queries_have_policies_and_parameters_of_their_own():
-    logs = {"x": small_log(1, 400), "y": small_log(2, 300)}
-    both = ClickLog(
-        np.concatenate([logs["y"].items[:100], logs["x"].items, logs["y"].items[100:]]),
-        np.concatenate([logs["y"].clicks[:100], logs["x"].clicks, logs["y"].clicks[100:]]),
-        [1] * 100 + [0] * 400 + [1] * 200,
-        tuple("abcde"),
-        ("x", "y"),
-    )
-    targets = {"x": TARGETS["fixed"], "y": TARGETS["plackett-luce"]}
-    for estimator, model in ((name, users(name)) for name in MODELS):
-        values, weights = contributions(both, targets, estimator, model=model)
-        parts = {
-            query: contributions(logs[query], targets[query], estimator, model=model)
-            for query in logs
-        }
-        for array, part in ((values, 0), (weights, 1)):
-            x, y = parts["x"][part], parts["y"][part]
-            np.testing.assert_allclose(array, np.concatenate([y[:100], x, y[100:]]), rtol=1e-12)
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_relabelled_items_change_nothing(seed):
@@ -433,10 +419,11 @@ def test_relabelled_items_change_nothing(seed):
     log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
     other = click_log(names[log.items], log.clicks)
     for estimator in ("ips", "cascade", "item-position"):
-        one = evaluate(log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K))
+        target = plackett_luce(scores)
+        one = evaluate(log, target, estimator, logging=UniformPolicy(L, K))
         two = evaluate(
             other,
-            PlackettLucePolicy(scores, K, items=names),
+            ListPolicy(names[LISTS], target.support()[1]),
             estimator,
             logging=UniformPolicy(L, K),
         )
@@ -460,20 +447,6 @@ def test_policies_are_distributions(policy):
             assert prefix[k] == pytest.approx(probabilities[alike].sum(), abs=1e-12)
 
 
-def test_plackett_luce_draws_by_weight_without_replacement():
-    policy = PlackettLucePolicy(np.log([4.0, 3.0, 2.0, 1.0]), 3)
-    assert policy.prefix_probabilities(np.array([[1, 0, 3]]))[0] == pytest.approx(
-        [3 / 10, 3 / 10 * 4 / 7, 12 / 70 * 1 / 3]
-    )
-
-
-def test_one_item_with_all_the_weight_cancels_nothing():
-    policy = PlackettLucePolicy([100.0, 1.0, 0.0], 3)
-    assert policy.prefix_probabilities(np.array([[0, 1, 2]]))[0, 1] == pytest.approx(
-        1 / (1 + np.exp(-1.0)), rel=1e-12
-    )
-
-
 # ------------------------------------------------------------------------------------------------
 # -------------- refusals
 
@@ -483,6 +456,12 @@ ATTRACTED = [0.5] * 3
 THREE = click_log([[0, 1, 2]], [[1, 0, 0]])
 
 REFUSED = {
+    "several queries": (
+        r"the log has 2 queries \(q, r\); choose one with --query",
+        UNIFORM,
+        "ips",
+        {"log": replace(LOG, queries=[0, 1, 0], query_labels=("q", "r"))},
+    ),
     "unknown estimator": ("ips", UNIFORM, "isp", {}),
     "no list propensities": ("no list_propensities", UNIFORM, "ips", {}),
     "no propensities": ("no propensities", UNIFORM, "item-position", {}),
@@ -509,7 +488,7 @@ REFUSED = {
         "item 'c' at position 2: the target policy shows it",
         UNIFORM,
         "item-position",
-        {"logging": empirical_policies(LOG)},
+        {"logging": empirical_policy(LOG)},
     ),
     "an item never examined": (
         "item 'c': the target policy shows it",
@@ -586,7 +565,6 @@ POLICIES_REFUSED = {
         lambda: FixedPolicy([0.5, 1.0]),
         r"ranking\[0\] is 0.5; expected an integer",
     ),
-    "no scores": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
     "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
 }
 
@@ -597,17 +575,10 @@ def test_policies_that_make_no_sense_are_refused(attempt, message):
         attempt()
 
 
-def test_an_infinite_weight_names_the_session():
-    odd = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]])
-    liar = ListPolicy([[0, 1]], [1.0])
-    # the second session is nothing that the target shows
-    assert evaluate(odd, liar, logging=liar).value == 0.0
-    # The second list has a probability below the smallest float.
-    rare = PlackettLucePolicy([0.0, -600.0, -600.0], 2)
-    with pytest.raises(
-        ValueError, match=r"session 1 \(counted from 0\).*with probability 0, .* infinite"
-    ):
-        evaluate(click_log([[0, 1], [1, 2]], [[0, 0], [0, 1]]), UNIFORM, logging=rare)
+def test_list_that_neither_policy_shows():
+    """It counts nothing."""
+    odd, policy = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]]), FixedPolicy([0, 1])
+    assert evaluate(odd, policy, logging=policy).value == 0.0
 
 
 # ------------------------------------------------------------------------------------------------
@@ -629,12 +600,6 @@ def tidy(tmp_path):
     )
     write_tidy(two, tmp_path / "log.csv")
     return tmp_path / "log.csv", two
-
-
-def figures(out, start):
-    """The numbers in the row of the printed table that starts so."""
-    (line,) = [line for line in out.splitlines() if line.startswith(start)]
-    return [float(number) for number in re.findall(r"(?<=\s)[\d.]+(?:e-\d+)?(?=\s|$)", line)]
 
 
 def test_table_of_estimates(tidy, printed):
@@ -693,82 +658,50 @@ def test_lists_that_follow_time():
     ).lists_changed
 
 
-def fitted_files(printed, log_file, *words):
-    """What clickgym fit makes of a log."""
-    out = log_file.parent / "fitted"
-    printed(
-        ["fit", str(log_file), "--model", *words, "--out", str(out), "--query", "hats", "shoes"]
-    )
-    return out
-
-
-def test_policy_from_fitted_files(tidy, printed):
+def test_policy_from_a_fitted_file(tidy, printed, refused):
+    """The best list of its click model; a file must fit the log, and name one click model."""
     path, log = tidy
-    folder = fitted_files(printed, path, "PBM", "DCM")
-    words = ["--cutoff", "2", "--estimator", "dcm"]
-    out = printed(["evaluate", str(path), "--policy", f"{folder}:dcm", *words])
+    file, short, linear, plain = (path.parent / f"{name}.json" for name in "hslp")
+    words = ["--model", "PBM", "DCM", "--query", "hats", "--bootstrap", "0", "--out", str(file)]
+    printed(["fit", str(path), *words])
+    fitted, hats = load_instance(file), log[log.queries == 0]
+    words = ["evaluate", str(path), "--query", "hats", "--estimator", "dcm", "--policy"]
+    out = printed([*words, f"{file}:dcm", "--cutoff", "2"])
     assert "Clicks per session, first 2 positions" in out
-    targets = {}
-    for query in ("hats", "shoes"):
-        instance = load_instance(folder / f"{query}.json")
-        best = instance.model("DCM").optimal_ranking("clicks", 2)
-        targets[query] = FixedPolicy(
-            [log.item_labels.index(instance.estimation["items"][item]) for item in best]
-        )
-    expected = evaluate(log, targets, "dcm", cutoff=2)
-    assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
-    words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
-    out = printed(["evaluate", str(path), *words])
-    best = load_instance(folder / "hats.json").model("PBM").optimal_ranking()
-    assert figures(out, "pbm")[0] == pytest.approx(
-        evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6
-    )
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("FOLDER", "hats.json has the click models PBM, DCM; choose one, as in"),
-        ("FOLDER:UBM", "hats.json has the click models PBM, DCM; choose one, as in"),
-        (
-            "FOLDER/hats.json:PBM",
-            "hats.json has no list for the query 'shoes' of the log; choose a query with --query",
-        ),
-        ("FOLDER/none.json:PBM", "the instance file"),
-        ("FOLDER/plain.json", "plain.json has no query and no labels of items"),
-        ("FOLDER/odd/short.json:PBM", "short.json has no query and no labels of items"),
-        ("FOLDER/odd/linear.json", "linear.json has the click models none; choose one, as in"),
-    ],
-)
-def test_what_was_fitted_must_fit_the_log(tidy, printed, refused, policy, message):
-    path, _ = tidy
-    folder = fitted_files(printed, path, "PBM", "DCM")
-    hats = load_instance(folder / "hats.json")
-    (folder / "odd").mkdir()
-    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(
-        folder / "odd" / "short.json"
-    )
-    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(
-        folder / "odd" / "linear.json"
-    )
-    if "plain" in policy:
-        (folder / "plain.json").write_text(
-            json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict())
-        )
-    words = ["--policy", policy.replace("FOLDER", str(folder)), "--estimator", "pbm"]
-    assert message in refused(["evaluate", str(path), *words])
+    best = [
+        log.item_labels.index(fitted.labels[item])
+        for item in fitted.model("DCM").optimal_ranking("clicks", 2)
+    ]
+    expected = evaluate(hats, FixedPolicy(best), "dcm", cutoff=2)
+    (row,) = [line for line in out.splitlines() if line.startswith("dcm")]
+    assert float(row.split()[1]) == pytest.approx(expected.value, rel=1e-6)
+    replace(fitted, estimation={"query": "hats", "items": ["a", "b"]}).save(short)
+    items = {"query": "hats", "items": ["a"] * 20}
+    replace(load_instance("linear"), estimation=items).save(linear)
+    plain.write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
+    for policy, message in (
+        (file, "h.json has the click models PBM, DCM; choose one, as in"),
+        (f"{file}:UBM", "h.json has the click models PBM, DCM; choose one, as in"),
+        (path.parent / "none.json:PBM", "the instance file"),
+        (plain, "p.json has no labels of items"),
+        (f"{short}:PBM", "s.json has no labels of items"),
+        (linear, "l.json has the click models none; choose one, as in"),
+    ):
+        assert message in refused([*words, str(policy)])
+    words[words.index("hats")] = "shoes"
+    assert "h.json has no list for the query 'shoes' of the log" in refused([*words, f"{file}:PBM"])
 
 
 WRONG_WORDS = {
-    "policy": (["LOG", "--policy", "unifrom", "--query", "hats"], "unknown policy 'unifrom'"),
-    "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
-    "estimator": (["LOG", "--policy", "uniform", "--estimator", "pmb"], "pbm"),
+    "policy": (["--policy", "unifrom"], "unknown policy 'unifrom'"),
+    "item": (["--policy", "fixed:a,b,z"], "unknown item 'z'"),
+    "estimator": (["--policy", "uniform", "--estimator", "pmb"], "pbm"),
     "infinite": (
-        ["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"],
+        ["--policy", "uniform", "--logging", "empirical", "--estimator", "ips"],
         "infinite",
     ),
     "cutoff": (
-        ["LOG", "--policy", "uniform", "--cutoff", "9"],
+        ["--policy", "uniform", "--cutoff", "9"],
         "cutoff is 9, but the log has 3 positions",
     ),
 }
@@ -776,9 +709,8 @@ WRONG_WORDS = {
 
 @pytest.mark.parametrize(("words", "message"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
-    words = [str(tidy[0]) if word == "LOG" else word for word in words]
     by = [] if "--estimator" in words else ["--estimator", "pbm"]
-    assert main(["evaluate", *words, *by]) == 2
+    assert main(["evaluate", str(tidy[0]), "--query", "hats", *words, *by]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1

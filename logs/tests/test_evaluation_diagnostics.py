@@ -117,8 +117,6 @@ def test_policies_beside_each_other_keep_what_can_be_estimated():
     assert "give the logging policy" in compared.refused["fixed:a,b", "cascade"]
     assert "nothing to estimate from" in compared.refused["fixed:c,a", "ips"]
     assert compared.by_policy["fixed:a,b"][1] == evaluate(log(), FixedPolicy([0, 1]), "pbm")
-    assert compared.lists("fixed:c,a") == {"q": ("c", "a")}
-    assert compare(log(), "uniform", ["pbm"]).lists("uniform") == {}
     with pytest.raises(ValueError, match="nothing to estimate from"):
         compare(log(), ["fixed:c,a"], ["ips"])
     with pytest.raises(ValueError, match="did you mean 'pbm'"):

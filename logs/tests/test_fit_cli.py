@@ -17,7 +17,7 @@ from clickgym_logs import (
     read_log,
     write_tidy,
 )
-from clickgym_logs.commands.features import ATTRACTION_ONLY
+from clickgym_logs.contextual import ATTRACTION_ONLY
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from clickgym_logs.evaluation import ESTIMATORS
 from clickgym_logs.fitting import hold_out

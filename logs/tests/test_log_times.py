@@ -29,21 +29,9 @@ def make_log(times, n=4, **more):
         ([3, 1, 2, 1], [3, 1, 2, 1], np.int64),
         ([3, 1.5, 2, -1], [3, 1.5, 2, -1], np.float64),
         (np.array([2**62 + 1, 2**62, 0, -(2**62)]), [2**62 + 1, 2**62, 0, -(2**62)], np.int64),
-        (
-            [
-                "1970-01-02",
-                "1970-01-01T00:00:01Z",
-                "1970-01-01 01:00:00.25+01:00",
-                "19700101T000002",
-            ],
-            [86400, 1, 0.25, 2],
-            np.float64,
-        ),
-        (np.array(["1970-01-01T00:00:01.000002"] * 4), [1.000002] * 4, np.float64),
-        (np.array(["1970-01-01T00:00:01.5"] * 4, "datetime64[ns]"), [1.5] * 4, np.float64),
     ],
 )
-def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dtype):
+def test_times_are_numbers(times, seconds, dtype):
     log = make_log(times)
     assert log.times.dtype == dtype
     np.testing.assert_array_equal(log.times, np.array(seconds, dtype))
@@ -54,19 +42,7 @@ def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dt
     [
         ([1, 2, 3], r"times has shape \(3,\); expected \(4,\)"),
         ([1, 2, np.nan, 4], r"times\[2\] is nan; expected a finite number"),
-        ([1, 2, 3, "2026-01-01"], r"times\[0\] is 1; expected a date and time in ISO 8601"),
-        (
-            ["2026-01-01", "2026-01-01", "2026-13-01", "2026-01-01"],
-            r"times\[2\] is '2026-13-01'; expected a date and time",
-        ),
-        (
-            ["2026-01-01", None, "2026-13-01", "2026-01-01"],
-            r"times\[1\] is None; expected a date and time",
-        ),
-        (
-            np.array(["2026-01-01", "NaT", "2026-01-01", "2026-01-01"], "datetime64[s]"),
-            r"times\[1\] is 'NaT'",
-        ),
+        ([1, 2, 3, "2026-01-01"], "times is .*; expected an array of numbers"),
         (
             np.array([2**63, 1, 2, 3], np.uint64),
             r"times\[0\] is 9223372036854775808; expected an integer",

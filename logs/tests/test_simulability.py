@@ -52,7 +52,7 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert pbm["low"] > 0.9
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
     assert pbm["error"] < 1.6 * pbm["noise"]  # what 1,500 other sessions leave unknown adds to it
-    assert cm["error_low"] > pbm["error_high"]
+    assert cm["high"] < pbm["low"]
 
 
 def test_users_whose_clicks_depend_on_the_whole_list_are_not():
@@ -92,9 +92,7 @@ def test_a_log_with_one_list_per_query_is_refused():
 
 def test_the_command_prints_a_table_and_the_sentence(tmp_path, capsys):
     write_tidy(log_of(of_the_pbm), tmp_path / "log.csv")
-    assert main(["check-models", str(tmp_path / "log.csv"), "--model", "PBM"]) == 0
+    assert main(["check-models", str(tmp_path / "log.csv")]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^PBM  +0\.\d{4}  ", printed, re.MULTILINE)
-    assert "Simulations of this log can be trusted to order lists: the best model, PBM," in printed
-    assert main(["check-models", str(tmp_path / "log.csv"), "--model", "XYZ"]) == 2
-    assert "XYZ" in capsys.readouterr().err
+    assert "Simulations of this log can be trusted to order lists: the best model, " in printed

@@ -30,7 +30,7 @@ from clickgym_logs import (
     SDBNEstimator,
     UBMEstimator,
     UniformPolicy,
-    empirical_policies,
+    empirical_policy,
     evaluate,
     fit_models,
 )
@@ -295,7 +295,7 @@ def test_recorded_propensities_of_short_lists():
 
 
 def test_empirical_policy_of_short_lists():
-    policy = empirical_policies(SHORT)["q"]
+    policy = empirical_policy(SHORT)
     np.testing.assert_allclose(policy.item_positions, [[0.5, 0.5], [0.25, 0.5], [0.25, 0.0]])
     prefixes = policy.prefix_probabilities(SHORT.items)
     np.testing.assert_allclose(prefixes[:, 0], [0.5, 0.25, 0.25, 0.5])
@@ -304,7 +304,7 @@ def test_empirical_policy_of_short_lists():
     for estimator in ("item-position", "pbm"):
         result = evaluate(SHORT, policy, estimator, logging=policy)
         assert result.value == pytest.approx(result.on_policy)
-    assert set(read_policy("uniform", SHORT)["q"].items) == {0, 1, 2}
+    assert set(read_policy("uniform", SHORT).items) == {0, 1, 2}
 
 
 def test_examinations_of_short_lists_by_hand():
@@ -328,7 +328,7 @@ def test_examinations_of_short_lists_by_hand():
 def test_a_fitted_model_values_the_logs_own_policy_as_logged(estimator):
     """Weights of 1, for both policies are the same."""
     log = click_log(np.tile(SHORT.items, (5, 1)), np.tile(SHORT.clicks, (5, 1)))
-    policy = empirical_policies(log)["q"]
+    policy = empirical_policy(log)
     values, _ = contributions(log, policy, estimator, logging=policy)
     assert values.sum() / len(log) == pytest.approx(log.clicks.sum() / len(log))
 
@@ -339,7 +339,7 @@ def test_query_whose_lists_are_all_short():
     for estimator in ("ips", "cascade", "item-position"):
         assert evaluate(log, FixedPolicy([0, 1]), estimator, logging=logging).value == 1.0
         assert (
-            evaluate(log, FixedPolicy([0, 1]), estimator, logging=empirical_policies(log)).value
+            evaluate(log, FixedPolicy([0, 1]), estimator, logging=empirical_policy(log)).value
             == 1.0
         )
 

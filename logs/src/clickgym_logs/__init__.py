@@ -22,9 +22,8 @@ from .page import write_decisions
 from .policies import (
     FixedPolicy,
     ListPolicy,
-    PlackettLucePolicy,
     UniformPolicy,
-    empirical_policies,
+    empirical_policy,
 )
 from .readers import read_log, read_yandex
 from .record import record
@@ -41,7 +40,6 @@ __all__ = [
     "FixedPolicy",
     "ListPolicy",
     "PBMEstimator",
-    "PlackettLucePolicy",
     "SDBNEstimator",
     "UBMEstimator",
     "UniformPolicy",
@@ -50,7 +48,7 @@ __all__ = [
     "contextual_instance",
     "decide",
     "decide_all",
-    "empirical_policies",
+    "empirical_policy",
     "evaluate",
     "fit_models",
     "read_log",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
@@ -21,21 +21,9 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import CLICK_MODELS, load_instance
 
-from .evaluation import (
-    CAN_ESTIMATE,
-    Evaluation,
-    Policies,
-    check_cutoff,
-    check_estimator,
-    evaluate,
-)
+from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
 from .log import ClickLog
-from .policies import (
-    FixedPolicy,
-    UniformPolicy,
-    empirical_policies,
-    sessions_by_query,
-)
+from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy
 
 
 @dataclass(frozen=True)
@@ -43,7 +31,6 @@ class Comparison:
     """Estimates of the rewards of several policies, by several estimators, from one log.
 
     Attributes:
-        log: the sessions.
         policies: the evaluated policies, by their specs.
         by_policy: the estimates of each policy, in the order of the estimators; refused estimates
             are left out.
@@ -53,33 +40,10 @@ class Comparison:
             overlap: the assumption of one of them is false. Then `ips` compares nothing.
     """
 
-    log: ClickLog
-    policies: dict[str, Policies]
+    policies: dict[str, Policy]
     by_policy: dict[str, tuple[Evaluation, ...]]
     refused: dict[tuple[str, str], str]
     contradictions: tuple[str, ...]
-
-    def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
-        """The list that a policy shows for each query, as labels.
-
-        Queries for which it shows several lists are left out.
-
-        Args:
-            policy: a key of ``policies``.
-
-        Example:
-            >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 1]], [0, 0], ("a", "b"), ("q",))
-            >>> compare(log, "fixed:b,a", ["pbm"]).lists("fixed:b,a")
-            {'q': ('b', 'a')}
-        """
-        policies, log = self.policies[check_choice("policy", policy, self.policies)], self.log
-        queries = [query for query, _ in sessions_by_query(log)]
-        by_query = policies if isinstance(policies, Mapping) else dict.fromkeys(queries, policies)
-        return {
-            query: tuple(log.item_labels[item] for item in of_query.ranking)
-            for query in queries
-            if isinstance(of_query := by_query.get(query), FixedPolicy)
-        }
 
 
 def compare(
@@ -96,7 +60,7 @@ def compare(
     """Estimate what several policies would have earned, and how much more than the logged policy.
 
     Args:
-        log: a log that another policy made.
+        log: the sessions of a single query, in which another policy made the lists.
         policies: one or several specs, as in `read_policy`.
         estimators: names of `ESTIMATORS`.
         logging: the policy that made the log, as a spec; None takes the probabilities that the log
@@ -111,10 +75,12 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips"], logging="uniform").by_policy["fixed:a,b"][0].value
         1.0
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    policies = some_labels("policies", [policies] if isinstance(policies, str) else policies)
+    check_query(log)
+    policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
     check_choice("reward", reward, CAN_ESTIMATE)
-    estimators = some_labels("estimators", estimators)
+    estimators = check_labels("estimators", estimators)
+    if not policies or not estimators:
+        raise ValueError("expected at least one policy and one estimator")
     for name in estimators:
         check_estimator(name, reward)
     targets = {spec: read_policy(spec, log, reward, cutoff) for spec in policies}
@@ -152,103 +118,57 @@ def compare(
             )
             for spec, results in by_policy.items()
         }
-    return Comparison(log, targets, by_policy, refused, contradictions)
-
-
-def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Distinct words, at least one."""
-    checked = check_labels(name, words)
-    if not checked:
-        raise ValueError(f"{name} is empty; expected at least one")
-    return checked
-
-
-def of_query(log: ClickLog, query: str | None) -> ClickLog:
-    """The sessions of a query of the log; None: all."""
-    if query is None:
-        return log
-    check_choice("query", query, log.query_labels)
-    return log[log.queries == log.query_labels.index(query)]
+    return Comparison(targets, by_policy, refused, contradictions)
 
 
 def read_policy(
     spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None
-) -> Policies:
-    """The policy of a spec, or one policy for each query.
+) -> Policy:
+    """The policy of a spec.
 
     Args:
-        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as
-            logged), ``fixed:<item>,<item>,...`` (the items by label, in a log of one query); or
-            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best
-            list of each query under that click model (which need not be named where there is but
-            one).
-        log: the log whose items the policy ranks.
+        spec: ``uniform`` (every list of the logged items alike), ``empirical`` (as often as
+            logged), ``fixed:<item>,<item>,...`` (the items by label); or ``<file>:<model>``, of a
+            file that ``clickgym fit`` wrote: the best list under that click model (which need not
+            be named where there is but one).
+        log: the sessions of a single query, whose items the policy ranks.
         reward, cutoff: for which a list of a click model is best.
 
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
-    check_kind("log", log, ClickLog, "a ClickLog")
+    query = check_query(log)
     check_choice("reward", reward, CAN_ESTIMATE)
     check_cutoff(cutoff, log)
     if spec == "empirical":
-        return empirical_policies(log)
+        return empirical_policy(log)
     if spec == "uniform":
-        return {
-            query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
-            for query, sessions in sessions_by_query(log)
-        }
+        return UniformPolicy(np.setdiff1d(log.items, -1), log.n_positions)
     if spec.startswith("fixed:"):
-        if len(np.unique(log.queries)) > 1:
-            raise ValueError(
-                f"the policy {spec!r} ranks the items of one query, and the log has several; "
-                "choose one with --query"
-            )
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     is_path = ":" not in spec or Path(spec).exists()
-    path, model = (spec, "") if is_path else spec.rsplit(":", 1)
-    if not path.endswith(".json") and not Path(path).is_dir():
+    file, model = (spec, "") if is_path else spec.rsplit(":", 1)
+    if not file.endswith(".json"):
         raise ValueError(
-            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or what "
-            "clickgym fit wrote"
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or a file "
+            "that clickgym fit wrote"
         )
-    return _best_lists(Path(path), model, log, reward, cutoff)
-
-
-def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int | None) -> Policies:
-    """For each query of the instance file, or of those in the folder, the best list under a click
-    model of the file.
-    """
-    policies: dict[str, FixedPolicy] = {}
-    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
-        instance = load_instance(file)
-        query, items = instance.estimation.get("query"), instance.estimation.get("items")
-        if (
-            not isinstance(query, str)
-            or not isinstance(items, list)
-            or len(items) != instance.n_items
-        ):
-            raise ValueError(
-                f"{file} has no query and no labels of items; expected a file that clickgym fit "
-                "wrote"
-            )
-        kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
-        matches = [kind for kind in kinds if model.upper() in ("", kind)]
-        if len(matches) != 1:
-            raise ValueError(
-                f"{file} has the click models {', '.join(kinds) or 'none'}; choose one, as in "
-                f"{path}:PBM"
-            )
-        users = instance.model(matches[0], log.n_positions)
-        policies[query] = FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])
-    for query, _ in sessions_by_query(log):
-        if query not in policies:
-            raise ValueError(
-                f"{path} has no list for the query {query!r} of the log; choose a query with "
-                "--query"
-            )
-    return policies
+    instance = load_instance(file)
+    items = instance.estimation.get("items")
+    if not isinstance(items, list) or len(items) != instance.n_items:
+        raise ValueError(f"{file} has no labels of items; expected a file that clickgym fit wrote")
+    if instance.estimation.get("query") != query:
+        raise ValueError(f"{file} has no list for the query {query!r} of the log")
+    kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+    matches = [kind for kind in kinds if model.upper() in ("", kind)]
+    if len(matches) != 1:
+        raise ValueError(
+            f"{file} has the click models {', '.join(kinds) or 'none'}; choose one, as in "
+            f"{file}:PBM"
+        )
+    users = instance.model(matches[0], log.n_positions)
+    return FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])
 
 
 def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:

@@ -46,8 +46,8 @@ from clickgym.core.checks import (
 )
 from clickgym.core.formats import one_line
 from clickgym.envs import (
+    CLICK_MODELS,
     DEFAULT_INSTANCE,
-    ClickModel,
     Instance,
     LabelledModel,
     LinearModel,
@@ -64,6 +64,10 @@ Pairs: TypeAlias = NDArray[np.int64]
 
 FLOOR = 0.05
 """The attraction of the rating 0."""
+ATTRACTION_ONLY = tuple(
+    name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1
+)
+"""The click models in which only attraction belongs to items: ratings tell nothing else."""
 
 
 def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
@@ -140,7 +144,7 @@ def contextual_instance(
     Args:
         ratings: as `read_ratings` returns them; a user rates an item at most once.
         models: click models of the real query in which only attraction belongs to items: UBM, PBM,
-            CM, DCM. Its examination is taken.
+            CM, DCM, CCM, TPBM. Its examination is taken.
         n_items: L, the number of candidates in each session.
         n_positions: K.
         linear: replace the attraction of the ratings by the linear function of the features that
@@ -179,7 +183,7 @@ def contextual_instance(
     source = load_instance(DEFAULT_INSTANCE)
     models = check_labels("models", models)
     for model in models or ("",):
-        check_choice("model", model, _offered(source))
+        check_choice("model", model, ATTRACTION_ONLY)
     bases = [
         source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
         for model in models
@@ -230,15 +234,6 @@ def contextual_instance(
             **({"interactions": interactions} if interactions != "none" else {}),
         },
     )
-
-
-def _offered(source: Instance) -> list[str]:
-    """The click models in which only attraction belongs to items: ratings tell nothing else."""
-    return [
-        kind
-        for kind, model in source.models.items()
-        if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
-    ]
 
 
 def _features(

@@ -24,13 +24,13 @@ from clickgym.core.checks import (
     check_seed,
 )
 
+from .distinct import grouped
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from .evaluation import check_cutoff
 from .fitting import fit_models
 from .lists import QueryLists, Ranking
 from .log import BLOCKS, ClickLog
 from .measured import LEAST_SESSIONS, PASSED, POWER, Measured, Reason, measure
-from .policies import sessions_by_query
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
@@ -302,7 +302,8 @@ def decide_all(
     """
     _check(log, reward, cutoff, level)
     decisions = []
-    for query, sessions in sessions_by_query(log):
+    for number, sessions in zip(*grouped(log.queries), strict=True):
+        query = log.query_labels[number]
         shown = QueryLists(log[sessions], query, reward, cutoff)
         today = shown.in_production()
         decisions.append(_measured_decision(shown, query, today, reward, cutoff, level))

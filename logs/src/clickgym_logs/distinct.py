@@ -73,10 +73,8 @@ def repeated_sessions(
         return again
     rng = np.random.default_rng(0)
     lists = codes_of(rng, queries, *items.T)
-    moment, clicked = (
-        codes_of(rng, np.unique(times, return_inverse=True)[1]),
-        codes_of(rng, *clicks.T),
-    )
+    moment = codes_of(rng, np.unique(times, return_inverse=True)[1])
+    clicked = codes_of(rng, *clicks.T)
     _, first, counts = np.unique(lists + moment + clicked, return_index=True, return_counts=True)
     alike = _pairs(counts)
     if not alike:

@@ -1,5 +1,5 @@
-"""Off-policy evaluation: estimate the reward of a ranking policy from a log that another policy
-made.
+"""Off-policy evaluation: estimate the reward of a ranking policy from a log of one query that
+another policy made.
 
 The value of a policy is its expected reward per list, by default the number of clicks. Every
 estimator here weighs the logged clicks,
@@ -41,12 +41,11 @@ this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
 with a click; `ips` and `cascade` count the first click alone (for the others it is not a sum over
 clicks).
 
-*Lists of unequal length.* How many results there are belongs to the session, as the query does: a
-policy is a law over lists given a length, and the propensities of a list, a prefix or an
+*Lists of unequal length.* How many results there are belongs to the session: a policy is a law over
+lists given a length, and the propensities of a list, a prefix or an
 item-position are those among the sessions of its length. Nothing
 below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position
-below has the weight 1, and X counts the positions by the share of the query's sessions that have
-them.
+below has the weight 1, and X counts the positions by the share of the sessions that have them.
 
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined
 item) that the target shows and the logging policy never does, or with unknown probability; and a
@@ -57,10 +56,9 @@ Recorded propensities tell only of what was logged: a ``mean_weight`` far below 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,12 +75,12 @@ from clickgym.core.checks import (
 from clickgym.envs import ClickModel
 
 from .bootstrap import effective_number, in_units, interval_of_mean
-from .distinct import sorted_distinct
+from .distinct import grouped, sorted_distinct
 from .estimation.estimator import Estimator
 from .log import BLOCKS, ClickLog
 from .model_weights import MODEL_BASED, ModelWeights
-from .policies import Policy, empirical_policies, sessions_by_query
-from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
+from .policies import Policy, check_query, empirical_policy
+from .weights import WEIGHTS, Contributions, Floats, Sessions
 
 ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
 """The names of the estimators."""
@@ -99,11 +97,7 @@ GROUPS = 30
 FOLLOWS = 0.001
 """The p-value below which lists changed with time."""
 MOST_OFF = 0.1
-"""A mean weight that is farther than this from 1 is worth a caution, also within its interval."""
-ROUNDING = 1e-9
-"""How far a mean weight may be beyond its interval by rounding alone."""
-
-Policies: TypeAlias = Policy | Mapping[str, Policy]
+"""A mean weight that is farther than this from 1 is worth a caution."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +123,6 @@ class Evaluation:
             (at the worst position, where weights are normalised by position).
         mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
             would show.
-        mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a
-            single session.
     """
 
     estimator: str
@@ -144,16 +136,14 @@ class Evaluation:
     n_sessions: int
     effective_sample_size: float
     mean_weight: float
-    mean_weight_interval: tuple[float, float]
     lists_changed: bool
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Reasons to distrust the estimate, one sentence each.
 
-        There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1.
-        There is another if the effective sample size is below 100 sessions, and one if the lists
-        changed with time.
+        There is one if the mean weight differs from 1 by more than 0.1, another if the effective
+        sample size is below 100 sessions, and one if the lists changed with time.
         """
         sentences = []
         if self.lists_changed:
@@ -161,14 +151,11 @@ class Evaluation:
                 f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
                 "from times, and compare nothing; click models assume that users do not change."
             )
-        low, high = self.mean_weight_interval
-        if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
+        if abs(self.mean_weight - 1.0) > MOST_OFF:
             sentences.append(
                 f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
-                "expected"
-                f"{f' (interval {low:.3f} to {high:.3f})' if np.isfinite(low) else ''}: the log "
-                "is too short for this policy, "
-                f"lacks what it shows, or records other propensities than it had."
+                "expected: the log is too short for this policy, lacks what it shows, or records "
+                "other propensities than it had."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
@@ -182,10 +169,10 @@ class Evaluation:
 
 def evaluate(
     log: ClickLog,
-    target: Policies,
+    target: Policy,
     estimator: str = "ips",
     *,
-    logging: Policies | None = None,
+    logging: Policy | None = None,
     model: ClickModel | Estimator | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
@@ -233,11 +220,8 @@ def evaluate(
     per_session = values.sum(axis=1)
     logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
     gains = per_session - logged
-    value, gain, error = (
-        float(per_session.mean()),
-        float(gains.mean()),
-        _standard_error(per_session),
-    )
+    value, gain = float(per_session.mean()), float(gains.mean())
+    error = _standard_error(per_session)
     if estimator in MODEL_BASED and model is None:
 
         def refit(part: ClickLog) -> tuple[float, float]:
@@ -266,7 +250,7 @@ def evaluate(
         difference_interval=interval_of_gain if compared else None,
         n_sessions=len(log),
         lists_changed=lists_changed,
-        **_diagnostics(weights, level),
+        **_diagnostics(weights),
     )
 
 
@@ -300,29 +284,27 @@ def _errors_of_refits(
 
 
 def lists_follow_time(log: ClickLog) -> bool:
-    """Whether the lists of queries changed with time: a chi-squared test of lists and `BLOCKS`
-    blocks of time, over all queries. Lists of fewer than 100 sessions are taken together by their
-    first items.
+    """Whether the lists of a query changed with time: a chi-squared test of lists and `BLOCKS`
+    blocks of time. Lists of fewer than 100 sessions are taken together by their first items.
     """
-    statistic, freedom = 0.0, 0
-    for _, sessions in sessions_by_query(log[log.order]):
-        items = log.items[log.order[sessions]]
-        _, index, counts = sorted_distinct(items)
-        rare = counts[index] < LEAST_SESSIONS
-        kinds = np.unique(np.where(rare, -1 - items[:, 0], index), return_inverse=True)[1]
-        blocks = BLOCKS * np.arange(len(items)) // len(items)
-        table = np.bincount(kinds * BLOCKS + blocks, minlength=BLOCKS * (kinds.max() + 1))
-        table = table.reshape(-1, BLOCKS)
-        table = table[table.sum(axis=1) >= LEAST_SESSIONS]
-        if len(table) > 1:
-            expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-            expected = np.maximum(expected, np.finfo(float).tiny)
-            statistic += float(((table - expected) ** 2 / expected).sum())
-            freedom += (len(table) - 1) * (BLOCKS - 1)
-    return freedom > 0 and float(chdtrc(freedom, statistic)) < FOLLOWS
+    items = log.items[log.order]
+    _, index, counts = sorted_distinct(items)
+    rare = counts[index] < LEAST_SESSIONS
+    kinds = np.unique(np.where(rare, -1 - items[:, 0], index), return_inverse=True)[1]
+    blocks = BLOCKS * np.arange(len(items)) // len(items)
+    table = np.bincount(kinds * BLOCKS + blocks, minlength=BLOCKS * (kinds.max() + 1))
+    table = table.reshape(-1, BLOCKS)
+    table = table[table.sum(axis=1) >= LEAST_SESSIONS]
+    if len(table) < 2:
+        return False
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    expected = np.maximum(expected, np.finfo(float).tiny)
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    freedom = (len(table) - 1) * (BLOCKS - 1)
+    return float(chdtrc(freedom, statistic)) < FOLLOWS
 
 
-def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
+def _diagnostics(weights: Floats) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
@@ -332,27 +314,18 @@ def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
             "to estimate from"
         )
     small, unit = in_units(weights)
-    least, n = int(sums.argmin()), len(weights)
-    mean = float(sums[least] / n)
-    half = (
-        NormalDist().inv_cdf((1 + level) / 2)
-        * float(small[:, least].std() / np.sqrt(n) * unit[least])
-        if n > 1
-        else np.nan
-    )
     return {
         "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
-        "mean_weight": mean,
-        "mean_weight_interval": (mean - half, mean + half),
+        "mean_weight": float(sums.min() / len(weights)),
     }
 
 
 def contributions(
     log: ClickLog,
-    target: Policies,
+    target: Policy,
     estimator: str = "ips",
     *,
-    logging: Policies | None = None,
+    logging: Policy | None = None,
     model: ClickModel | Estimator | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
@@ -360,12 +333,12 @@ def contributions(
     """The contribution of each session to an estimate.
 
     Args:
-        log: the logged sessions.
-        target: the policy to evaluate, over the log's item indices; or one for each query label.
+        log: the logged sessions, of a single query.
+        target: the policy to evaluate, over the log's item indices.
         estimator: one of `ESTIMATORS`.
-        logging: the policy that made the log, in the same form. None: `ips` and `item-position` use
-            the propensities that the log recorded, the click-model estimators the log's own lists
-            (`empirical_policies`), and `cascade` refuses.
+        logging: the policy that made the log. None: `ips` and `item-position` use the propensities
+            that the log recorded, the click-model estimators the log's own lists
+            (`empirical_policy`), and `cascade` refuses.
         model: the click model of a click-model estimator: a `ClickModel` over the log's item
             indices, a fitted `Estimator`, or None to fit one to this log.
         reward: ``"clicks"`` (their number) or ``"any_click"`` (1 if there is one); see the module's
@@ -381,52 +354,28 @@ def contributions(
         ValueError: on what does not fit together, and where a weight would be infinite, naming the
             session or the item.
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
+    check_query(log)
     check_estimator(estimator, reward)
     if model is not None and estimator in WEIGHTS:
         raise ValueError(f"model is {short(model)}, but {estimator} takes none")
-    if not len(log):
-        raise ValueError("the log has no sessions")
     check_cutoff(cutoff, log)
+    _check_policy("target", target, log)
+    if logging is not None:
+        _check_policy("logging", logging, log)
     earned = earnings(log, reward, cutoff)
-    weigh: Weigh
     if estimator in MODEL_BASED:
         weigh = ModelWeights(log, estimator, model, counted=logging is None)
-        logging = empirical_policies(log) if logging is None else logging
-    else:
-        weigh = WEIGHTS[estimator]
-    parts = [
-        (each.rows, *weigh(each))
-        for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)
-    ]
+        made_by = empirical_policy(log) if logging is None else logging
+        return weigh(Sessions(log, np.arange(len(log)), target, made_by, earned))
+    parts = []
+    for length, rows in zip(*grouped(log.lengths), strict=True):
+        laws = target.of_length(length), None if logging is None else logging.of_length(length)
+        part = Sessions(log, rows, *laws, earned[rows])
+        parts.append((rows, *WEIGHTS[estimator](part)))
     values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
     for rows, *of_rows in parts:
         values[rows], weights[rows] = of_rows
     return values, weights
-
-
-def _by_length(
-    log: ClickLog, target: Policies, logging: Policies | None, earned: NDArray[Any], apart: bool
-) -> Iterator[QuerySessions]:
-    """The sessions of each query by the lengths of their lists, with the laws of these; or not
-    ``apart``, all together: for a click model an item's attraction is the same in lists of every
-    length.
-    """
-    for query, rows in sessions_by_query(log):
-        laws = (
-            policy_of("target", target, query, log),
-            None if logging is None else policy_of("logging", logging, query, log),
-        )
-        if not apart:
-            yield QuerySessions(log, query, rows, *laws, earned[rows])
-            continue
-        lengths = log.lengths[rows]
-        for length in np.unique(lengths).tolist():
-            part, of_length = (
-                rows[lengths == length],
-                (laws[0].of_length(length), laws[1] and laws[1].of_length(length)),
-            )
-            yield QuerySessions(log, query, part, *of_length, earned[part])
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
@@ -454,22 +403,14 @@ def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
     return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
 
-def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
-    """The policy of one query."""
-    if isinstance(policies, Mapping):
-        if query not in policies:
-            raise ValueError(f"no {name} policy for query {query!r}")
-        policies = policies[query]
-    check_kind(name, policies, Policy, "a policy, or one for each query label")
-    if policies.n_positions != log.n_positions:
+def _check_policy(name: str, policy: Policy, log: ClickLog) -> None:
+    check_kind(name, policy, Policy, "a policy")
+    if policy.n_positions != log.n_positions:
         raise ValueError(
-            f"the {name} policy fills {policies.n_positions} positions; the log has "
-            f"{log.n_positions}"
+            f"the {name} policy fills {policy.n_positions} positions; the log has {log.n_positions}"
         )
-    if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):
+    if not 0 <= policy.items[0] <= policy.items[-1] < len(log.item_labels):
         raise ValueError(
-            f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those "
-            "of the log are numbered 0 to "
-            f"{len(log.item_labels) - 1}"
+            f"the {name} policy has items from {policy.items[0]} to {policy.items[-1]}; those of "
+            f"the log are numbered 0 to {len(log.item_labels) - 1}"
         )
-    return policies

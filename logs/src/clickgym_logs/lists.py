@@ -134,7 +134,7 @@ class QueryLists:
         cells, counts = np.unique(blocks * len(self.lists) + self.index, return_counts=True)
         block, row = np.divmod(cells, len(self.lists))
         begins = [production[:size] for size in range(1, len(production) + 1)]
-        is_production = np.isin(row, [self.rows[each] for each in begins if each in self.rows])
+        is_production = np.isin(row, [self.rows[start] for start in begins if start in self.rows])
         shown, other = np.zeros((2, BLOCKS))
         np.add.at(shown, block[is_production], counts[is_production])
         np.maximum.at(other, block[~is_production], counts[~is_production])
@@ -155,9 +155,8 @@ class QueryLists:
         """When a session of a log with times was: the date where these are seconds since 1970.
 
         Example:
-            >>> times = ["2026-01-31", "2026-02-01"]
-            >>> log = ClickLog([[0]] * 2, [[1]] * 2, [0] * 2, ("a",), ("q",), times=times)
-            >>> QueryLists(log, "q", "clicks", None).moment(1)
+            >>> log = ClickLog([[0]], [[1]], [0], ("a",), ("q",), times=[20_485 * 86_400])
+            >>> QueryLists(log, "q", "clicks", None).moment(0)
             '2026-02-01'
         """
         assert self.log.times is not None

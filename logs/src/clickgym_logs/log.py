@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clickgym.core.checks import (
+    as_array,
     as_call,
     check_kind,
     check_labels,
@@ -26,7 +28,6 @@ from clickgym.core.files import sealed, write_whole
 
 from .counting import faulty_list
 from .distinct import repeated_sessions
-from .times import check_times
 
 BLOCKS = 20
 """Blocks of time, within which what changes with time can be told from what the lists do."""
@@ -51,9 +52,7 @@ class ClickLog:
         list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
         context: ``(N, K, d)`` features of the item at each position, including those of the user,
             as an agent would have seen them; None without features.
-        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601,
-            which become seconds since 1970 (without an offset they are taken for UTC); None if
-            unknown.
+        times: ``(N,)`` when each session was, any numbers that can be sorted; None if unknown.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -108,7 +107,7 @@ class ClickLog:
         if self.context is not None:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
-            checked("times", check_times, shape[:1])
+            checked("times", _check_times, shape[:1])
 
     def __len__(self) -> int:
         return len(self.items)
@@ -139,8 +138,7 @@ class ClickLog:
         without times, as they stand.
 
         Example:
-            >>> times = ["2026-02-01", "2026-01-01", "2026-02-01"]
-            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=times).order
+            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[7, 5, 7]).order
             array([1, 0, 2])
         """
         return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
@@ -241,14 +239,20 @@ def _check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArr
     )
 
 
+def _check_times(
+    name: str, values: Any, shape: tuple[int, ...]
+) -> NDArray[np.float64] | NDArray[np.int64]:
+    """``values`` as an array of numbers; integers stay integers, exact beyond 2**53."""
+    if as_array(name, values).dtype.kind in "iu":
+        return integers(name, values, shape, -(2**63), empty=True)
+    return numbers(name, values, shape, empty=True, copy=False)
+
+
 def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
     """0 and 1; an array of booleans is a mask, and means the same."""
-    clicks = (
-        values.view(np.int8)
-        if isinstance(values, np.ndarray) and values.dtype == np.bool_
-        else values
-    )
-    return integers(name, clicks, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        values = values.view(np.int8)
+    return integers(name, values, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
@@ -259,14 +263,23 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
         path: a file whose name ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
 
     Raises:
-        ValueError: on another ending.
+        ValueError: on another ending, or where there is no such folder.
     """
-    path = check_path("path", path)
+    path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")
-    if path.name.endswith(".parquet"):
+    if path.suffix == ".parquet":
         write_whole(path, sealed(log.to_frame()))
-    elif path.name.endswith((".csv", ".csv.gz")):
+    else:
         text = log.to_frame().write_csv().encode()
         write_whole(path, gzip.compress(text) if path.suffix == ".gz" else text)
-    else:
-        raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")
+
+
+def check_table(path: str | PathLike[str]) -> Path:
+    """The path of a table to write; another ending, or a folder that is missing, is refused."""
+    table = check_path("path", path)
+    if not table.name.endswith((".csv", ".csv.gz", ".parquet")) or not table.parent.is_dir():
+        raise ValueError(
+            f"{table}: expected a file that ends with .csv, .csv.gz or .parquet, in a folder that "
+            "exists"
+        )
+    return table

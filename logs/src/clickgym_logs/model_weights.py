@@ -17,8 +17,8 @@ from clickgym.envs import ClickModel, UserBrowsingModel
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from .log import ClickLog
-from .policies import Integers, Policy, given_length
-from .weights import INFINITE, Contributions, Floats, QuerySessions, check_items
+from .policies import Integers, Policy, check_query, given_length
+from .weights import INFINITE, Contributions, Floats, Sessions, check_items
 
 MODEL_BASED = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
 """The click-model estimators of a policy's value, and what fits the click model of each."""
@@ -54,7 +54,7 @@ class ModelWeights:
         self.source = _fitted(estimator, log) if model is None else model
         self.estimator, self.counted = estimator, counted
 
-    def __call__(self, sessions: QuerySessions) -> Contributions:
+    def __call__(self, sessions: Sessions) -> Contributions:
         assert sessions.logging is not None
         check_items(sessions, sessions.logging)
         lists, clicks = sessions.lists, sessions.log.clicks[sessions.rows]
@@ -88,7 +88,7 @@ class ModelWeights:
         weighted = (weights * examined).sum(axis=1, keepdims=True)
         return (weights * clicks).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
 
-    def _users(self, sessions: QuerySessions, items: Integers) -> ClickModel:
+    def _users(self, sessions: Sessions, items: Integers) -> ClickModel:
         """The click model of the query."""
         users = users_of(self.source, sessions, items)
         if not isinstance(users, self.kind):
@@ -106,14 +106,12 @@ def _fitted(estimator: str, log: ClickLog) -> Estimator:
         return MODEL_BASED[estimator].create(ITERATIONS, TOL).fit(log)
 
 
-def users_of(
-    source: ClickModel | Estimator, sessions: QuerySessions, items: Integers
-) -> ClickModel:
+def users_of(source: ClickModel | Estimator, sessions: Sessions, items: Integers) -> ClickModel:
     """The click model of a query in which item i is ``items[i]``."""
     if isinstance(source, Estimator):
         labels = [sessions.log.item_labels[item] for item in items.tolist()]
         try:
-            return source.click_model(sessions.query, labels)
+            return source.click_model(check_query(sessions.log), labels)
         except KeyError as error:
             raise ValueError(
                 f"the click model was not fitted to the query and item {error}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +24,7 @@ from clickgym.core.checks import (
     numbers,
 )
 
-from .distinct import grouped, sorted_distinct
+from .distinct import sorted_distinct
 from .log import ClickLog
 
 Floats = NDArray[np.float64]
@@ -33,6 +32,8 @@ Integers = NDArray[np.int64]
 
 MAX_LISTS = 200_000
 """The most lists that `Policy.support` enumerates."""
+MOST_NAMES = 10
+"""Queries that a message names."""
 
 
 class Policy(ABC):
@@ -104,8 +105,10 @@ def given_length(lists: Integers, probabilities: Floats) -> Floats:
     the end of a list.
     """
     filled = lists >= 0
-    each: Floats = np.where(filled, probabilities[:, None], 0.0)
-    return each if filled.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
+    shown: Floats = np.where(filled, probabilities[:, None], 0.0)
+    if filled.all():
+        return shown
+    return shown / np.maximum(shown.sum(axis=0), np.finfo(np.float64).tiny)
 
 
 class ListPolicy(Policy):
@@ -181,64 +184,7 @@ class FixedPolicy(ListPolicy):
         super().__init__(self.ranking[None], [1.0])
 
 
-class PlackettLucePolicy(Policy):
-    """A policy that fills positions from the top: it draws a remaining item with probability
-    proportional to ``exp(score)``.
-
-    Args:
-        scores: ``(L,)`` numbers; what is more than about 700 below the largest is never shown.
-        n_positions: K.
-        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
-
-    Raises:
-        ValueError: naming what was expected.
-
-    Example:
-        >>> policy = PlackettLucePolicy(np.log([2, 1, 1]), n_positions=2)
-        >>> policy.prefix_probabilities(np.array([[0, 1]]))
-        array([[0.5 , 0.25]])
-    """
-
-    def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
-        scores = numbers("scores", scores, (None,))
-        items = np.arange(len(scores)) if items is None else _items(items, len(scores))
-        weights = np.exp(scores - scores.max())
-        order = np.argsort(items)
-        order = order[weights[order] > 0]
-        self.items, self._weights = items[order], weights[order]
-        self.n_positions = check_positions(n_positions, len(self.items))
-
-    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        result = np.empty(lists.shape)
-        index = np.searchsorted(self.items, lists).clip(max=len(self.items) - 1)
-        candidate = self.items[index] == lists
-        block = 1 + 2**22 // len(self.items)
-        for start in range(0, len(lists), block):
-            part = slice(start, start + block)
-            rows = np.arange(len(lists[part]))
-            # of the items not yet shown; a running difference would cancel
-            remaining = np.tile(self._weights, (len(rows), 1))
-            probability = np.ones(len(rows))
-            for k in range(lists.shape[1]):
-                weight = np.where(candidate[part, k], remaining[rows, index[part, k]], 0.0)
-                probability = probability * weight / remaining.sum(axis=1)
-                result[part, k] = probability
-                remaining[rows[weight > 0], index[part, k][weight > 0]] = 0.0
-        return result
-
-    def support(self) -> tuple[Integers, Floats]:
-        n_lists = math.perm(len(self.items), self.n_positions)
-        if n_lists > MAX_LISTS:
-            raise ValueError(
-                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of "
-                f"{self.n_positions} out of "
-                f"{len(self.items)} items are more than the limit of {MAX_LISTS}"
-            )
-        lists = np.array(list(itertools.permutations(self.items.tolist(), self.n_positions)))
-        return lists, self.prefix_probabilities(lists)[:, -1]
-
-
-class UniformPolicy(PlackettLucePolicy):
+class UniformPolicy(Policy):
     """A policy that shows every list of distinct items with the same probability.
 
     Args:
@@ -258,7 +204,27 @@ class UniformPolicy(PlackettLucePolicy):
         ids = (
             np.arange(check_count("items", items)) if number else integers("items", items, (None,))
         )
-        super().__init__(np.zeros(ids.shape), n_positions, ids)
+        self.items = np.unique(ids)
+        if len(self.items) < len(ids):
+            raise ValueError(f"items must be {len(ids)} distinct ids")
+        self.n_positions = check_positions(n_positions, len(ids))
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        remaining = len(self.items) - np.arange(lists.shape[1])
+        of_any = np.divide.accumulate(np.append(1.0, remaining))[1:]
+        candidates = np.isin(lists, self.items).cumprod(axis=1)
+        return candidates * of_any
+
+    def support(self) -> tuple[Integers, Floats]:
+        n_lists = math.perm(len(self.items), self.n_positions)
+        if n_lists > MAX_LISTS:
+            raise ValueError(
+                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of "
+                f"{self.n_positions} out of {len(self.items)} items are more than the limit of "
+                f"{MAX_LISTS}"
+            )
+        lists = np.array(list(itertools.permutations(self.items.tolist(), self.n_positions)))
+        return lists, np.full(n_lists, self.prefix_probabilities(lists[:1])[0, -1])
 
     @cached_property
     def item_positions(self) -> Floats:
@@ -266,27 +232,36 @@ class UniformPolicy(PlackettLucePolicy):
         return np.full((len(self.items), self.n_positions), 1.0 / len(self.items))
 
 
-def empirical_policies(log: ClickLog) -> dict[str, Policy]:
-    """The logging policy as estimated from frequencies: for each query, it draws the list of one of
-    its sessions.
+def empirical_policy(log: ClickLog) -> ListPolicy:
+    """The logging policy as estimated from frequencies: it draws the list of one of the sessions.
 
     Args:
-        log: sessions of any queries.
+        log: sessions of a single query.
 
-    Returns:
-        The policies by query label.
+    Raises:
+        ValueError: on a log of several queries, or without sessions.
 
     Example:
         >>> lists = [[0, 1], [1, 0], [0, 1], [0, 1]]
         >>> log = ClickLog(lists, np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
-        >>> empirical_policies(log)["q"].item_positions[0]
+        >>> empirical_policy(log).item_positions[0]
         array([0.75, 0.25])
     """
-    policies: dict[str, Policy] = {}
-    for query, sessions in sessions_by_query(log):
-        lists, _, counts = sorted_distinct(log.items[sessions])
-        policies[query] = ListPolicy(lists, counts / len(sessions))
-    return policies
+    check_query(log)
+    lists, _, counts = sorted_distinct(log.items)
+    return ListPolicy(lists, counts / len(log))
+
+
+def check_query(log: ClickLog) -> str:
+    """The label of the query of a log; one of several queries, or without sessions, is refused."""
+    check_kind("log", log, ClickLog, "a ClickLog")
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    labels = [log.query_labels[query] for query in np.unique(log.queries)]
+    if len(labels) > 1:
+        names = ", ".join(labels[:MOST_NAMES]) + (", ..." if len(labels) > MOST_NAMES else "")
+        raise ValueError(f"the log has {len(labels):,} queries ({names}); choose one with --query")
+    return labels[0]
 
 
 def sums_by_beginning(
@@ -314,20 +289,6 @@ def sums_by_beginning(
             beginning[n_lists:]
         ]
     return result
-
-
-def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
-    """Each query of the log that has sessions: its label and the indices of those sessions."""
-    check_kind("log", log, ClickLog, "a ClickLog")
-    for query, sessions in zip(*grouped(log.queries), strict=True):
-        yield log.query_labels[query], sessions
-
-
-def _items(values: ArrayLike, size: int) -> Integers:
-    items = integers("items", values, (size,))
-    if len(np.unique(items)) != size:
-        raise ValueError(f"items must be {size} distinct ids")
-    return items
 
 
 def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:

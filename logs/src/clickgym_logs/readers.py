@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_path, is_sequence, short, unknown
+from clickgym.core.checks import check_kind, check_path, is_sequence, unknown
 from clickgym.core.formats import one_line
 
 from .counting import faulty_list
 from .log import ClickLog
-from .times import as_seconds
 
 Source = str | PathLike[str] | pl.DataFrame | Sequence[str | PathLike[str]]
 """A data frame; or a file, a folder or a glob (``logs/*.parquet``), or several of these."""
@@ -82,13 +82,8 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
 
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    names: Any = {} if columns is None else columns
-    if not isinstance(names, Mapping) or not all(
-        isinstance(name, str) for pair in names.items() for name in pair
-    ):
-        raise ValueError(
-            f'columns is {short(columns)}; expected names of columns, as {{"item": "doc_id"}}'
-        )
+    names = {} if columns is None else columns
+    check_kind("columns", names, Mapping, 'names of columns, as {"item": "doc_id"}')
     for role in names:
         if role not in ROLES and not FEATURE.fullmatch(role):
             raise ValueError(unknown("column", role, [*ROLES, "feature_1"]))
@@ -99,10 +94,10 @@ def log_files(source: Any) -> list[Path]:
     """The files of a log: one, those of a folder or a glob by name, or several in the given
     order.
     """
-    given = list(source) if is_sequence(source) else [source]
+    sources = list(source) if is_sequence(source) else [source]
     files: list[Path] = []
-    for each in given:
-        path = check_path("log", each)
+    for entry in sources:
+        path = check_path("log", entry)
         if path.is_dir():
             files += sorted(
                 file for file in path.iterdir() if file.is_file() and file.name[0] not in "._"
@@ -112,15 +107,15 @@ def log_files(source: Any) -> list[Path]:
         else:
             files.append(path)
     if not files:
-        raise ValueError(f"{', '.join(map(str, given)) or 'log'}: there is no file")
+        raise ValueError(f"{', '.join(map(str, sources)) or 'log'}: there is no file")
     return files
 
 
 def log_name(source: Any) -> str:
     """What a log is called: by its file, its folder, or the first of several."""
-    given = list(source) if is_sequence(source) else [source]
-    first = check_path("log", given[0]).name
-    return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
+    sources = list(source) if is_sequence(source) else [source]
+    first = check_path("log", sources[0]).name
+    return first if len(sources) == 1 else f"{first} and {len(sources) - 1} more"
 
 
 def _first_line(file: Path) -> bytes:
@@ -306,6 +301,21 @@ def _times(name: object, times: pl.Series) -> pl.Series:
             "ISO 8601"
         )
     return times.replace_strict(texts, seconds, return_dtype=pl.Float64)
+
+
+def as_seconds(text: str) -> float | None:
+    """The seconds since 1970 of a date or a date and time in ISO 8601, without an offset taken for
+    UTC; None if it is none.
+
+    Example:
+        >>> as_seconds("1970-01-02"), as_seconds("1970-01-01T02:00:00.5+01:00"), as_seconds("soon")
+        (86400.0, 3600.5, None)
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _sorted(rows: pl.DataFrame) -> pl.DataFrame:

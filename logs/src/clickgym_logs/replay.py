@@ -102,8 +102,8 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     rewards = np.array(accepted, np.int64)
     on_policy = float(log.clicks[:, :n_positions].sum(axis=1).mean())
     value = float(rewards.mean()) if len(rewards) else np.nan
-    error = float(rewards.std(ddof=1) / np.sqrt(len(rewards))) if len(rewards) > 1 else np.nan
-    return Replay(len(log), rewards, value, error, on_policy)
+    spread = float(rewards.std(ddof=1) / np.sqrt(len(rewards))) if len(rewards) > 1 else np.nan
+    return Replay(len(log), rewards, value, spread, on_policy)
 
 
 def _checked_context(log: ClickLog, n_items: int) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_choice, check_count, check_kind, check_labels, check_seed
+from clickgym.core.checks import check_choice, check_kind, check_labels, check_seed
 
 from .distinct import distinct
 from .estimation.estimator import MODEL_ESTIMATORS
@@ -35,6 +35,8 @@ TRUSTED = 0.5
 """The share of the differences between lists that a model must predict."""
 LEAST_QUERIES = 5
 """Queries with which there are intervals."""
+RESAMPLES = 1000
+"""Of the queries, for an interval."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
@@ -45,12 +47,11 @@ class Simulability:
     """How well click models predict the clicks on lists that were left out.
 
     Attributes:
-        table: a row per model: ``error`` of its click rates by position (root of the mean square),
-            ``error_low`` and ``error_high``; ``noise``, the error of a model that knows the truth;
-            ``predicted``, the share of the squared differences between a list and the others that
-            it predicts, both without noise (1 is all, 0 is what click rates of positions predict),
-            ``low`` and ``high``. The intervals (0.95, bootstrap over queries) are NaN below 5
-            queries.
+        table: a row per model: ``error`` of its click rates by position (root of the mean square);
+            ``noise``, the error of a model that knows the truth; ``predicted``, the share of the
+            squared differences between a list and the others that it predicts, both without noise
+            (1 is all, 0 is what click rates of positions predict); its interval, ``low`` and
+            ``high`` (0.95, bootstrap over queries), which is NaN below 5 queries.
         n_queries, n_lists: that were left out.
         verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
             contains one half.
@@ -64,13 +65,7 @@ class Simulability:
     sentence: str
 
 
-def check_models(
-    log: ClickLog,
-    models: Sequence[str] = MODELS,
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-) -> Simulability:
+def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0) -> Simulability:
     """Check whether simulations of a log can be trusted to order lists.
 
     ⚠ Every query counts its own lists, at most five, and all lists and positions alike, however
@@ -80,7 +75,6 @@ def check_models(
     Args:
         log: sessions of any queries, of which some have two lists or more.
         models: short names of click models.
-        bootstrap: resamples of the queries.
         seed: of the bootstrap.
 
     Raises:
@@ -98,7 +92,6 @@ def check_models(
     models = check_labels("models", models)
     for name in models or ("",):
         check_choice("model", name, MODEL_ESTIMATORS)
-    check_count("bootstrap", bootstrap)
     check_seed(seed)
     first, index, counts = distinct(np.column_stack([log.queries, log.items]))
     rounds = _rounds(log.queries[first], counts)
@@ -123,21 +116,18 @@ def check_models(
     sums = np.zeros((len(labels), cells.shape[1]))
     np.add.at(sums, rows, np.column_stack([np.ones(len(cells)), cells[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
-    draws = np.random.default_rng(seed).multinomial(len(labels), shares, bootstrap) @ sums
+    draws = np.random.default_rng(seed).multinomial(len(labels), shares, RESAMPLES) @ sums
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
-    spread = [np.percentile(figures, [2.5, 97.5], axis=0) for figures in _figures(draws)]
-    if len(labels) < LEAST_QUERIES:
-        spread = [np.full_like(ends, np.nan) for ends in spread]
+    low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
+    few = len(labels) < LEAST_QUERIES
     table = pl.DataFrame(
         {
             "model": models,
             "error": error,
-            "error_low": spread[0][0],
-            "error_high": spread[0][1],
             "noise": np.full(len(models), np.sqrt(sums[:, 1].sum() / sums[:, 0].sum())),
             "predicted": predicted,
-            "low": spread[1][0],
-            "high": spread[1][1],
+            "low": np.where(few, np.nan, low),
+            "high": np.where(few, np.nan, high),
         }
     )
     return Simulability(table, len(labels), n_lists, *_verdict(table, len(labels), n_lists))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clickgym.core.checks import LARGEST
 
 from .log import ClickLog
-from .policies import Integers, PlackettLucePolicy, Policy
+from .policies import Integers, Policy, UniformPolicy
 
 Floats: TypeAlias = NDArray[np.float64]
 Contributions: TypeAlias = tuple[Floats, Floats]
@@ -21,13 +21,12 @@ Contributions: TypeAlias = tuple[Floats, Floats]
 INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
 
 
-class QuerySessions(NamedTuple):
-    """The sessions of one query, and the policies for it.
+class Sessions(NamedTuple):
+    """Sessions of a log of one query, and the policies.
 
     Attributes:
-        log: with the sessions of all queries.
-        query: its label.
-        rows: ``(n,)`` its sessions, as rows of the log.
+        log: the log.
+        rows: ``(n,)`` the sessions, as rows of the log.
         target: the policy to evaluate.
         logging: the policy that made the log; None where the propensities that the log recorded
             count.
@@ -35,7 +34,6 @@ class QuerySessions(NamedTuple):
     """
 
     log: ClickLog
-    query: str
     rows: Integers
     target: Policy
     logging: Policy | None
@@ -51,20 +49,15 @@ class QuerySessions(NamedTuple):
         """How many positions count."""
         return self.earned.shape[1]
 
-    @property
-    def of_query(self) -> str:
-        """The query for messages, if there are several."""
-        return f" of query {self.query!r}" if len(self.log.query_labels) > 1 else ""
-
     def name(self, item: int) -> str:
         """An item for messages."""
-        return f"item {self.log.item_labels[item]!r}{self.of_query}"
+        return f"item {self.log.item_labels[item]!r}"
 
 
-Weigh: TypeAlias = Callable[[QuerySessions], Contributions]
+Weigh: TypeAlias = Callable[[Sessions], Contributions]
 
 
-def _list_weights(sessions: QuerySessions) -> Contributions:
+def _list_weights(sessions: Sessions) -> Contributions:
     lists = sessions.lists
     if sessions.logging is None:
         recorded = _recorded("list_propensities", sessions.log.list_propensities)[sessions.rows]
@@ -77,7 +70,7 @@ def _list_weights(sessions: QuerySessions) -> Contributions:
     return weights * sessions.earned.sum(axis=1, keepdims=True), weights
 
 
-def _prefix_weights(sessions: QuerySessions) -> Contributions:
+def _prefix_weights(sessions: Sessions) -> Contributions:
     if sessions.logging is None:
         raise ValueError(
             "the estimator 'cascade' needs the probability of each list's beginnings; give the "
@@ -93,7 +86,7 @@ def _prefix_weights(sessions: QuerySessions) -> Contributions:
     return weights * sessions.earned, weights
 
 
-def _item_position_weights(sessions: QuerySessions) -> Contributions:
+def _item_position_weights(sessions: Sessions) -> Contributions:
     positions = np.arange(sessions.cutoff)
     lists = sessions.lists[:, positions]
     if sessions.logging is None:
@@ -115,8 +108,8 @@ WEIGHTS: dict[str, Weigh] = {
     "cascade": _prefix_weights,
     "item-position": _item_position_weights,
 }
-"""The estimators that need no click model. Each returns the rows of `contributions` for one
-query.
+"""The estimators that need no click model. Each returns the rows of `contributions` for
+sessions of one length.
 """
 
 
@@ -152,12 +145,11 @@ def ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
     if len(infinite):
         row, column = infinite[0].tolist()
         position = f", position {column + 1}" if target.shape[1] > 1 else ""
-        size = f"a weight above {LARGEST:g}" if logging[row, column] > 0 else "an infinite weight"
         raise ValueError(
             f"session {sessions[row]} (counted from 0){position}: the logging policy shows what "
             "was logged with "
             f"probability {logging[row, column]:g}, the target policy with "
-            f"{target[row, column]:.3g}: {size}"
+            f"{target[row, column]:.3g}: a weight above {LARGEST:g}"
         )
     return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
 
@@ -175,23 +167,23 @@ def check_item_positions(
         raise ValueError(f"{name(target.items[row])} at position {k + 1}: {INFINITE}")
 
 
-def check_items(sessions: QuerySessions, logging: Policy) -> None:
+def check_items(sessions: Sessions, logging: Policy) -> None:
     """Refuse a target that shows items which the logging policy never does."""
     missing = np.setdiff1d(sessions.target.items, logging.items)
     if len(missing):
         raise ValueError(f"{sessions.name(missing[0])}: {INFINITE}")
 
 
-def _check_lists(sessions: QuerySessions, logging: Policy, cutoff: int) -> None:
+def _check_lists(sessions: Sessions, logging: Policy, cutoff: int) -> None:
     """Refuse a target that shows lists which the logging policy never does: no log would show what
     they earn.
 
     Of the lists only the first ``cutoff`` positions matter.
     """
-    if isinstance(logging, PlackettLucePolicy):
+    if isinstance(logging, UniformPolicy):
         return check_items(sessions, logging)  # for it shows every list of its items
     lists, _ = sessions.target.support()
     infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, cutoff - 1] <= 0)
     if len(infinite):
         labels = [sessions.log.item_labels[item] for item in lists[infinite[0], :cutoff].tolist()]
-        raise ValueError(f"list {', '.join(labels)}{sessions.of_query}: {INFINITE}")
+        raise ValueError(f"list {', '.join(labels)}: {INFINITE}")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from clickgym.core.checks import check_choice
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..comparison import Comparison, compare, of_query
+from ..comparison import Comparison, compare
 from ..evaluation import ESTIMATORS
+from ..policies import FixedPolicy
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
-MOST_LISTS = 5
-"""Queries of which the list of a policy is printed."""
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click"}
 
 
@@ -27,8 +28,8 @@ def evaluate(
             "--policy",
             "-p",
             metavar="uniform|fixed:ITEM,...|FILE.json:MODEL...",
-            help="One or more policies to evaluate. .json: an instance file of clickgym fit (or a "
-            "folder of them, for several queries); the policy is the best list of its click model.",
+            help="One or more policies to evaluate. .json: an instance file of clickgym fit; the "
+            "policy is the best list of its click model.",
         ),
     ],
     estimator: Annotated[
@@ -47,8 +48,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Only the sessions of one query.",
-            show_default="all",
+            help="The query; needed where the log has several.",
+            show_default=False,
         ),
     ] = None,
     logging: Annotated[
@@ -93,8 +94,12 @@ def evaluate(
     their weight would be infinite.
     """
     with compiling_told(errors()):
+        sessions = read_log(log, columns=names(columns))
+        if query is not None:
+            check_choice("query", query, sessions.query_labels)
+            sessions = sessions[sessions.queries == sessions.query_labels.index(query)]
         compared = compare(
-            of_query(read_log(log, columns=names(columns)), query),
+            sessions,
             policy,
             estimator,
             logging=logging,
@@ -104,10 +109,14 @@ def evaluate(
             seed=seed,
         )
     positions = f", first {cutoff} positions" if cutoff else ""
-    _print(compared, f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}")
+    _print(
+        compared,
+        sessions.item_labels,
+        f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}",
+    )
 
 
-def _print(compared: Comparison, title: str) -> None:
+def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
     """Show contradictions, the lists that were evaluated, the estimates, and cautions."""
     console = output()
     results = [(name, result) for name, results in compared.by_policy.items() for result in results]
@@ -115,11 +124,9 @@ def _print(compared: Comparison, title: str) -> None:
     first = [text for text in cautions if "changed with time" in text]
     for text in (*compared.contradictions, *first):
         say(console, f"Caution: {text}", "bold")
-    for policy in compared.policies:
-        lists = compared.lists(policy)
-        for query, labels in [*lists.items()][:MOST_LISTS]:
-            which = f" for query {query}" if len(lists) > 1 else ""
-            say(console, f"{policy} shows{which}: {', '.join(labels)}")
+    for name, shown in compared.policies.items():
+        if isinstance(shown, FixedPolicy):
+            say(console, f"{name} shows: {', '.join(items[item] for item in shown.ranking)}")
     numbers = ("estimate", "interval", "effective sessions", "difference", "interval")
     heads = [Column("policy"), Column("estimator"), *(Column(name, right=True) for name in numbers)]
     rows = [

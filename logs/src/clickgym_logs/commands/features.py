@@ -9,14 +9,8 @@ import typer
 
 from clickgym.core.console import output
 from clickgym.core.terminal import say
-from clickgym.envs import CLICK_MODELS
 
-from ..contextual import contextual_instance, read_ratings
-
-# Ratings and features tell the attraction of items, and nothing else of them.
-ATTRACTION_ONLY = [
-    name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1
-]
+from ..contextual import ATTRACTION_ONLY, contextual_instance, read_ratings
 
 
 def features(

@@ -142,7 +142,9 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     rows = []
     for name, estimator in fitted.scored.items():
         steps = str(getattr(estimator, "n_iter_", "closed form"))
-        steps += ", not converged" if getattr(estimator, "converged_", None) is False else ""
+        fits = estimator, fitted.estimators[name]
+        if any(getattr(fit, "converged_", None) is False for fit in fits):
+            steps += ", not converged"
         rows.append([name, steps])
         if len(fitted.test):
             by_rank = estimator.perplexity_by_rank(fitted.test)
@@ -193,9 +195,6 @@ def _parameters(
 
 def _cautions(fitted: Fitted) -> Iterator[str]:
     """What makes estimates worse than their intervals say."""
-    for name, estimator in fitted.estimators.items():
-        if getattr(estimator, "converged_", None) is False:
-            yield f"Caution: {name} has not converged"
     for query, (lists, share) in fitted.variety.items():
         if share > CONFOUNDED:
             yield (

@@ -12,7 +12,7 @@ from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import say
 from clickgym.runner import make_agent, make_env
 
-from ..log import write_tidy
+from ..log import check_table, write_tidy
 from ..record import record as record_
 from .logs import Seed
 
@@ -72,11 +72,7 @@ def record(
 
     The commands fit, evaluate, decide and check-models read it.
     """
-    if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
-        raise ValueError(
-            f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a "
-            "folder that exists"
-        )
+    check_table(out)
     n = check_horizon(sessions, name="sessions")
     with compiling_told(errors()):
         try:

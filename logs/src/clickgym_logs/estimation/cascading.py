@@ -165,10 +165,8 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
             self._codes, pairs, last, len(self._labels.item_labels)
         )
         n_blocks = len(first) - 1
-        attracted, satisfied = (
-            np.empty(len(displays)),
-            np.empty((1 if leaving_of_pairs else n_blocks, len(passed))),
-        )
+        attracted = np.empty(len(displays))
+        satisfied = np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
         tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
@@ -233,11 +231,9 @@ def scanning_step(
     row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
     for session in range(start, stop):
-        n_positions, certain, weight = (
-            list_length(pairs[session]),
-            max(last[session], 0),
-            float(weights[session]),
-        )
+        n_positions = list_length(pairs[session])
+        certain = max(last[session], 0)
+        weight = float(weights[session])
         tail[n_positions] = 1.0
         # tail[k]: probability of no click at k and below, given that the user has not
         # left satisfied above k.

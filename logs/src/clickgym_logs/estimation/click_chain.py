@@ -137,15 +137,12 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
             go on with τ1, τ2 and τ3, and to those who did.
     """
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
-    likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = (
-        relevants_passed
-    ) = 0.0
+    likelihood = skips = irrelevants = relevants = 0.0
+    skips_passed = irrelevants_passed = relevants_passed = 0.0
     for session in range(start, stop):
-        certain, weight, end_of_list = (
-            max(last[session], 0),
-            float(weights[session]),
-            list_length(pairs[session]) - 1,
-        )
+        certain = max(last[session], 0)
+        weight = float(weights[session])
+        end_of_list = list_length(pairs[session]) - 1
         if certain == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.
@@ -164,9 +161,8 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
             relevants_passed += weight * (went_on_relevant / end)
             irrelevants += weight * (1.0 - was_relevant / end)
             irrelevants_passed += weight * (went_on_irrelevant / end)
-            reached = (
-                went_on_relevant + went_on_irrelevant
-            ) / end  # posterior probability that position k was examined
+            # posterior probability that position k was examined
+            reached = (went_on_relevant + went_on_irrelevant) / end
         else:
             end = 1.0 - after_skip + after_skip * below
             reached = after_skip * below / end
