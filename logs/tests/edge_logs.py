@@ -27,7 +27,7 @@ from clickgym.envs import (
 )
 from clickgym_logs import ClickLog, DCMEstimator, ListPolicy, UniformPolicy, evaluate
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, EMEstimator, Estimator
-from clickgym_logs.evaluation import contributions
+from clickgym_logs.evaluation import ESTIMATORS, contributions
 from clickgym_logs.policies import Policy
 
 PROBABILITIES = (0.0, 1.0, 1e-300, 1e-12, 0.5, 1 - 1e-12, 1 - 2**-53)
@@ -202,11 +202,7 @@ def _evaluate_alone(log: ClickLog, target: Policy, estimator: str) -> str:
             if any(words in str(error) for words in known)
             else _refusal(error)
         )
-    numbers = (
-        result.value,
-        result.mean_weight,
-        result.effective_sample_size,
-    )
+    numbers = (result.value, result.mean_weight, result.effective_sample_size)
     return "" if np.isfinite(numbers).all() else f"{result}"
 
 
@@ -260,22 +256,8 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
 
 
 CHECKS: dict[str, Callable[[str, ClickLog, int], str]] = {
-    **dict.fromkeys(("CM", "DCM", "DCM EM", "SDBN", "PBM", "UBM", "DBN", "CCM"), _estimate),
-    **{
-        f"evaluate {name}": _evaluate
-        for name in (
-            "ips",
-            "cascade",
-            "item-position",
-            "pbm",
-            "cm",
-            "dcm",
-            "ubm",
-            "sdbn",
-            "dbn",
-            "ccm",
-        )
-    },
+    **dict.fromkeys([*MODEL_ESTIMATORS, "DCM EM"], _estimate),
+    **dict.fromkeys([f"evaluate {name}" for name in ESTIMATORS], _evaluate),
 }
 """What is checked, by name."""
 

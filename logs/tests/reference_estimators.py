@@ -247,8 +247,15 @@ def weights_of(
         for name, policy in (("Φ", target), ("π", logging))
     }
 
-    def probability(name: str, holds: Callable[[Sequence[int]], bool]) -> float:
-        return math.fsum(p for ranking, p in shown[name] if holds(ranking.tolist()))
+    def probability(name: str, items: list[int], k: int) -> float:
+        return math.fsum(p for ranking, p in shown[name] if alike(ranking.tolist(), items, k))
+
+    def alike(ranking: list[int], items: list[int], k: int) -> bool:
+        """Whether two lists share what the estimator compares."""
+        if estimator == "item-position":
+            return ranking[k] == items[k]
+        end = len(items) if estimator == "ips" else k + 1
+        return ranking[:end] == items[:end]
 
     def ratio(above: float, below: float) -> float:
         return 0.0 if above == 0 else float(above) / float(below) if below > 0 else math.inf
@@ -265,33 +272,8 @@ def weights_of(
     for items in log.items.tolist():
         row = []
         for k, item in enumerate(items):
-            if estimator == "ips":
-                row.append(
-                    ratio(
-                        *(
-                            probability(name, lambda other, items=items: other == items)
-                            for name in "Φπ"
-                        )
-                    )
-                )
-            elif estimator == "cascade":
-                row.append(
-                    ratio(
-                        *(
-                            probability(name, lambda o, i=items, k=k: o[: k + 1] == i[: k + 1])
-                            for name in "Φπ"
-                        )
-                    )
-                )
-            elif estimator == "item-position":
-                row.append(
-                    ratio(
-                        *(
-                            probability(name, lambda other, k=k, item=item: other[k] == item)
-                            for name in "Φπ"
-                        )
-                    )
-                )
+            if model is None:
+                row.append(ratio(*(probability(name, items, k) for name in "Φπ")))
             else:
                 row.append(ratio(looked["Φ"][item], looked["π"][item]))
         result.append(row)

@@ -53,9 +53,7 @@ def test_merging_changes_nothing(name, monkeypatch):
     log = small_log(8, 400)
     merged = ALL[name](50).fit(log)
     monkeypatch.setattr(
-        cascading,
-        "merge_tails",
-        lambda pairs, last: (pairs, last, np.ones(len(pairs), np.int32)),
+        cascading, "merge_tails", lambda pairs, last: (pairs, last, np.ones(len(pairs), np.int32))
     )
     each = ALL[name](50).fit(log)
     np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)

@@ -190,14 +190,8 @@ RATINGS = "userId,movieId,rating\n" + "".join(
 
 def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
     (tmp_path / "ratings.csv").write_text(RATINGS)
-    command = [
-        "features",
-        str(tmp_path / "ratings.csv"),
-        "--out",
-        str(tmp_path / "films.json"),
-        "--candidates",
-        "5",
-    ]
+    command = ["features", str(tmp_path / "ratings.csv"), "--candidates", "5"]
+    command += ["--out", str(tmp_path / "films.json")]
     assert main([*command, "--positions", "3", "--dimension", "2", "--model", "UBM", "PBM"]) == 0
     assert "read 56 ratings of 8 users" in capsys.readouterr().out
     for env_id in ("ContextualUBMRank-v0", "ContextualPBMRank-v0"):
@@ -219,15 +213,12 @@ def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
 
 
 def test_the_command_names_what_is_wrong(tmp_path, refused):
-    (tmp_path / "ratings.csv").write_text(RATINGS + "1,10,5\n")
+    (tmp_path / "ratings.csv").write_text(RATINGS)
     cases = [
-        (["ratings.csv", "--out", "films.json"], "a user rates an item twice"),
         (["ratings.csv", "--out", "films"], "expected the name of a .json file"),
         (["absent.csv", "--out", "films.json"], "absent.csv"),
-        (["words.csv", "--out", "films.json"], "conversion from `str` to `f64` failed"),
         (["ratings.csv", "--out", "folder.json"], "expected the name of a .json file"),
     ]
-    (tmp_path / "words.csv").write_text("userId,movieId,rating\n1,1,good\n")
     (tmp_path / "folder.json").mkdir()
     for (data, *rest), message in cases:
         rest[-1] = str(tmp_path / rest[-1])

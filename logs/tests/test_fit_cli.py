@@ -1,6 +1,5 @@
 """``clickgym fit``: from a log to an instance file, in one command."""
 
-import json
 import re
 
 import gymnasium as gym
@@ -9,14 +8,7 @@ import pytest
 
 from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel, load_instance
-from clickgym_logs import (
-    ClickLog,
-    PBMEstimator,
-    fit_models,
-    fitting,
-    read_log,
-    write_tidy,
-)
+from clickgym_logs import ClickLog, PBMEstimator, fit_models, fitting, read_log, write_tidy
 from clickgym_logs.contextual import ATTRACTION_ONLY
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from clickgym_logs.evaluation import ESTIMATORS
@@ -63,6 +55,9 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
     assert instance.estimation["items"] == list("abcdef")
     assert instance.estimation["sessions"] == 6000
+    assert instance.estimation["sessions_of_all_queries"] == 9000
+    assert instance.estimation["steps"]["PBM"] > 10
+    assert "log.csv.gz" in instance.origin
     model = instance.model("PBM")
     truth = PositionBasedModel(ATTRACTION, EXAMINATION)
     ranking = [3, 0, 5, 1]
@@ -85,26 +80,6 @@ def held_out_score(path):
 def test_at_least_one_session_is_held_out_and_one_is_not(share):
     log = ClickLog([[0], [1]], [[0], [1]], [0, 0], ("a", "b"), ("q",))
     assert [len(part) for part in hold_out(log, share)] == [1, 1]
-
-
-def test_several_queries_go_to_a_folder(log_file, tmp_path, printed):
-    words = [
-        "fit",
-        str(log_file),
-        "--model",
-        "SDBN",
-        "--query",
-        "some/times",
-        "often",
-        "--test-share",
-        "0",
-    ]
-    assert "none held out" in printed([*words, "--out", str(tmp_path / "queries")])
-    assert sorted(file.name for file in (tmp_path / "queries").iterdir()) == [
-        "often.json",
-        "some%2Ftimes.json",
-    ]
-    assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
 
 
 def test_fewer_items_are_those_displayed_most(tmp_path):
@@ -136,7 +111,6 @@ def test_better_of_two_estimators_of_one_model_is_kept(log_file):
             "LOG --model PBM --out x.json --columns item",
             "--columns is 'item'; expected NAME=COLUMN",
         ),
-        ("LOG --model PBM --out x.json --columns item=doc", "no column 'doc'"),
         (
             "LOG --model PBM --out x.json --test-share 1",
             "test_share is 1.0; expected a number from 0 to below 1",
@@ -150,7 +124,6 @@ def test_better_of_two_estimators_of_one_model_is_kept(log_file):
             "LOG --model PBM --out x.json --query often some/times",
             "--out is x.json for 2 queries; expected a folder",
         ),
-        ("LOG --model PBM --out x.json --query often often", "for 2 queries; expected a folder"),
         ("NOTHING --model PBM --out x.json", "nothing: no column 'session'"),
         (
             "LOG --model PBM --out nothing",
@@ -172,18 +145,6 @@ def test_wrong_input_is_one_line_and_writes_nothing(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["nothing"]
 
 
-def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
-    out = tmp_path / "query.json"
-    assert (
-        main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--query", "some/times"])
-        == 0
-    )
-    content = json.loads(out.read_text())
-    assert content["estimation"]["steps"]["PBM"] > 10
-    assert content["estimation"]["sessions_of_all_queries"] == 9000
-    assert "log.csv.gz" in content["origin"]
-
-
 def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     queries = ["often", "some/times"]
     words = ["fit", str(log_file), "--model", "PBM", "DCM", "--query", *queries]
@@ -195,6 +156,8 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
+    assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
+    assert "none held out" in printed([*words, "--out", str(tmp_path / "all"), "--test-share", "0"])
 
 
 def test_missing_convergence_is_a_warning(log_file, monkeypatch):
@@ -277,17 +240,8 @@ def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
     items = np.where(rng.random((2000, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
     clicks = rng.random(items.shape) < [0.5, 0.4, 0.3]
     write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
-    out = printed(
-        [
-            "fit",
-            str(tmp_path / "log.csv"),
-            "--model",
-            "SDBN",
-            "DBN",
-            "--out",
-            str(tmp_path / "q.json"),
-        ]
-    )
+    words = ["fit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "q.json")]
+    out = printed([*words, "--model", "SDBN", "DBN"])
     assert "* 0.500: no session tells it, and the prior's value is left." in out
     assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.500\*$", out, re.MULTILINE)
 
@@ -303,16 +257,8 @@ def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, printe
     write_tidy(
         ClickLog(items, clicks, np.zeros(20_000), tuple("abcdef"), ("q",)), tmp_path / "log.parquet"
     )
-    words = [
-        "fit",
-        str(tmp_path / "log.parquet"),
-        "--model",
-        "PBM",
-        "--out",
-        str(tmp_path / "q.json"),
-        "--bootstrap",
-        "0",
-    ]
+    words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM"]
+    words += ["--out", str(tmp_path / "q.json"), "--bootstrap", "0"]
     out = printed(words)
     assert re.search(
         r"Caution: q: in 97\.\d% of the displays an item is where it mostly is \(\d+ distinct "

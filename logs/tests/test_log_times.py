@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from clickgym_logs import ClickLog, read_log, write_tidy
+from clickgym_logs import ClickLog, read_log
 from clickgym_logs.fitting import hold_out
 
 LABELS = tuple("ab"), ("p", "q")
@@ -78,12 +78,6 @@ def test_times_stay_with_their_sessions():
     assert (test.times // 10 % 2 == test.queries).all()
 
 
-def test_a_frame_has_a_time_only_where_it_is_known():
-    assert make_log(None).to_frame().columns == ["session", "query", "position", "item", "clicked"]
-    frame = make_log([3, 1, 2, 1]).to_frame()
-    assert frame["time"].to_list() == [3, 3, 1, 1, 2, 2, 1, 1]
-
-
 # ------------------------------------------------------------------------------------------------
 # -------------- readers
 
@@ -139,19 +133,6 @@ def test_an_unreadable_time_is_named(tmp_path, texts, message):
     with pytest.raises(ValueError, match=message) as error:
         read_log(path)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-@pytest.mark.parametrize("times", [[3, 1, 2, 2**60 + 1], [0.1, 1e-300, 1.7672616e9 + 1e-6, -2.5]])
-def test_times_are_written_and_read_back_to_the_digit(tmp_path, ending, times):
-    path = tmp_path / f"log.{ending}"
-    write_tidy(make_log(times), path)
-    log = read_log(path)
-    assert log.times.tolist() == times
-    assert log.times.dtype == make_log(times).times.dtype
-    assert read_log(log.to_frame()).times.tolist() == times
-    write_tidy(make_log(None), path)
-    assert read_log(path).times is None
 
 
 @pytest.mark.parametrize(
