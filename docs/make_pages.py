@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
-from clickgym_lab.bench.board import DATA, board, published
+from clickgym_lab.bench.board import board, published, recommended
 from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name, page
@@ -31,7 +31,8 @@ def pages() -> dict[Path, str]:
     studies, scorecard = DOCS / "studies.md", DOCS / "scorecard.md"
     texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
     text = _between(scorecard.read_text(encoding="utf-8"), "scorecard", _abilities())
-    texts[scorecard] = _between(text, "boards", _boards())
+    text = _between(text, "boards", _boards())
+    texts[scorecard] = _between(text, "recommended", _table(*recommended()))
     return texts
 
 
@@ -41,7 +42,7 @@ def _between(text: str, name: str, content: str) -> str:
     return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
     return "\n".join(markdown_table([header, *rows]))
 
 
@@ -56,15 +57,13 @@ def _abilities() -> str:
         counts = [str(len(tasks)), ", ".join(sessions)]
         rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
     header = ("ability", "what differs", "click models", "tasks", "sessions", "in `--quick`")
-    return _table(header, rows)
+    return _table(header, *rows)
 
 
 def _boards() -> str:
     """Return the two boards of the scorecard."""
-    if not (DATA / "anchors.parquet").exists():
-        return "The board of this version has not been run yet."
     boards = [board(published(), features) for features in (False, True)]
-    return "\n\n".join(_table(header, rows) for header, *rows in boards)
+    return "\n\n".join(_table(*rows) for rows in boards)
 
 
 # ------------------------------------------------------------ studies
@@ -87,7 +86,7 @@ def _studies() -> str:
             words.append(f"{result.label or 'shipped'}: {', '.join(counts)}")
         link = f"[`{name}`](../lab/results/{name}.md)"
         rows.append((link, STUDIES[name].paper, STUDIES[name].title, "; ".join(words)))
-    return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), rows)
+    return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), *rows)
 
 
 def study_pages() -> Iterator[tuple[str, str]]:

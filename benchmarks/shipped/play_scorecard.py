@@ -92,7 +92,7 @@ def measure_time(name: str, out: Path, jobs: int) -> None:
     timed = table.update(again.select("task", "run", "seconds"), on=["task", "run"])
     if not again.join(table, on=["task", "run", "loss"], how="anti").is_empty():
         raise ValueError(f"{name} has other losses than {path}")
-    write_results(path, timed, made)
+    write_results(path, timed, made | {"requires": requirements(name)})
     per_session = line_of(name, made["requires"], timed).seconds_per_session
     print(f"{name}: {1e6 * per_session:.3g} µs a session", flush=True)
 

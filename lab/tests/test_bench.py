@@ -1,6 +1,7 @@
 """The scorecard: its tasks, its scores, its board."""
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import polars
@@ -16,8 +17,6 @@ from clickgym_lab.bench.play import log_of_production, play, playable, prepared
 from clickgym_lab.bench.score import Anchor, anchors_of, score, scores_of, summarize
 from clickgym_lab.bench.tasks import ABILITIES, DISAPPOINTING, Task, all_tasks, quick_tasks
 from clickgym_lab.results import read_results, write_results
-
-PLAYED = (DATA / "anchors.parquet").exists()
 
 # ------------------------------------------------------------------------------------------- tasks
 
@@ -100,6 +99,7 @@ def test_playable_tasks():
     assert abilities("CascadeVI") == {"memory"}
     assert abilities("UBMLinUCB") == {"features"}
     assert abilities("Random") == {*of_items, "features"}
+    assert abilities("PPO") == of_items - {"change", "drift"}
     with pytest.raises(ValueError, match="out of order"):
         playable(Broken, quick_tasks())
 
@@ -223,6 +223,20 @@ def test_board_has_the_best_first():
 
 
 @pytest.mark.usefixtures("small")
+def test_recommended_agents_are_the_best_published():
+    header, *rows = board.recommended()
+    assert len(header) == 7
+    assert [row[0] for row in rows] == list(ABILITIES)
+    assert all(row[1:] == ["TopRank", "1.00", "1.00", "", "", ""] for row in rows[:-1])
+    names = [task.name for task in all_tasks() if task.ability == "ties"]
+    save_line(board.DATA, "PBMTS", "examination", runs_of(names, 2, 1.0), {})
+    save_line(board.DATA, "mine:A", "", runs_of(names, 2, 0.1), {})
+    board.published.cache_clear()
+    [ties] = [row for row in board.recommended() if row[0] == "ties"]
+    assert ties[1:] == ["TopRank", "1.00", "1.00", "PBMTS", "1.50", "1.50"]
+
+
+@pytest.mark.usefixtures("small")
 def test_partial_lines_have_no_overall_score():
     names = [task.name for task in quick_tasks()]
     line = line_of("A", "", runs_of(names, 1, 100.0))
@@ -262,7 +276,22 @@ def test_bench_refuses(words, message, refused):
     assert message in refused(["bench", *words])
 
 
-@pytest.mark.skipif(not PLAYED, reason="the scorecard was not played yet")
 def test_shipped_line_comes_out_again():
     assert replay("scorecard-CascadeTS") == []
     assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_500_000
+
+
+def test_scoreboard_of_the_readme():
+    """Its rows are those of the board, rounded as there."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("| ability | requires | agent |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
+    assert len(rows) == 8
+    lines = {line.agent: line for line in board.published()}
+    for ability, requires, agent, *figures in rows:
+        line = lines[agent]
+        tasks = board.scored_tasks(ability == "features", ability)
+        summary = line.summary(tasks, intervals=False)
+        time = f"{1e6 * line.seconds_per_session:.2g}"
+        assert requires == line.requires
+        assert figures == [f"{summary.value:.2f}", f"{summary.bad_run:.2f}", time]

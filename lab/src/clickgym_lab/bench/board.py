@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import polars
 
-from clickgym.runner import AgentLike, player_of
+from clickgym.runner import PUBLISHED, AgentLike, player_of
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
@@ -71,24 +71,13 @@ class Line(NamedTuple):
 def requirements(agent: AgentLike) -> str:
     """What an agent is given beside clicks, in words."""
     player = player_of(agent)
-    observed = [size.removeprefix("n_") for size in player.observes]
-    return ", ".join([*player.requires, *observed])
-
-
-def has_anchors() -> bool:
-    """Whether the anchors were played."""
-    return (DATA / "anchors.parquet").exists()
+    names = [*player.requires, *(size.removeprefix("n_") for size in player.observes)]
+    return ", ".join(name.replace("_", " ") for name in names).replace("initial", "production list")
 
 
 @cache
 def anchors() -> dict[str, Anchor]:
-    """The anchors of each task by its name.
-
-    Raises:
-        ValueError: they were not played yet.
-    """
-    if not has_anchors():
-        raise ValueError("the anchors of the scorecard were not played yet, so nothing has a score")
+    """The anchors of each task by its name."""
     table, _ = read_results(DATA / "anchors.parquet")
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
@@ -164,6 +153,30 @@ def board(
 
     rows = [line.cells(tasks) for line in sorted(playing, key=place, reverse=True)]
     return [list(HEADER), *rows]
+
+
+def recommended() -> list[list[str]]:
+    """Return a table of the best published agents in each ability: of those that require nothing,
+    and of those that require more, if one of them is better.
+    """
+    rows = [["ability", "agent", "score", "bad run", "with knowledge", "score", "bad run"]]
+    agents = [line for line in published() if line.agent in PUBLISHED]
+    unaided = [line for line in agents if line.requires in ("", FEATURES)]
+    for ability in ABILITIES:
+        tasks = scored_tasks(ability == FEATURES, ability)
+        best, of_all = _best(unaided, tasks), _best(agents, tasks)
+        rows.append([ability, *best, *(["", "", ""] if of_all == best else of_all)])
+    return rows
+
+
+def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
+    """Return the best agent over some tasks, its score and its bad run."""
+    summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
+    able = {agent: summary for agent, summary in summaries.items() if summary is not None}
+    if not able:
+        return ["", "", ""]
+    agent = max(able, key=lambda name: able[name].value)
+    return [agent, f"{able[agent].value:.2f}", f"{able[agent].bad_run:.2f}"]
 
 
 def line_file(folder: Path, agent: str) -> Path:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.core.files import make_folder, write_whole
-from clickgym.runner import AgentLike, UnsuitedError, make_agent, player_of
+from clickgym.runner import AgentLike, UnsuitedError, engine_of, make_agent, player_of
 
 from .tasks import Task
 
@@ -118,7 +118,8 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
 
 def _suits(agent: AgentLike, task: Task) -> bool:
     try:
-        prepared(agent, task._replace(log=0), task.make(), 0)
+        env = task.make()
+        engine_of(prepared(agent, task._replace(log=0), env, 0), env)
     except UnsuitedError:
         return False
     return True

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import polars
 import typer
 from rich.progress import track
 
@@ -21,16 +20,14 @@ from clickgym.runner import by_label
 from ..bench.board import (
     Line,
     abilities,
-    anchors,
     board,
-    has_anchors,
     line_of,
     published,
     requirements,
     save_line,
 )
 from ..bench.play import play, playable
-from ..bench.tasks import ABILITIES, Task, all_tasks, quick_tasks
+from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
 
 RUNS = 5
 
@@ -91,17 +88,11 @@ def bench(
     tasks = playable(agent, quick_tasks() if quick else all_tasks())
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
-    if not quick:
-        anchors()  # without them there is no score
     make_folder(out)
     watch = partial(track, description=label, total=len(tasks), console=errors(), transient=True)
     with on_cluster(cluster):
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
-        if not has_anchors():
-            random = play("Random", tasks, runs, out / "random lists", n_jobs=jobs)
-            _print_losses(label, tasks, table, random)
-            return
     line = line_of(label, requirements(agent), table)
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
@@ -120,19 +111,6 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
             columns = [Column(name, right=name in ("bad run", "µs per session")) for name in header]
             print_table(output(), columns, rows, title=title)
             output().print()
-
-
-def _print_losses(
-    label: str, tasks: list[Task], table: polars.DataFrame, random: polars.DataFrame
-) -> None:
-    """The losses of one run of each task, while the anchors of a score were not played."""
-    lost, at_random = (dict(zip(*runs["task", "loss"], strict=True)) for runs in (table, random))
-    rows = [
-        [task.ability, f"{lost[task.name]:,.0f}", f"{at_random[task.name]:,.0f}"] for task in tasks
-    ]
-    columns = [Column("ability"), Column("loss", right=True), Column("random lists", right=True)]
-    print_table(output(), columns, rows, title=f"Losses of {label}, one run of one task each")
-    say(output(), "The anchors of the scorecard were not played yet, so nothing has a score.")
 
 
 def _print_line(line: Line, quick: bool) -> None:
