@@ -189,8 +189,8 @@ class Decision:
             logging = "" if self.declared else " --logging empirical"
             sentences.append(
                 "If lists were drawn at random, compare them by item and position: clickgym "
-                f"evaluate LOG --policy fixed:ITEM,... --estimator item-position{logging}; and "
-                "settle it by an A/B test."
+                "evaluate LOG --query QUERY --policy fixed:ITEM,... --estimator item-position"
+                f"{logging}; and settle it by an A/B test."
             )
         best = self.best
         if best is not None and abs(best.pooled - best.difference) > 2 * best.standard_error:

@@ -42,16 +42,16 @@ with a click; `ips` and `cascade` count the first click alone (for the others it
 clicks).
 
 *Lists of unequal length.* How many results there are belongs to the session: a policy is a law over
-lists given a length, and the propensities of a list, a prefix or an
-item-position are those among the sessions of its length. Nothing
-below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position
-below has the weight 1, and X counts the positions by the share of the sessions that have them.
+lists given a length, and the propensities of a list, a prefix or an item-position are those among
+the sessions of its length. Nothing below the end is examined: a whole list, or a prefix, is as long
+as the session's, an item-position below has the weight 1, and X counts the positions by the share
+of the sessions that have them.
 
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined
 item) that the target shows and the logging policy never does, or with unknown probability; and a
 log in which no session has a positive weight.
 Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that
-    something was not.
+something was not.
 """
 
 from __future__ import annotations
