@@ -65,8 +65,9 @@ def average(
     spreads = [
         polars.when(known[name]).then(col(name).std()).alias(f"{name}_ci95") for name in measures
     ]
-    runs = frame.group_by([*by, "run"], maintain_order=True)
-    runs = runs.agg(polars.len().alias("instances"), *means)
+    runs = frame.group_by([*by, "run"], maintain_order=True).agg(
+        polars.len().alias("instances"), *means
+    )
     complete = runs.filter(col("instances") == col("instances").max().over(by))
     groups = complete.group_by(by, maintain_order=True).agg(
         col("instances").first(), polars.len().alias("runs"), *means, *spreads

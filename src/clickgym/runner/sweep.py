@@ -238,7 +238,7 @@ def _source(thing: Place | Player) -> str | None:
     """What results depend on and a label does not say: the hash of the file of an own class, and
     that of users or arguments that no spec can write.
     """
-    maker = thing.maker
+    maker: Any = thing.maker
     if isinstance(maker, EnvSpec):
         is_ours = str(maker.entry_point).startswith("clickgym.")
         maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point

@@ -118,8 +118,17 @@ def tune(
 
     def score(player: Player, runs: int, seed: int) -> float:
         agents: dict[str, Any] = {"Random": "Random", "tuned": player}
-        options = {"instances": instances, "checkpoints": [horizon], "n_jobs": n_jobs}
-        results = sweep(envs, agents, horizon, runs, seed=seed, progress=False, **options)
+        results = sweep(
+            envs,
+            agents,
+            horizon,
+            runs,
+            seed=seed,
+            instances=instances,
+            checkpoints=[horizon],
+            n_jobs=n_jobs,
+            progress=False,
+        )
         return _score(results.frame)
 
     def objective(trial: Trial) -> float:
@@ -168,7 +177,7 @@ def _suggested(trial: Trial, space: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(choice, Range):
             values[key] = trial.suggest_categorical(key, choice)
         elif choice.whole:
-            values[key] = trial.suggest_int(key, choice.low, choice.high, log=choice.log)
+            values[key] = trial.suggest_int(key, int(choice.low), int(choice.high), log=choice.log)
         else:
             values[key] = trial.suggest_float(key, choice.low, choice.high, log=choice.log)
     return values
@@ -200,4 +209,4 @@ def _score(frame: polars.DataFrame) -> float:
     )
     regrets = means.pivot("agent", index=["env", "instance"], values="regret")
     shares = (regrets["tuned"] / regrets["Random"]).clip(1e-9)
-    return float(np.exp(shares.log().mean()))
+    return float(np.exp(shares.log().to_numpy().mean()))

@@ -15,7 +15,7 @@ import polars
 from numpy.typing import NDArray
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent
+from clickgym.agents import Agent, CompiledAgent, Learner
 from clickgym.core.files import make_folder, write_whole
 from clickgym.runner import AgentLike, UnsuitedError, engine_of, make_agent, player_of
 
@@ -105,13 +105,16 @@ def log_of_production(task: Task, seed: int, exchanged: float = EXCHANGED) -> Lo
 def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Only agents that rank by features, and random lists, play tasks whose candidates have features;
-    an agent that needs what the environment does not know does not play. Other errors of an agent
-    are raised.
+    Only agents that rank by features, learners and random lists play tasks whose candidates have
+    features; an agent that needs what the environment does not know does not play. Other errors of
+    an agent are raised.
     """
     player = player_of(agent)
     by_features = "n_features" in player.observes
-    everywhere = player.label == "Random" or hasattr(player.maker, "representations")
+    maker: Any = player.maker
+    everywhere = player.label == "Random" or (
+        isinstance(maker, type) and issubclass(maker, Learner)
+    )
     fitting = [task for task in tasks if everywhere or task.has_features == by_features]
     return [task for task in fitting if _suits(agent, task)]
 

@@ -252,11 +252,8 @@ class Measured(NamedTuple):
     judged: list[Judged]
 
     def plot(self) -> Figure:
-        """The figure of the study, with the command that made it."""
-        figure = self.study.plot(self.evidence)
-        caption = self.command if len(self.command) <= 150 else f"{self.command[:150]}..."
-        figure.supxlabel(caption, fontsize=6, color="0.4", x=0.01, ha="left")
-        return figure
+        """Return the figure of the study."""
+        return self.study.plot(self.evidence)
 
 
 def run_study(study: Study, sweeps: Sweeps) -> Measured:
