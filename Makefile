@@ -10,7 +10,7 @@ TYPES := build/types/clickgym
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-slow lint format types check pages replay site notebooks bench clean
+.PHONY: help run test test-slow lint pages replay site bench
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -51,23 +51,15 @@ test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click mo
 	-$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
-lint: $(TESTED)  ## ruff: rules and format
+# Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
+lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-
-format: $(TESTED)  ## fix what ruff can fix
-	$(BIN)/ruff check --fix
-	$(BIN)/ruff format
-
-# Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
-types: $(TESTED)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
 	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents,../../../$(name)) $(TYPES)
 	@ln -sfn ../../lab/src/clickgym_lab build/types/clickgym_lab
 	@ln -sfn ../../logs/src/clickgym_logs build/types/clickgym_logs
 	$(BIN)/mypy $(TYPES) build/types/clickgym_logs build/types/clickgym_lab
-
-check: lint types test  ## ruff, mypy and the tests
 
 pages: $(TESTED)  ## the pages and tables made from shipped results
 	$(BIN)/python docs/make_pages.py
@@ -75,19 +67,11 @@ pages: $(TESTED)  ## the pages and tables made from shipped results
 replay: $(TESTED)  ## run each agent once more over the first tenth of each shipped result, and compare
 	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
 
-# The packages of the next two are installed here and not before, so that `make run` need not wait for them.
-site: $(TESTED)  ## the website, into build/site
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[site]'
+# Its packages are installed here and not before, so that `make run` need not wait for them.
+site: $(TESTED)  ## the website with executed notebooks, into build/site
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[site,notebooks]'
 	$(BIN)/python docs/site/build.py
-
-notebooks: $(TESTED)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[notebooks]'
-	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
 	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 
 bench: $(TESTED)  ## the measurements of benchmarks/README.md
 	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done
-
-clean:  ## remove the environment, builds and caches, but no results
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
