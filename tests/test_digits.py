@@ -2,10 +2,10 @@
 environments, fitted parameters.
 
 ``tests/data/digits.json`` holds them with what they were made by, on commit 2fda8eef. Floats stand
-as ``float.hex()`` writes them, whole numbers as such. The only exception is RankedKLUCB, which may
-change when KL-UCB is computed by Newton's method. On another machine a last bit may differ: then
-compare both commits there. The mean regret of learners lies in an interval, for torch is not equal
-across builds.
+as ``float.hex()`` writes them, whole numbers as such. Exceptions are RankedKLUCB, which may
+change when KL-UCB is computed by Newton's method, and MixTS, which is a new agent in 4.0. On
+another machine a last bit may differ: then compare both commits there. The mean regret of learners
+lies in an interval, for torch is not equal across builds.
 """
 
 from __future__ import annotations

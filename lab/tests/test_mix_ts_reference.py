@@ -1,163 +1,61 @@
-"""MixTS is its reference in plain Python: the same list and the same state in each session,
-whatever happens to the clicks.
-"""
+"""MixTS plays the lists of its reference in plain Python, and has its state after each session."""
 
 from __future__ import annotations
 
 import edge_cases
 import numpy as np
 import pytest
-from mix_ts_in_python import reference_of
+from mix_ts_in_python import MixTSReference
 from reference_agents import MODELS, follow
-from slow import slow
 
-import clickgym
-from clickgym.agents import Agent
-from clickgym.envs import (
-    ClickEnv,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-)
+from clickgym.envs import DynamicBayesianModel, MixtureModel, PositionBasedModel
 from clickgym_lab.mix_ts import MixTS
 
-FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
-"""Users of whom a click ends most sessions."""
-SLOW_KINDS = [kind for kind in MODELS if kind not in ("CM", "UBM")]
 
-
-def made(model, **arguments):
+def follows(model, sessions, after=None, **arguments):
+    """Users change after 600 sessions, if there is another model."""
     agent = MixTS(model.n_items, model.n_positions, seed=3, **arguments)
-    return agent, reference_of(agent)
+    reference = MixTSReference(agent)
+    follow(agent, reference, lambda session: after if after and session > 599 else model, sessions)
+    assert reference.best() == agent.best().tolist()
+    assert reference.rng.bit_generator.state == agent.rng.bit_generator.state
+    return reference
 
 
-def follows(model, sessions, **arguments):
-    agent, right = made(model, **arguments)
-    follow(agent, right, model, sessions)
-    assert right.best() == agent.best().tolist()
-    assert right.rng.bit_generator.state == agent.rng.bit_generator.state
-    return right
+@pytest.mark.parametrize("kind", MODELS)
+def test_click_models(kind):
+    follows(MODELS[kind], 300)
 
 
-# -------------------------------------------------------------------------------- they are the same
+@pytest.mark.parametrize("sizes", [(1, 1), (7, 1), (4, 4), (12, 5), (25, 10)])
+def test_sizes_and_mixtures(sizes):
+    """Users of two kinds."""
+    n_items, n_positions = sizes
+    rng = np.random.default_rng(n_items)
+    examination = np.linspace(1, 0.3, n_positions)
+    kinds = [
+        PositionBasedModel(rng.random(n_items), examination),
+        DynamicBayesianModel(*rng.random((2, n_items)), 0.9, n_positions=n_positions),
+    ]
+    follows(MixtureModel(kinds, [0.6, 0.4]), 300)
 
 
-@pytest.mark.parametrize("detect", [True, False])
-@pytest.mark.parametrize("kind", ["CM", "UBM", *slow(*SLOW_KINDS)])
-def test_plays_as_its_reference(kind, detect):
-    follows(MODELS[kind], 200, detect=detect)
-
-
-@pytest.mark.parametrize("kind", ["CM", "UBM", *slow(*SLOW_KINDS)])
-def test_plays_as_its_reference_with_a_guard(kind):
-    """Production's list is the worst one, and then the best one."""
-    best = MODELS[kind].optimal_ranking()
-    for initial, tolerance in ((best[::-1], 0.2), (best, 0.5)):
-        follows(MODELS[kind], 100, initial=initial, safe=True, tolerance=tolerance)
-
-
-@pytest.mark.parametrize("kind", ["DBN", *slow("PBM", "UBM", "TPBM")])
-def test_one_position(kind):
-    follows(MODELS[kind].with_positions(1), 60)
-
-
-@pytest.mark.parametrize(
-    ("model", "sessions"),
-    [
-        (FEW_STAY, 300),  # items enter the list from below
-        (MODELS["CM"], 800),  # so long that shown items are exchanged at random
-        (
-            TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]),
-            100,
-        ),  # clicks that do not come from attraction
-        (MODELS["DBN"], 100),  # the list is ordered by what goes on below a click
-        (MODELS["DCM"], 100),
-    ],
-)
-def test_plays_as_its_reference_where_an_error_would_show(model, sessions):
-    """Each of six errors planted in the reference once was noticed in one of these runs."""
-    follows(model, sessions)
-
-
-def test_changes_are_noticed_alike():
+def test_users_who_change():
     before = PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.6, 0.3])
     after = PositionBasedModel([0.95, 0.05, 0.9, 0.4, 0.7], [1.0, 0.6, 0.3])
-    agent, right = made(before)
-    follow(agent, right, lambda session: after if session >= 600 else before, 900)
-    assert right.n_changes > 0
+    assert follows(before, 900, after).n_changes > 0
+    assert follows(before, 700, after, detect=False).n_changes == 0
 
 
-def test_more_items_than_are_followed():
-    """Item 300 takes the source of item 0, which takes it back."""
-    rng = np.random.default_rng(0)
-    agent, right = made(DynamicBayesianModel(rng.random(302), rng.random(302), 0.9, n_positions=3))
-    owners = []
-    for row in ([300, 5, 301], [301, 4, 300], [0, 300, 1], [0, 4, 7], [7, 0, 300]):
-        agent.update(None, row, [1, 1, 0])
-        right.learn_from_another(row, [1, 1, 0])
-        assert right.differences(agent.state) == {}
-        owners.append(right.owner[0])
-    assert owners == [300, 300, 300, 300, 0]
-    assert right.allows(agent.rank(None).tolist())
+def test_small_likelihoods():
+    """They become evidence before they are 0."""
+    before, after = (PositionBasedModel(np.full(20, a), np.ones(20)) for a in (1 - 1e-6, 1e-6))
+    follows(before, 606, after)
 
 
-class Followed(Agent):
-    """An agent that is compared with its reference in each session of a run in Python."""
-
-    def __init__(self, agent, reference):
-        self.agent, self.reference = agent, reference
-
-    def rank(self, observation):
-        ranking = self.agent.rank(observation)
-        assert self.reference.allows(ranking.tolist())
-        return ranking
-
-    def update(self, observation, ranking, clicks, reward):
-        self.agent.update(observation, ranking, clicks, reward)
-        self.reference.learn(ranking.tolist(), clicks.tolist())
-        assert self.reference.agrees(self.agent.state)
-
-
-@pytest.mark.parametrize("kind", ["CM", *slow("PBM", "DBN", "TPBM")])
-def test_both_engines_play_as_the_reference(kind):
-    agent, right = made(MODELS[kind])
-    clickgym.run(Followed(agent, right), ClickEnv(MODELS[kind]), 100, seed=1, engine="python")
-    compiled, _ = made(MODELS[kind])
-    clickgym.run(compiled, ClickEnv(MODELS[kind]), 100, seed=1, engine="compiled")
-    assert right.t == 100
-    assert right.differences(compiled.state) == {}
-    assert right.rng.bit_generator.state == compiled.rng.bit_generator.state
-
-
-# ------------------------------------------------------------------------------------- at the edges
-
-
-@pytest.fixture
-def faults(monkeypatch):
-    """What is at fault in cases that `edge_cases` draws, as for the agents of the library."""
+def test_edge_cases(monkeypatch):
+    """Probabilities of 0 and 1, cut sessions and changes, in both engines."""
     monkeypatch.setitem(edge_cases.EVERY_AGENT, "MixTS", MixTS)
-    monkeypatch.setattr(edge_cases, "reference_of", reference_of)
-
-    def found(seeds, compiled=True, **more):
-        cases = [edge_cases.draw("MixTS", seed, **more) for seed in seeds]
-        return [
-            f"{case}: {fault}"
-            for case in cases
-            if (fault := edge_cases.play(case, compiled=compiled))
-        ]
-
-    return found
-
-
-def test_runs_at_the_edges_follow_the_reference(faults):
-    assert faults(range(8), most_sessions=25, compiled=False) == []
-
-
-def test_engines_agree_at_the_edges(faults):
-    assert faults(range(100, 108), kinds=("PBM",), most_sessions=25) == []
-
-
-@pytest.mark.slow
-def test_many_runs_at_the_edges(faults):
-    assert faults(range(1000, 1300)) == []
+    monkeypatch.setattr(edge_cases, "reference_of", MixTSReference)
+    cases = [edge_cases.draw("MixTS", seed) for seed in range(8)]
+    assert [fault for case in cases if (fault := edge_cases.play(case))] == []

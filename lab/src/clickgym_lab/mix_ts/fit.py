@@ -1,0 +1,171 @@
+"""The parameters of the hypotheses: Newton steps on the profile likelihood.
+
+The profile likelihood is the one that is left when the attractions are maximised over. Steps that
+hold the attractions fixed would creep while one list is shown, because attractions and examination
+explain each other's errors.
+"""
+
+from __future__ import annotations
+
+import math
+
+from clickgym.core.kernels import kernel
+
+from .hypotheses import LEAST, PRIOR, rate
+from .state import DBN, DCM, PBM, TABLE, UBM, WEIGHT
+
+
+@kernel
+def fit(state):  # type: ignore[no-untyped-def]
+    """One step for each parameter. Windows keep their share of the exposure."""
+    n_items = len(state.total)
+    for i in range(n_items):
+        state.recent_exposure[i] /= max(state.exposure[state.leader[0], i], 1e-9)
+    fit_examination(state, PBM)
+    fit_examination(state, UBM)
+    fit_scan(state, DBN, 0, n_items + 1)
+    fit_scan(state, DCM, n_items + 1, len(state.weight))
+    fit_table(state)
+
+
+@kernel
+def profile(state, h, i):  # type: ignore[no-untyped-def]
+    """The attraction that maximises the likelihood, nearly: without bounds."""
+    return (state.total[i] + PRIOR) / (state.exposure[h, i] + 2.0 * PRIOR)
+
+
+@kernel
+def own_information(state, w, i):  # type: ignore[no-untyped-def]
+    """The part of the expected clicks w of a cell that tells of its parameter; the rest tells of
+    the attraction.
+    """
+    return w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
+
+
+@kernel
+def step(score, information, longest):  # type: ignore[no-untyped-def]
+    """The factor of a Newton step on a logarithmic scale."""
+    return math.exp(min(max(score / information, -longest), longest))
+
+
+@kernel
+def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
+    """A step for γ_kj, the same for begin ≤ j < end."""
+    old = state.examination[h, k, begin]
+    score, information = -WEIGHT * math.log(old / prior), WEIGHT
+    for i in range(len(state.total)):
+        n = state.displays[i, k, begin:end].sum()
+        if n > 0.0:
+            w = old * n * profile(state, h, i)
+            score += state.clicks[i, k, begin:end].sum() - w
+            information += own_information(state, w, i)
+    new = max(old * step(score, information, 0.5), 1e-6)
+    state.examination[h, k, begin:end] = new
+    for i in range(len(state.total)):
+        more = (new - old) * state.displays[i, k, begin:end].sum()
+        state.exposure[h, i] = max(state.exposure[h, i] + more, 0.0)
+    return new
+
+
+@kernel
+def fit_examination(state, h):  # type: ignore[no-untyped-def]
+    """PBM and UBM: γ, of which the largest is 1, because only products with attractions are
+    identifiable.
+
+    The prior of γ_k0 is γ_(k-1)0; that of γ_kj is γ_k0 times what clicks above cost on average.
+    """
+    n, above, clicks, expected, largest = len(state.gamma), 1.0, WEIGHT, WEIGHT, 0.0
+    for k in range(n):
+        above = fit_cell(state, h, k, 0, 1 if h == UBM else k + 1, above)
+        largest = max(largest, above)
+    if h == UBM:
+        for i in range(len(state.total)):
+            a = profile(state, h, i)
+            for k in range(1, n):
+                clicks += state.clicks[i, k, 1 : k + 1].sum()
+                expected += state.examination[h, k, 0] * a * state.displays[i, k, 1 : k + 1].sum()
+        for k in range(1, n):
+            for j in range(1, k + 1):
+                prior = state.examination[h, k, 0] * clicks / expected
+                largest = max(largest, fit_cell(state, h, k, j, j + 1, prior))
+    for k in range(n):
+        for j in range(k + 1):
+            state.examination[h, k, j] /= largest
+    state.exposure[h, :] = 0.0
+    for i in range(len(state.total)):
+        for k in range(n):
+            for j in range(k + 1):
+                state.exposure[h, i] += state.examination[h, k, j] * state.displays[i, k, j]
+
+
+@kernel
+def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
+    """DBN and DCM: g, and the continuation c of the sources between the first, which is nothing,
+    and the end.
+    """
+    exposure, c, g = state.exposure[h], state.continuation, state.go_on[h - DBN]
+    score, information, expected = -2.0 * math.log(g), 2.0, 4.0
+    for i in range(len(state.total)):
+        n, p, pp, after = 0.0, 0.0, 0.0, 0.0
+        for x in range(first, end):
+            displays, skips = state.below[x, i], state.skips[x, i]
+            if displays > 0.0:
+                n += c[x] * displays
+                p += c[x] * skips
+                pp += c[x] * skips * skips / displays
+                after += displays if x > first else 0.0
+        exposure[i] = n
+        expected += after * profile(state, h, i)
+        if n > 0.0:
+            score += state.click_skips[h - DBN, i] - p / n * state.total[i]
+            information += profile(state, h, i) * max(pp - p * p / n, 0.0)
+    new = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
+    state.go_on[h - DBN] = new
+    scale_displays(state, h, first, end, math.log(new / g))
+    prior = min((2.0 + state.clicks_below[first + 1 : end].sum()) / expected, 1.0)
+    for x in range(first + 1, end):
+        fit_continuation(state, h, x, prior)
+
+
+@kernel
+def scale_displays(state, h, first, end, change):  # type: ignore[no-untyped-def]
+    """Bring the stored displays to the new g, and compute the exposures anew."""
+    state.exposure[h, :] = 0.0
+    for x in range(first, end):
+        for i in range(len(state.total)):
+            if state.below[x, i] > 0.0:
+                factor = math.exp(state.skips[x, i] / state.below[x, i] * change)
+                state.below[x, i] *= factor
+                state.skips[x, i] *= factor
+                state.exposure[h, i] += state.continuation[x] * state.below[x, i]
+
+
+@kernel
+def fit_continuation(state, h, x, prior):  # type: ignore[no-untyped-def]
+    """A step for the continuation below a source."""
+    old = state.continuation[x]
+    score, information = state.clicks_below[x] + WEIGHT * (prior - old), WEIGHT * old
+    for i in range(len(state.total)):
+        if state.below[x, i] > 0.0:
+            w = old * state.below[x, i] * profile(state, h, i)
+            score -= w
+            information += own_information(state, w, i)
+    new = min(max(old * step(score, information, 0.5), LEAST), 1.0)
+    state.continuation[x] = new
+    state.weight[x] = WEIGHT + information / new
+    for i in range(len(state.total)):
+        more = (new - old) * state.below[x, i]
+        state.exposure[h, i] = max(state.exposure[h, i] + more, 0.0)
+
+
+@kernel
+def fit_table(state):  # type: ignore[no-untyped-def]
+    """The exposures under the table, for the attractions of the PBM."""
+    state.exposure[TABLE, :] = 0.0
+    for i in range(len(state.total)):
+        a = profile(state, PBM, i)
+        for k in range(len(state.gamma)):
+            n = state.displays[i, k, : k + 1].sum()
+            if n > 0.0:
+                p = rate(state, i, k, state.examination[PBM, k, 0] * a, 0.0)
+                state.exposure[TABLE, i] += n * p / a
