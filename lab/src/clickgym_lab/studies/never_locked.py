@@ -235,7 +235,9 @@ STUDY = Study(
     FIRST,
     "An agent that weighs several click models: does it stay on wrong lists?",
     "Our own study of MixTS",
-    "MixTS is told nothing about its users; nor are GRAB, PB-MHB and CascadeTS. BCMP-TS is given "
+    "These runs are of the MixTS of version 3.0, whose hypotheses and evidence were others; its "
+    "exam has those of version 4.0. MixTS is told nothing about its users; nor are GRAB, PB-MHB "
+    "and CascadeTS. BCMP-TS is given "
     "the examination probabilities of the PBM, and in the other models what the package derives "
     "for them. The first part has the 16 queries that ship, the second 60 that do not. Trust "
     "bias is that of the scorecard: the items and the examination of a query's PBM, with the "
