@@ -1,6 +1,7 @@
 """The scorecard: its tasks, its scores, its board."""
 
 import inspect
+import re
 from pathlib import Path
 
 import numpy as np
@@ -287,10 +288,11 @@ def test_scoreboard_of_the_readme():
     text = readme.partition("| ability | requires | agent |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
     assert len(rows) == 8
-    lines = {line.agent: line for line in board.published()}
+    lines = {line.agent.rpartition(":")[2]: line for line in board.published()}
     for ability, requires, agent, *figures in rows:
-        line = lines[agent]
-        tasks = board.scored_tasks(ability == "features", ability)
+        line = lines[re.match(r"\[?(\w+)", agent)[1]]
+        of_ability = None if ability == "all for items" else ability
+        tasks = board.scored_tasks(ability == "features", of_ability)
         summary = line.summary(tasks, intervals=False)
         time = f"{1e6 * line.seconds_per_session:.2g}"
         assert requires == line.requires
