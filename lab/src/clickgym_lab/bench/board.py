@@ -64,7 +64,7 @@ class Line(NamedTuple):
         best, worst = (ordered[-1], ordered[0]) if len(ordered) > 1 else ("", "")
         shown = ["", ""] if summary is None else [str(summary), f"{summary.bad_run:z.2f}"]
         micros = 1e6 * self.seconds_per_session
-        time = f"{micros:.2g}" if micros < 100 else f"{micros:,.0f}"
+        time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
         state = "yes" if self.replayed else "not replayed"
         return [self.agent, self.requires, *shown, best, worst, time, state]
 
