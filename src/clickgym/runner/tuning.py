@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -116,11 +117,10 @@ def tune(
     identity = [player.label or player.name, list(envs), instances, horizon, runs, seed, space]
     study = _study(folder, f"{player.name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
 
-    def score(player: Player, runs: int, seed: int) -> float:
-        agents: dict[str, Any] = {"Random": "Random", "tuned": player}
-        results = sweep(
+    def play(label: str, agent: Player | str, runs: int, seed: int) -> polars.DataFrame:
+        return sweep(
             envs,
-            agents,
+            {label: agent},
             horizon,
             runs,
             seed=seed,
@@ -128,8 +128,13 @@ def tune(
             checkpoints=[horizon],
             n_jobs=n_jobs,
             progress=False,
-        )
-        return _score(results.frame)
+        ).frame
+
+    at_random = cache(partial(play, "Random", "Random"))  # the same for every trial
+
+    def score(player: Player, runs: int, seed: int) -> float:
+        frames = play("tuned", player, runs, seed), at_random(runs, seed)
+        return _score(polars.concat(frames))
 
     def objective(trial: Trial) -> float:
         chosen, scores = player.but(**_suggested(trial, space)), []
