@@ -244,8 +244,7 @@ def decide(
     check_seed(seed)
     if query is None:
         query = log.query_labels[int(np.bincount(log.queries).argmax())]
-    check_choice("query", query, log.query_labels)
-    shown = QueryLists(log[log.queries == log.query_labels.index(query)], query, reward, cutoff)
+    shown = QueryLists(log.of_query(query), query, reward, cutoff)
     labels = None if production is None else check_labels("production", production)
     today = shown.in_production() if labels is None else shown.ranking(labels)
     decision = _measured_decision(shown, query, today, reward, cutoff, level)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from clickgym.core.checks import (
     as_array,
     as_call,
+    check_choice,
     check_kind,
     check_labels,
     check_path,
@@ -159,6 +160,18 @@ class ClickLog:
             array([False, False, False])
         """
         return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
+    def of_query(self, query: str) -> ClickLog:
+        """The log of the sessions of a query.
+
+        Args:
+            query: its label.
+
+        Raises:
+            ValueError: the log has no such query.
+        """
+        check_choice("query", query, self.query_labels)
+        return self[self.queries == self.query_labels.index(query)]
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.checks import check_choice
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
@@ -96,8 +95,7 @@ def evaluate(
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
         if query is not None:
-            check_choice("query", query, sessions.query_labels)
-            sessions = sessions[sessions.queries == sessions.query_labels.index(query)]
+            sessions = sessions.of_query(query)
         compared = compare(
             sessions,
             policy,
