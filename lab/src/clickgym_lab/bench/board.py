@@ -20,6 +20,8 @@ DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
 were played again.
 """
+WORDS = {"initial": "production list"}
+"""Of arguments whose names do not say what is required."""
 HEADER = (
     "agent",
     "requires",
@@ -73,7 +75,7 @@ def requirements(agent: AgentLike) -> str:
     """What an agent is given beside clicks, in words."""
     player = player_of(agent)
     names = [*player.requires, *(size.removeprefix("n_") for size in player.observes)]
-    return ", ".join(name.replace("_", " ") for name in names).replace("initial", "production list")
+    return ", ".join(WORDS.get(name, name.replace("_", " ")) for name in names)
 
 
 @cache

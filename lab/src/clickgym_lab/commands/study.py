@@ -120,9 +120,7 @@ def _write(out: Path, results: list[Measured]) -> None:
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        version, _, command = result.command.removeprefix("clickgym ").partition(": ")
-        made = {"clickgym": version, "command": command}
-        saved = save_figure(result.plot(), out / figure_name(result), made)
+        saved = save_figure(result.plot(), out / figure_name(result), dict(result.source))
         files += [file.name for file in saved]
         _print(console, result)
     say(console, f"Results in {out}: {', '.join(files)}")

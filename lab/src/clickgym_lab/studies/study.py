@@ -240,7 +240,7 @@ class Measured(NamedTuple):
         label: of the queries.
         evidence: the curves of its sweeps.
         made: what made each of them.
-        command: with version and commit.
+        source: version with commit, and command, as figures have them in their metadata.
         judged: its statements.
     """
 
@@ -248,8 +248,13 @@ class Measured(NamedTuple):
     label: str
     evidence: Evidence
     made: Mapping[str, Mapping[str, Any]]
-    command: str
+    source: Mapping[str, Any]
     judged: list[Judged]
+
+    @property
+    def command(self) -> str:
+        """The command with version and commit."""
+        return f"clickgym {self.source['clickgym']}: {self.source['command']}"
 
     def plot(self) -> Figure:
         """Return the figure of the study."""
@@ -293,9 +298,10 @@ def read_study(study: Study, path: Path) -> Measured:
     full = all(part["full"] for part in made["parts"].values())
     judged = judge(list(study.statements(evidence)), full)
     first = next(iter(made["parts"].values()))
-    command = f"clickgym {first['clickgym']} ({first['commit']}): {made['command']}"
+    version = f"{first['clickgym']} ({first['commit']})"
+    source = {"clickgym": version, "command": made["command"]}
     label = path.stem.removeprefix(study.name).removeprefix(".")
-    return Measured(study, label, evidence, made["parts"], command, judged)
+    return Measured(study, label, evidence, made["parts"], source, judged)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
