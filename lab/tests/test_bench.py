@@ -291,7 +291,7 @@ def test_scoreboard_of_the_readme():
     lines = {line.agent.rpartition(":")[2]: line for line in board.published()}
     for ability, requires, agent, *figures in rows:
         line = lines[re.match(r"\[?(\w+)", agent)[1]]
-        of_ability = None if ability == "all for items" else ability
+        of_ability = None if ability == "all but features" else ability
         tasks = board.scored_tasks(ability == "features", of_ability)
         summary = line.summary(tasks, intervals=False)
         time = f"{1e6 * line.seconds_per_session:.2g}"
