@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
-from clickgym_lab.bench.board import board, published, recommended
+from clickgym_lab.bench.board import board, learners, published, recommended
 from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name, page
@@ -32,6 +32,7 @@ def pages() -> dict[Path, str]:
     texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
     text = _between(scorecard.read_text(encoding="utf-8"), "scorecard", _abilities())
     text = _between(text, "boards", _boards())
+    text = _between(text, "learners", _table(*learners()))
     texts[scorecard] = _between(text, "recommended", _table(*recommended()))
     return texts
 

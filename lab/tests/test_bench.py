@@ -238,6 +238,15 @@ def test_recommended_agents_are_the_best_published():
 
 
 @pytest.mark.usefixtures("small")
+def test_learners_have_a_score_for_each_task():
+    first, second = quick_tasks()[:2]
+    save_line(board.DATA, "PPO", "", runs_of([first.name, second.name], 3, 1.0), {})
+    save_line(board.DATA, "A2C", "", runs_of([second.name], 3, 1000.0), {})
+    board.published.cache_clear()
+    assert board.learners() == [["task", "A2C", "PPO"], [second.name, "0.00", "1.50"]]
+
+
+@pytest.mark.usefixtures("small")
 def test_partial_lines_have_no_overall_score():
     names = [task.name for task in quick_tasks()]
     line = line_of("A", "", runs_of(names, 1, 100.0))

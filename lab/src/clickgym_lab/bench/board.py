@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 import polars
 
+from clickgym.agents import LEARNERS
 from clickgym.runner import PUBLISHED, AgentLike, player_of
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
-from .tasks import ABILITIES, FEATURES, Task, all_tasks
+from .tasks import ABILITIES, FEATURES, Task, all_tasks, quick_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
@@ -180,6 +181,17 @@ def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
         return ["", "", ""]
     agent = max(able, key=lambda name: able[name].value)
     return [agent, f"{able[agent].value:.2f}", f"{able[agent].bad_run:.2f}"]
+
+
+def learners() -> list[list[str]]:
+    """Return a table of the scores of learners in the task of each ability that they play."""
+    lines = [line for line in published() if line.agent in LEARNERS]
+    rows = [["task", *(line.agent for line in lines)]]
+    for task in quick_tasks():
+        if all(task.name in line.scores for line in lines):
+            scores = [summarize(line.scores, [task], intervals=False) for line in lines]
+            rows.append([task.name, *(f"{score.value:z.2f}" for score in scores)])
+    return rows
 
 
 def line_file(folder: Path, agent: str) -> Path:
