@@ -59,7 +59,7 @@ class Peer(Agent):
 
     def rank(self, observation: Any) -> np.ndarray:
         by_features = isinstance(observation, dict)
-        features = {"features": observation["features"][self.items]} if by_features else None
+        features = observation["features"][self.items] if by_features else None
         self.chosen = np.asarray(self._timed(self.choose, features))
         return self.items[self.chosen]
 

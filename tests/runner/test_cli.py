@@ -24,7 +24,7 @@ NAMES = [*ENVIRONMENTS, *list_instances(), *PUBLISHED, *METRICS]
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_is_right_at_80_columns(command, printed):
-    """No line is longer, no word is broken, nothing is padded, and no markup is left (B4)."""
+    """No line is longer, no word is broken, nothing is padded, and no markup is left."""
     unlimited = printed([*command.split(), "--help"], 300)
     out = printed([*command.split(), "--help"], 80)
     lines = out.splitlines()
@@ -72,7 +72,12 @@ def test_show_prints_a_docstring_of_every_name(printed):
         assert out.startswith(f"{name}\n")
         assert "no docstring" not in out
     assert "A/B test" not in printed(["show", "TopRank"])
-    for name, word in {"TopRank": "Lattimore", "PBMRank-v0": "χ_k", "ndcg": "positions"}.items():
+    for name, word in {
+        "TopRank": "Lattimore",
+        "PBMRank-v0": "χ_k",
+        "ndcg": "positions",
+        "personal": "form=bilinear",
+    }.items():
         assert word in printed(["show", name])
 
 

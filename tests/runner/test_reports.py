@@ -18,6 +18,7 @@ from slow import slow
 
 import clickgym
 from clickgym.core.formats import regret_text
+from clickgym.runner.reports.figures import looks_of
 from clickgym.runner.reports.page import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -63,7 +64,7 @@ def test_results_are_copied_and_told_in_one_line(results):
 
 
 def test_interval_stands_beside_regret_at_80_columns():
-    """As polars prints a table into a terminal (B4)."""
+    """As polars prints a table into a terminal."""
     code = (
         "import clickgym; results = clickgym.sweep(['PBMRank-v0', 'CMRank-v0'], ['TopRank', "
         "'Random'], 100, 2, instances=['yandex-9', 'yandex-990'], progress=False); "
@@ -93,7 +94,7 @@ def test_selection_in_the_order_of_its_names(results):
 
 
 def test_panels_curves_and_metrics(results):
-    """A panel for each environment, and a row of panels for each metric (A7)."""
+    """A panel for each environment, and a row of panels for each metric."""
     figure = results.plot()
     assert [panel.get_title() for panel in figure.axes[:2]] == [
         f"{env}\nmean over 2 instances" for env in ENVS
@@ -113,7 +114,10 @@ def test_panels_curves_and_metrics(results):
 
 
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
-    """Whatever is drawn beside it (B4)."""
+    """Whatever is drawn beside it. An agent of one's own takes a colour that is free."""
+    for label in "abcdefgh":
+        looks = looks_of([label, "CascadeTS"])
+        assert looks[label]["color"] != looks["CascadeTS"]["color"]
     colours = {}
     figures = [results.plot(), results.select(AGENTS[1:3]).plot(log=False)]
     for figure in figures:
@@ -183,7 +187,7 @@ def files(folder):
 
 @pytest.mark.usefixtures("undrawn")
 def test_report_says_table_metrics_and_files(returned, folder, printed):
-    """Metrics stand in the table and in the summary (A7)."""
+    """Metrics stand in the table and in the summary."""
     out = printed(["report", str(folder), "--html"])
     assert out.startswith("Regret after 2,000 sessions, mean over 2 instances (mean ± 95 % ")
     assert "Results in" in out
@@ -203,7 +207,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("words", [["--agents", "Random"], ["-e", ENVS[1], "-a", *AGENTS[:2]]])
 def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed, refused, words):
-    """It is printed, and written into another folder only (A8)."""
+    """It is printed, and written into another folder only."""
     before = files(folder)
     out = printed(["report", str(folder), *words])
     assert "Nothing is written of a selection" in out

@@ -78,7 +78,7 @@ def whole(tmp_path_factory, undrawn_here):
 
 
 def test_files_of_a_python_sweep(whole):
-    """`sweep(out=)` in Python writes what the command line writes (A11)."""
+    """`sweep(out=)` in Python writes what the command line writes."""
     assert {path.name for path in whole.iterdir()} == {
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
     }
@@ -142,7 +142,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
 
 
 def test_part_of_a_finished_folder(whole, played):
-    """A part is returned, nothing is played or written, and the folder keeps the whole (A4)."""
+    """A part is returned, nothing is played or written, and the folder keeps the whole."""
     before = files(whole)
     table = sweep(whole, **FIRST)
     part = {"env": ENVS[0], "agent": AGENTS[0], "instance": INSTANCES[0]}
@@ -153,7 +153,7 @@ def test_part_of_a_finished_folder(whole, played):
 
 @pytest.mark.parametrize("agents", [AGENTS, AGENTS[:1], AGENTS[1:]])
 def test_interrupted_sweep_resumes_in_parts(whole, tmp_path, played, agents):
-    """Also by a part of its agents, whether all their runs are there or none (A4)."""
+    """Also by a part of its agents, whether all their runs are there or none."""
     out, played.at_most = tmp_path / "out", 3
     with pytest.raises(KeyboardInterrupt):
         sweep(out, instances=INSTANCES[:1])
@@ -163,7 +163,7 @@ def test_interrupted_sweep_resumes_in_parts(whole, tmp_path, played, agents):
 
 
 def test_half_finished_folder_is_reported(tmp_path, played, printed):
-    """`report` works on what is finished (A4)."""
+    """`report` works on what is finished."""
     out, played.at_most = tmp_path / "out", 5
     with pytest.raises(KeyboardInterrupt):
         sweep(out)

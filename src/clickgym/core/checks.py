@@ -65,8 +65,9 @@ def unknown(what: str, name: object, names: Iterable[str]) -> str:
     shown = names
     if len(names) > MOST_NAMES:
         shown = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.0)
-    similar = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    suggestion = f"; did you mean {similar[0]!r}?" if similar else ""
+    by_letters = {known.casefold(): known for known in names}
+    similar = difflib.get_close_matches(str(name).casefold(), by_letters, n=1, cutoff=0.5)
+    suggestion = f"; did you mean {by_letters[similar[0]]!r}?" if similar else ""
     others = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return f"unknown {what} {short(name)}{suggestion} (available: {', '.join(shown)}{others})"
 

@@ -287,7 +287,8 @@ def beside_other_code(evidence: Evidence) -> Table:
         cells = [str(estimate(values)) for values in [*rates, shares(curves, agent)]]
         start = "" if agent == LAST else _below_from(curves, agent)
         rows.append([agent, f"clickgym, {over}", *cells, start])
-        rows.append([agent, "another implementation, 60 published queries", *figures])
+        if curves.full:
+            rows.append([agent, "another implementation, 60 published queries", *figures])
     return "PBM: mean regret per session in the hundredth of the horizon before the step", rows
 
 

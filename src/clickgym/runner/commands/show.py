@@ -15,6 +15,7 @@ from ...core.console import output
 from ...core.formats import visible
 from ...core.terminal import say
 from ...envs import ENVIRONMENTS, list_instances, load_instance
+from ...envs.instances.instance import FAMILIES
 from ..labels import PUBLISHED
 from ..make import agent_class, place_of
 from ..metrics import METRICS
@@ -53,6 +54,10 @@ def text_of(name: str) -> str:
     ids, instances = ENVIRONMENTS, list_instances()
     if name in METRICS:
         return METRICS[name].description
+    if name in FAMILIES:
+        arguments = inspect.signature(FAMILIES[name]).parameters.values()
+        defaults = "".join(f":{it.name}={it.default}" for it in arguments)
+        return f"{load_instance(name).description}\n{name}{defaults}"
     if name.endswith(".json") or name.partition(":")[0] in instances:
         return load_instance(name).description
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):

@@ -55,7 +55,7 @@ def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The colour and the dashes of each agent, the same in every figure.
 
     A published agent has the look of its place in the registry. Any other label has one by its
-    letters; where two agents of a figure would look alike, it takes the next that is free.
+    letters; if another agent of the figure has its colour, it takes the next that is free.
 
     Example:
         >>> looks = looks_of(["mine", "TopRank"])
@@ -68,7 +68,9 @@ def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
         if agent not in numbers:
             number = zlib.crc32(agent.encode())
             free = [n for n in range(len(LOOKS)) if n not in numbers.values()] or [0]
-            numbers[agent] = min(free, key=lambda n: (n - number) % len(LOOKS))
+            used = {n % len(COLOURS) for n in numbers.values()}
+            new = [n for n in free if n % len(COLOURS) not in used] or free
+            numbers[agent] = min(new, key=lambda n: (n - number) % len(LOOKS))
     return {agent: LOOKS[numbers[agent] % len(LOOKS)] for agent in agents}
 
 
@@ -130,7 +132,7 @@ def regret_figure(
     drawn_lines = [line for panel in figure.axes for line in panel.get_lines()]
     lines = {line.get_label(): line for line in reversed(drawn_lines)}  # those of the first panel
     from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
-    figure.legend(handles=from_top, loc="outside right upper", frameon=False, fontsize=9)
+    figure.legend(handles=from_top, loc="outside right center", frameon=False, fontsize=9)
     return figure
 
 
