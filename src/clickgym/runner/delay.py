@@ -104,7 +104,7 @@ def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
     elif has_memory or isinstance(agent, StateAgent):
         reason = "the state of stateful users shows them at once"
     elif not agent.learns_from_any_list:
-        reason = "it learns from its last list"
+        reason = "it learns from its last list; CascadeTS, for example, can learn from any"
     else:
         return
     raise UnsuitedError(f"{type(agent).__name__} cannot learn from late clicks: {reason}")
