@@ -70,9 +70,12 @@ class Process:
             assert self.process.poll() is not None or not time.sleep(1), "the service is gone"
 
     def load_and_kill(self, seconds: float) -> None:
+        """Some seconds after the first forty answers."""
         threads = [threading.Thread(target=self.users, args=[number]) for number in range(4)]
         for thread in threads:
             thread.start()
+        while len(self.acknowledged) < 40 and any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
         time.sleep(seconds)
         self.process.kill()
         self.process.wait()

@@ -71,7 +71,10 @@ def test_horizon_and_seed_of_a_learner(name):
 
 @pytest.mark.parametrize(
     "env_id",
-    ["ContextualPBMRank-v0", *slow(*(set(default_ids("Contextual")) - {"ContextualPBMRank-v0"}))],
+    [
+        "ContextualPBMRank-v0",
+        *slow(*sorted(set(default_ids("Contextual")) - {"ContextualPBMRank-v0"})),
+    ],
 )
 def test_every_contextual_id_and_reward_is_played(env_id):
     played = []
