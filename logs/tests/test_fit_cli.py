@@ -42,6 +42,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     )
     printed, progress = capsys.readouterr()
     assert "Fitted to 7,200 sessions; per session and by rank on 1,800 held out" in printed
+    assert re.search(r"^clickgym run UBMRank-v0 --instance .* CascadeTS", printed, re.MULTILINE)
     rows = {
         name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split()
         for name in ("PBM", "UBM", "DCM", "CM")
@@ -124,7 +125,7 @@ def test_better_of_two_estimators_of_one_model_is_kept(log_file):
             "LOG --model PBM --out x.json --query often some/times",
             "--out is x.json for 2 queries; expected a folder",
         ),
-        ("NOTHING --model PBM --out x.json", "nothing: no column 'session'"),
+        ("NOTHING --model PBM --out x.json", "nothing: no column session"),
         (
             "LOG --model PBM --out nothing",
             "nothing is a file, or lies below a file; expected a folder",

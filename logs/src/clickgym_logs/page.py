@@ -91,8 +91,14 @@ def figures(decision: Decision, entry: Measured) -> list[str]:
     verdict = "better" if entry.is_better(decision.level) else "not proved better"
     if withheld := entry.withheld(decision.level):
         verdict += f": {withheld}"
-    gain = f"{entry.difference:+.4f}"
+    gain = f"{entry.difference:+.4f} of {entry.base:.4f}"
     return [verdict, gain, f"{low:+.4f} to {high:+.4f}", f"{entry.p_value:.2g}"]
+
+
+def not_shown(decision: Decision) -> str:
+    """How many measured lists the table leaves out; empty for none."""
+    more = len(decision.measured) - MOST_ROWS
+    return f"{more:,} more lists are in decisions.json (--out)." if more > 0 else ""
 
 
 def proposal_sentence(decision: Decision) -> str:
@@ -113,9 +119,7 @@ def _query(decision: Decision) -> str:
         words = [html.escape(text) for text in figures(decision, entry)]
         rows.append((_list(entry.labels), words[0], f"{entry.sessions:,}", *words[1:]))
     heads = ("list", "verdict", "sessions", "gain", "interval", "p")
-    more = len(decision.measured) - MOST_ROWS
-    notes = [f"{more:,} more lists are in decisions.json."] if more > 0 else []
-    notes += [proposal_sentence(decision)] if decision.proposal else []
+    notes = [text for text in (not_shown(decision), proposal_sentence(decision)) if text]
     labels = {label for entry in decision.measured for label in entry.labels}
     labels |= {*decision.production, *(decision.proposal.labels if decision.proposal else ())}
     return "\n".join(

@@ -97,7 +97,8 @@ def log_files(source: Any) -> list[Path]:
     sources = list(source) if is_sequence(source) else [source]
     files: list[Path] = []
     for entry in sources:
-        path = check_path("log", entry)
+        check_kind("log", entry, (str, PathLike), "a path or a data frame of Polars (from_pandas)")
+        path = Path(entry)
         if path.is_dir():
             files += sorted(
                 file for file in path.iterdir() if file.is_file() and file.name[0] not in "._"
@@ -132,12 +133,13 @@ def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str])
         names = {
             role: columns.get(role, role) for role in roles if columns.get(role, role) in schema
         }
-        for role in (*NEEDED, *(role for role, column in columns.items() if column)):
-            if role not in names:
-                raise ValueError(
-                    f"{name}: no column {columns.get(role, role)!r}; the log has "
-                    f"{', '.join(schema)}"
-                )
+        needed = dict.fromkeys([*NEEDED, *(role for role, column in columns.items() if column)])
+        missing = [columns.get(role, role) for role in needed if role not in names]
+        if missing:
+            raise ValueError(
+                f"{name}: no column {', '.join(missing)} (a row for each session and position); "
+                f"the log has {', '.join(schema)}"
+            )
         first = table.select(**{role: pl.col(column) for role, column in names.items()}).head(1)
         example = first.collect()
         try:

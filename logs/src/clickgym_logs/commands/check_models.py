@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
@@ -35,7 +37,7 @@ def check(
             f"{row['error']:.4f}",
             f"{row['noise']:.4f}",
             f"{row['predicted']:.3f}",
-            f"{row['low']:.3f} to {row['high']:.3f}",
+            f"{row['low']:.3f} to {row['high']:.3f}" if np.isfinite(row["low"]) else "",
         ]
         for row in checked.table.iter_rows(named=True)
     ]

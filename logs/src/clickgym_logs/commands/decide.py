@@ -12,7 +12,7 @@ from clickgym.core.terminal import Column, print_table, say
 
 from ..decide import LEVEL, Decision, decide_all
 from ..decide import decide as decide_
-from ..page import MOST_ROWS, figures, proposal_sentence, write_decisions
+from ..page import MOST_ROWS, figures, not_shown, proposal_sentence, write_decisions
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
@@ -116,6 +116,6 @@ def _print(decision: Decision) -> None:
     numbers = [Column(name, right=True) for name in ("gain", "interval", "p")]
     heads = [Column("sessions", right=True), Column("verdict"), *numbers, Column("list")]
     print_table(console, heads, rows, title=f"{decision.query}: {decision.n_sessions:,} sessions")
-    for sentence in (proposal_sentence(decision), *decision.cautions):
+    for sentence in (not_shown(decision), proposal_sentence(decision), *decision.cautions):
         if sentence:
             say(console, sentence)

@@ -130,6 +130,12 @@ def fit(
         say(console, f"{file}: {instance.description}")
     for line in (*_parameter_lines(fitted), *_cautions(fitted)):
         say(console, line)
+    if len(fitted.test):
+        best = max(fitted.scored, key=lambda name: fitted.scored[name].score(fitted.test))
+        env_id = f"{fitted.scored[best].model_class.short}Rank-v0"
+        say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
+        command = f"clickgym run {env_id} --instance {file} --agents CascadeTS Fixed"
+        say(console, f"{command} --horizon 1e5")
 
 
 def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
