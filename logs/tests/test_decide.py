@@ -193,11 +193,13 @@ def test_page(log, tmp_path):
 def test_command(log, tmp_path, printed, refused):
     write_tidy(log, tmp_path / "log.csv")
     command = ["decide", str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")]
-    assert "Show d, c, b: it earned +" in printed(command)
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "decisions.html",
-        "decisions.json",
-    ]
+    shown = printed(command)
+    assert "Show d, c, b: it earned +" in shown
+    assert "2 more lists are in decisions.json" in shown
+    n_production = (log.items == [0, 1, 2]).all(axis=1).sum()
+    assert f"{n_production:,}  in production " in shown
+    files = {file.name for file in (tmp_path / "out").iterdir()}
+    assert files == {"decisions.html", "decisions.json"}
     assert "better" in printed([*command, "--all"])
     assert "it has no time" in printed([*command, "--columns", "time="])
     assert "Show d, c, b: it earned +" in printed([*command, "--columns", "time=session"])

@@ -94,5 +94,8 @@ def test_the_command_prints_a_table_and_the_sentence(tmp_path, capsys):
     write_tidy(log_of(of_the_pbm), tmp_path / "log.csv")
     assert main(["check-models", str(tmp_path / "log.csv")]) == 0
     printed = capsys.readouterr().out
+    write_tidy(log_of(of_the_pbm, n_queries=4), tmp_path / "log.csv")
+    assert main(["check-models", str(tmp_path / "log.csv")]) == 0
+    assert "nan" not in capsys.readouterr().out
     assert re.search(r"^PBM  +0\.\d{4}  ", printed, re.MULTILINE)
     assert "Simulations of this log can be trusted to order lists: the best model, " in printed

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import (
-    check_between,
-    check_choice,
-    check_kind,
-    check_labels,
-    check_seed,
-    unknown,
-)
+from clickgym.core.checks import check_between, check_choice, check_kind, check_labels, check_seed
 from clickgym.envs import CLICK_MODELS, load_instance
 
 from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
@@ -174,7 +167,4 @@ def read_policy(
 def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:
     """How the log numbers the items with these labels."""
     number = {label: index for index, label in enumerate(log.item_labels)}
-    for label in labels:
-        if label not in number:
-            raise ValueError(unknown("item", label, number))
-    return np.array([number[label] for label in labels])
+    return np.array([number[check_choice("item", label, number)] for label in labels])

@@ -85,6 +85,7 @@ class Decision:
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
         production: labels of today's production list.
+        n_production: sessions that showed exactly this list.
         since: from when on no list was shown more often; None if never.
         measured: the other lists beside it, those proved better first.
         proposal: of a click model; None where it expects most of the production list.
@@ -100,6 +101,7 @@ class Decision:
     level: float
     declared: bool
     production: tuple[str, ...]
+    n_production: int
     since: str | None
     measured: tuple[Measured, ...]
     proposal: Proposal | None
@@ -276,6 +278,7 @@ def _measured_decision(
         level=level,
         declared=log.propensities is not None or log.list_propensities is not None,
         production=shown.labels(today),
+        n_production=len(shown.sessions_of(today)),
         since=None if since is None or log.times is None else shown.moment(since),
         measured=measured,
         proposal=None,

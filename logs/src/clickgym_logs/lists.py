@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import unknown
+from clickgym.core.checks import check_choice
 
 from .distinct import distinct, grouped
 from .evaluation import earnings
@@ -104,10 +104,7 @@ class QueryLists:
     def ranking(self, labels: Sequence[str]) -> Ranking:
         """The list with these labels, which the query must have shown."""
         number = {label: item for item, label in enumerate(self.item_labels)}
-        for label in labels:
-            if label not in number:
-                raise ValueError(unknown("item", label, number))
-        ranking = tuple(number[label] for label in labels)
+        ranking = tuple(number[check_choice("item", label, number)] for label in labels)
         if ranking not in self.rows:
             raise ValueError(f"the log never shows the production list {', '.join(labels)}")
         return ranking

@@ -176,17 +176,8 @@ class ClickLog:
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
         part = copy(self)
-        for name in (
-            "items",
-            "clicks",
-            "queries",
-            "propensities",
-            "list_propensities",
-            "context",
-            "times",
-        ):
-            values = getattr(self, name)
-            if values is not None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
                 object.__setattr__(part, name, values[sessions])  # which needs no further checks
         if part.items.ndim != 2:
             raise ValueError(

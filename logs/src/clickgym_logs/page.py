@@ -114,7 +114,9 @@ def proposal_sentence(decision: Decision) -> str:
 
 
 def _query(decision: Decision) -> str:
-    rows: list[tuple[str, ...]] = [(_list(decision.production), "in production", "", "", "", "")]
+    sessions = f"{decision.n_production:,}"
+    today = _list(decision.production), "in production", sessions, "", "", ""
+    rows: list[tuple[str, ...]] = [today]
     for entry in decision.measured[:MOST_ROWS]:
         words = [html.escape(text) for text in figures(decision, entry)]
         rows.append((_list(entry.labels), words[0], f"{entry.sessions:,}", *words[1:]))

@@ -97,7 +97,9 @@ def log_files(source: Any) -> list[Path]:
     sources = list(source) if is_sequence(source) else [source]
     files: list[Path] = []
     for entry in sources:
-        check_kind("log", entry, (str, PathLike), "a path or a data frame of Polars (from_pandas)")
+        if not isinstance(entry, str | PathLike):
+            expected = "a path or a data frame of Polars, as polars.from_pandas makes it"
+            raise TypeError(f"log is of type {type(entry).__name__}; expected {expected}")
         path = Path(entry)
         if path.is_dir():
             files += sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.terminal import Column, print_table, say
@@ -31,16 +31,10 @@ def check(
     with compiling_told(errors()):
         sessions = read_log(log, columns=names(columns))
         checked = check_models(sessions)
-    rows = [
-        [
-            row["model"],
-            f"{row['error']:.4f}",
-            f"{row['noise']:.4f}",
-            f"{row['predicted']:.3f}",
-            f"{row['low']:.3f} to {row['high']:.3f}" if np.isfinite(row["low"]) else "",
-        ]
-        for row in checked.table.iter_rows(named=True)
-    ]
+    rows = []
+    for model, error, noise, predicted, low, high in checked.table.iter_rows():
+        interval = "" if math.isnan(low) else f"{low:.3f} to {high:.3f}"
+        rows.append([model, f"{error:.4f}", f"{noise:.4f}", f"{predicted:.3f}", interval])
     heads = (Column(name, right=True) for name in ("error", "noise", "predicted", "interval"))
     print_table(output(), [Column("model"), *heads], rows)
     say(output(), checked.sentence, "bold")

@@ -107,7 +107,7 @@ def _print(decision: Decision) -> None:
     console = output()
     say(console, decision.sentence, "bold")
     rows: list[tuple[str, ...]] = [
-        ("", "in production", "", "", "", ", ".join(decision.production))
+        (f"{decision.n_production:,}", "in production", "", "", "", ", ".join(decision.production))
     ]
     rows += [
         (f"{entry.sessions:,}", *figures(decision, entry), ", ".join(entry.labels))

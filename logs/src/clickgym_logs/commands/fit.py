@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote as shell_quote
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -134,7 +135,9 @@ def fit(
         best = max(fitted.scored, key=lambda name: fitted.scored[name].score(fitted.test))
         env_id = f"{fitted.scored[best].model_class.short}Rank-v0"
         say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
-        command = f"clickgym run {env_id} --instance {file} --agents CascadeTS Fixed"
+        command = (
+            f"clickgym run {env_id} --instance {shell_quote(str(file))} --agents CascadeTS Fixed"
+        )
         say(console, f"{command} --horizon 1e5")
 
 
@@ -210,6 +213,8 @@ def _cautions(fitted: Fitted) -> Iterator[str]:
             )
     test = fitted.test
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
+    if {"SDBN", "DBN"} <= fitted.scored.keys():
+        yield "SDBN and DBN estimate the same click model: an instance has the better one, as DBN"
     if "CM" in fitted.scored and several:
         yield (
             f"CM excludes the {several:.1%} of sessions with several clicks: their likelihood is 0"
