@@ -98,7 +98,9 @@ def figures(decision: Decision, entry: Measured) -> list[str]:
 def not_shown(decision: Decision) -> str:
     """How many measured lists the table leaves out; empty for none."""
     more = len(decision.measured) - MOST_ROWS
-    return f"{more:,} more lists are in decisions.json (--out)." if more > 0 else ""
+    if more <= 0:
+        return ""
+    return f"{more:,} more lists are in decisions.json, which clickgym decide --out writes."
 
 
 def proposal_sentence(decision: Decision) -> str:

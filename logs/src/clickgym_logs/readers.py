@@ -139,8 +139,8 @@ def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str])
         missing = [columns.get(role, role) for role in needed if role not in names]
         if missing:
             raise ValueError(
-                f"{name}: no column {', '.join(missing)} (a row for each session and position); "
-                f"the log has {', '.join(schema)}"
+                f"{name}: no column {', '.join(missing)}; the log has {', '.join(schema)}, and "
+                "needs a row for each session and position"
             )
         first = table.select(**{role: pl.col(column) for role, column in names.items()}).head(1)
         example = first.collect()

@@ -34,7 +34,8 @@ def check(
     rows = []
     for model, error, noise, predicted, low, high in checked.table.iter_rows():
         interval = "" if math.isnan(low) else f"{low:.3f} to {high:.3f}"
-        rows.append([model, f"{error:.4f}", f"{noise:.4f}", f"{predicted:.3f}", interval])
+        share = "" if math.isnan(predicted) else f"{predicted:.3f}"
+        rows.append([model, f"{error:.4f}", f"{noise:.4f}", share, interval])
     heads = (Column(name, right=True) for name in ("error", "noise", "predicted", "interval"))
     print_table(output(), [Column("model"), *heads], rows)
     say(output(), checked.sentence, "bold")
