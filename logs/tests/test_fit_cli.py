@@ -68,7 +68,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
     assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
     run = tmp_path / "run"
-    command = re.search(r"^clickgym (run PBMRank-v0 .*) --horizon 1e5$", printed, re.MULTILINE)[1]
+    command = re.search("\nclickgym (run PBM.*) --horizon 1e5 --out results/users\n", printed)[1]
     assert main(shlex.split(f"{command} --horizon 1e3 --runs 1 --out {run}")) == 0
 
 

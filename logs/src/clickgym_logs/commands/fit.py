@@ -138,7 +138,7 @@ def fit(
         command = (
             f"clickgym run {env_id} --instance {shell_quote(str(file))} --agents CascadeTS Fixed"
         )
-        say(console, f"{command} --horizon 1e5")
+        say(console, f"{command} --horizon 1e5 --out results/users")
 
 
 def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
