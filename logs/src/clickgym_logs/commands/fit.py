@@ -13,10 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 import typer
+from rich.text import Text
 from scipy.special import stdtrit
 
 from clickgym.core.console import compiling_told, errors, output
 from clickgym.core.files import make_folder
+from clickgym.core.formats import visible
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import ClickModel
 
@@ -135,10 +137,10 @@ def fit(
         best = max(fitted.scored, key=lambda name: fitted.scored[name].score(fitted.test))
         env_id = f"{fitted.scored[best].model_class.short}Rank-v0"
         say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
-        command = (
-            f"clickgym run {env_id} --instance {shell_quote(str(file))} --agents CascadeTS Fixed"
-        )
-        say(console, f"{command} --horizon 1e5 --out results/users")
+        users = f"{env_id} --instance {shell_quote(str(file))}"
+        settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
+        # Not folded, so that it can be pasted.
+        console.print(Text(visible(f"clickgym run {users} {settings}")), soft_wrap=True)
 
 
 def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
