@@ -35,6 +35,17 @@ COMMANDS = {
 """The commands of this package, in the order of the help text, with their short help. The command
 ``name`` is the function ``name`` in the module ``runner.commands.name``.
 """
+OF_COMPANIONS = {
+    "bench": ("lab", "Run an agent on the tasks of the scorecard; print its board."),
+    "study": ("lab", "Repeat the experiment of a paper, and check its statements."),
+    "record": ("logs", "Write the click log of an agent in an environment."),
+    "fit": ("logs", "Fit click models to a click log, and write an instance."),
+    "check-models": ("logs", "Check whether simulations of a click log can be trusted."),
+    "evaluate": ("logs", "Estimate from a click log what another policy would earn."),
+    "decide": ("logs", "Decide which list to show for a query of a click log."),
+    "features": ("logs", "Make a contextual instance from ratings."),
+}
+"""The commands of ``clickgym-lab`` and ``clickgym-logs``, with their short help."""
 
 
 def _plugged() -> dict[str, EntryPoint]:
@@ -61,9 +72,16 @@ class _Commands(TyperGroup):
         plug = _plugged().get(cmd_name)
         if plug is None:
             return super().get_command(ctx, cmd_name)
-        return TyperCommand(cmd_name, short_help=f"A command of {_package(plug)}.")
+        _, about = OF_COMPANIONS.get(cmd_name, ("", f"A command of {_package(plug)}."))
+        return TyperCommand(cmd_name, short_help=about)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in OF_COMPANIONS and args[0] not in _plugged():
+            folder, _ = OF_COMPANIONS[args[0]]
+            ctx.fail(
+                f"the command {args[0]!r} is part of clickgym-{folder}, which is not installed; "
+                f"in a clone: pip install ./{folder}"
+            )
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 

@@ -45,7 +45,7 @@ def _wide(console: Console) -> Console:
 
 
 @contextmanager
-def compiling_told(console: Console) -> Iterator[None]:
+def announce_compiling(console: Console) -> Iterator[None]:
     """Context that shows in a terminal that kernels are being compiled."""
     status = console.status(COMPILING)
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):

@@ -95,7 +95,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
+def ignoring_interrupts() -> Iterator[None]:
     """Context in which started processes ignore Ctrl-C, which a terminal sends to all of them; this
     process handles it and ends them.
     """

@@ -41,7 +41,7 @@ from ..core.checks import (
 )
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
-from ..core.workers import check_workers, deaf_to_interrupts, watched
+from ..core.workers import check_workers, ignoring_interrupts, watched
 from ..envs import Users
 from ..envs.users import users_class
 from .delay import Delay, check_learns_late
@@ -320,7 +320,7 @@ def _play_all(
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
     )
-    with deaf_to_interrupts():
+    with ignoring_interrupts():
         results = parallel(
             joblib.delayed(watched)(os.getpid(), _play, trial, job, on_chunk if shared else None)
             for trial in trials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
 from ..readers import read_log
@@ -28,7 +28,7 @@ def check(
     \b
     clickgym check-models log.csv
     """
-    with compiling_told(errors()):
+    with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
         checked = check_models(sessions)
     rows = []

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
 from ..decide import LEVEL, Decision, decide_all
@@ -73,7 +73,7 @@ def decide(
     if every and (query is not None or production is not None):
         raise ValueError("--all decides every query; expected no --query and no --production")
     settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level}
-    with compiling_told(errors()):
+    with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
         if every:
             decisions = decide_all(sessions, **settings)

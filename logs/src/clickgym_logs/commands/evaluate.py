@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
 from ..comparison import Comparison, compare
@@ -92,7 +92,7 @@ def evaluate(
     intervals. An estimate is refused if the policy shows lists or items that the log never shows:
     their weight would be infinite.
     """
-    with compiling_told(errors()):
+    with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
         if query is not None:
             sessions = sessions.of_query(query)

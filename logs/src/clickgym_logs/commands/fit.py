@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 from scipy.special import stdtrit
 
-from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.files import make_folder
 from clickgym.core.formats import visible
 from clickgym.core.terminal import Column, print_table, say
@@ -109,7 +109,7 @@ def fit(
         raise ValueError(f"--out is {out} for {len(queries)} queries; expected a folder")
     make_folder(out.parent if is_file else out)
     console, status = output(), errors()
-    with compiling_told(status), warnings.catch_warnings():
+    with announce_compiling(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         sessions = read_log(log, columns=names(columns))
         say(status, f"read {len(sessions):,} sessions")

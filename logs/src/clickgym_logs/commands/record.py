@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from clickgym.core.checks import check_horizon
-from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import say
 from clickgym.runner import make_agent, make_env
 
@@ -74,7 +74,7 @@ def record(
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")
-    with compiling_told(errors()):
+    with announce_compiling(errors()):
         try:
             place = make_env(env, instance)
             learner: Any = make_agent(agent, place, horizon=n, seed=seed)
