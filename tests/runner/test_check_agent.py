@@ -170,12 +170,12 @@ PLAIN = {
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
-    TiesById: "- numbers of items: the regret of the first 1 sessions is ",
-    WritesClicks: "- what it is given: update changes the clicks that it is given",
-    SortsList: "- what it is given: update changes the ranking that it is given",
+    TiesById: "- item ids: the regret of the first 1 sessions is ",
+    WritesClicks: "- inputs: update changes the clicks that it is given",
+    SortsList: "- inputs: update changes the ranking that it is given",
     StopsAtHorizon: "- lists: StopIteration",
     Fails: "- lists: KeyError: 'what update did'",
-    ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
+    ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ from session ",
 }
 
 
@@ -188,7 +188,7 @@ def test_several_faults_are_told_at_once():
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
         "- seeds",
         "- agents side by side",
-        "- what it is given",
+        "- inputs",
     ]
 
 

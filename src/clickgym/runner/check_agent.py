@@ -84,7 +84,7 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     check = _Check(agent)
-    further = [check.seeds, check.company, check.inputs, check.numbers_of_items]
+    further = [check.seeds, check.company, check.inputs, check.item_ids]
     if isinstance(check.first, CompiledAgent):
         further += [check.methods, check.hyperparameters, check.arguments]
         further += [check.kernels, check.engines]
@@ -182,7 +182,7 @@ class _Check:
         expect(together == [alone, alone], what)
 
     def inputs(self) -> None:
-        """What it is given."""
+        """Inputs."""
         agent = self.make()
 
         def rank(observation: Any) -> Any:
@@ -198,8 +198,8 @@ class _Check:
             _expect_same("update", "ranking", before[1], ranking)
             _expect_same("update", "clicks", before[2], clicks)
 
-    def numbers_of_items(self) -> None:
-        """Numbers of items."""
+    def item_ids(self) -> None:
+        """Item ids."""
         regret = np.zeros((2, SEEDS, len(FIRST)))
         for block, order in enumerate((np.argsort(ATTRACTION), np.argsort(-ATTRACTION))):
             env = self.env(order=order)
@@ -213,7 +213,7 @@ class _Check:
             raise Fault(
                 f"the regret of the first {FIRST[i]} sessions is {rising[i]:.3g} with items of "
                 f"rising attraction and {falling[i]:.3g} with items of falling attraction; break "
-                "ties at random, for the number of an item must not tell how good it is"
+                "ties at random, because the id of an item must not tell how good it is"
             )
 
     # --------------------------------------------------------------------------- of compiled agents
@@ -369,7 +369,7 @@ def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: A
     for name in ("regret", "reward", "clicks"):
         different = np.flatnonzero(getattr(first, name) != getattr(second, name))
         for i in different[:1]:
-            raise Fault(f"{what} part in session {first.steps[i]}: their {name} differ")
+            raise Fault(f"{what} differ from session {first.steps[i]} on: {name}")
     if isinstance(agent, CompiledAgent):
         same = agent.rng.bit_generator.state == other.rng.bit_generator.state
         expect(same, f"{what} have drawn differently from their generators")

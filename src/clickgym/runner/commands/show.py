@@ -46,7 +46,7 @@ def show(
 
 
 def text_of(name: str) -> str:
-    """What is written of a name.
+    """The description of a name.
 
     Raises:
         ValueError: there is no such name.
