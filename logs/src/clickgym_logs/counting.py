@@ -127,7 +127,7 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
 def count_examined(  # type: ignore[no-untyped-def]
     pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
 ):
-    """Count what the models that scan from the top take for certain.
+    """Count what the models that scan from the top take as certain.
 
     Examined is what stands down to the first click, or to the last one; everything, if there is no
     click. Clicks below that do not count. The last clicks are counted by pair and by position.

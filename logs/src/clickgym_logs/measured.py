@@ -1,7 +1,7 @@
 """Logged lists compared with the production list, within blocks of time.
 
-Nothing is assumed of users here: a list is judged by the sessions that showed it. Two things must
-not count as its gain:
+Nothing is assumed about users here: a list is judged by the sessions that showed it. Two things
+must not count as its gain:
 
 - *Time.* Users click more in one week than in another, and lists change, too. So a list is compared
   with the production list within blocks of time only, twenty of equal numbers of sessions.

@@ -1,5 +1,5 @@
-"""Our study of features, networks and generic RL: what must be given to whom before users that
-differ from one another?
+"""Our study of features, networks and generic RL: which features do agents need where users differ
+from one another?
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _env(model: str) -> str:
 
 
 def _part(world: str, features: str, model: str) -> str:
-    """The PBM, in which all agents are told all features, has parts of its own."""
+    """The PBM, in which all agents are given all features, has parts of its own."""
     return f"features-{world}-{features}{'' if model == 'PBM' else '-others'}"
 
 
@@ -160,7 +160,7 @@ def share(
 
 
 def plain_less(evidence: Evidence, better: str, worse: str, world: str, model: str) -> Finding:
-    """Whether one agent has less regret at the end than another, both told plain features."""
+    """Whether one agent has less regret at the end than another, both given plain features."""
     return less_regret(evidence[_part(world, "plain", model)], _env(model), better, worse)
 
 
@@ -182,7 +182,7 @@ def told_less(
 
 
 def slow_start(evidence: Evidence, agent: str, world: str) -> Finding:
-    """Whether an agent told plain features has lost at least half of what random lists lose after
+    """Whether an agent given plain features has lost at least half of what random lists lose after
     a tenth of the sessions, in the mean over the instances.
     """
     curves = evidence[_part(world, "plain", "PBM")]
@@ -217,7 +217,7 @@ def table(evidence: Evidence) -> Table:
 
 
 def plot(evidence: Evidence) -> Figure:
-    """Regret by what agents are told, in the PBM."""
+    """Regret by the features that agents are given, in the PBM."""
     figure, panels = grid(len(WORLDS), labels=[f"regret, % of {RANDOM}"])
     for axes, world in zip(panels, WORLDS, strict=True):
         for agent in (*LINEAR, *GENERIC):

@@ -82,7 +82,7 @@ class CascadingEstimator(Estimator):
         return filled(cascading_marginal, pairs.shape, pairs, *self._law())
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
-        """Estimate attraction from the positions that are taken for examined, down to the first
+        """Estimate attraction from the positions that count as examined, down to the first
         click or to the last.
 
         Returns:

@@ -1,9 +1,10 @@
 """The estimator of the click chain model.
 
-After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. Told with a
-coin more: the clicked item is relevant with probability α(i), independently of the click, and the
-user goes on with τ3 if it is and with τ2 if not. Then all that is unknown are successes and
-failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for α.
+After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. This is the
+same as a second coin: the clicked item is relevant with probability α(i), independently of the
+click, and the user goes on with τ3 if it is and with τ2 if not. Then all that is unknown are
+successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for
+α.
 """
 
 from __future__ import annotations
