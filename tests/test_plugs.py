@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from clickgym import command_line
-from clickgym.command_line import COMMANDS, OF_COMPANIONS, main
+from clickgym.command_line import COMMANDS, main
 
 MODULE = """
 from pathlib import Path
@@ -46,17 +46,6 @@ def test_command_of_another_package(packages, tmp_path, capsys):
     assert main(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
     assert (tmp_path / "loaded").exists()
-
-
-def test_commands_of_the_companions(monkeypatch, capsys):
-    """The help text describes them; where they are missing, an error says how to install them."""
-    of_packages = {name: plug.dist.name for name, plug in command_line._plugged().items()}
-    assert of_packages == {name: f"clickgym-{where}" for name, (where, _) in OF_COMPANIONS.items()}
-    assert main(["--help"]) == 0
-    assert "A command of" not in capsys.readouterr().out
-    monkeypatch.setattr(command_line, "_plugged", dict)
-    assert main(["fit", "log.csv"]) == 2
-    assert "is not installed; in a clone: pip install ./logs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -35,17 +35,6 @@ COMMANDS = {
 """The commands of this package, in the order of the help text, with their short help. The command
 ``name`` is the function ``name`` in the module ``runner.commands.name``.
 """
-OF_COMPANIONS = {
-    "bench": ("lab", "Run an agent on the tasks of the scorecard; print its board."),
-    "study": ("lab", "Repeat the experiment of a paper, and check its statements."),
-    "record": ("logs", "Write the click log of an agent in an environment."),
-    "fit": ("logs", "Fit click models to a click log, and write an instance."),
-    "check-models": ("logs", "Check whether simulations of a click log can be trusted."),
-    "evaluate": ("logs", "Estimate from a click log what another policy would earn."),
-    "decide": ("logs", "Decide which list to show for a query of a click log."),
-    "features": ("logs", "Make a contextual instance from ratings."),
-}
-"""The commands of ``clickgym-lab`` and ``clickgym-logs``, with their short help."""
 
 
 def _plugged() -> dict[str, EntryPoint]:
@@ -72,16 +61,9 @@ class _Commands(TyperGroup):
         plug = _plugged().get(cmd_name)
         if plug is None:
             return super().get_command(ctx, cmd_name)
-        _, about = OF_COMPANIONS.get(cmd_name, ("", f"A command of {_package(plug)}."))
-        return TyperCommand(cmd_name, short_help=about)
+        return TyperCommand(cmd_name, short_help=f"A command of {_package(plug)}.")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in OF_COMPANIONS and args[0] not in _plugged():
-            folder, _ = OF_COMPANIONS[args[0]]
-            ctx.fail(
-                f"the command {args[0]!r} is part of clickgym-{folder}, which is not installed; "
-                f"in a clone: pip install ./{folder}"
-            )
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 
@@ -111,7 +93,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compare algorithms that learn to rank from clicks.",
     epilog="Start with: clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out "
-    "results/first",
+    "results/first. Other packages add commands, such as those for click logs and studies of "
+    "papers: see docs/runner.md.",
 )
 
 
