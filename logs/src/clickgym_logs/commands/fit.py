@@ -125,7 +125,9 @@ def fit(
         )
     held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
     title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
-    heads, rows = _scores(fitted)
+    models = fitted.scored.items()
+    scores = {name: it.score(fitted.test) for name, it in models if len(fitted.test)}
+    heads, rows = _scores(fitted, scores)
     print_table(console, heads, rows, title=title)
     for label, instance in fitted.instances.items():
         file = out if is_file else out / f"{quote(label, safe=' ')}.json"
@@ -133,8 +135,8 @@ def fit(
         say(console, f"{file}: {instance.description}")
     for line in (*_parameter_lines(fitted), *_cautions(fitted)):
         say(console, line)
-    if len(fitted.test):
-        best = max(fitted.scored, key=lambda name: fitted.scored[name].score(fitted.test))
+    if scores:
+        best = max(scores, key=scores.__getitem__)
         env_id = f"{fitted.scored[best].model_class.short}Rank-v0"
         say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
         users = f"{env_id} --instance {shell_quote(str(file))}"
@@ -143,7 +145,7 @@ def fit(
         console.print(Text(visible(f"clickgym run {users} {settings}")), soft_wrap=True)
 
 
-def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
+def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
     """Of each model: the steps of EM, and the figures on the held-out sessions if there are any."""
     heads = [Column("model"), Column("EM steps", rank=1, right=True)]
     if len(fitted.test):
@@ -159,7 +161,7 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
         rows.append([name, steps])
         if len(fitted.test):
             by_rank = estimator.perplexity_by_rank(fitted.test)
-            figures = estimator.score(fitted.test), np.nanmean(by_rank)
+            figures = scores[name], np.nanmean(by_rank)
             rows[-1] += [f"{value:.5f}" for value in figures]
             rows[-1] += [f"{value:.4f}" for value in by_rank]
     return heads, rows

@@ -69,8 +69,9 @@ def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
             number = zlib.crc32(agent.encode())
             free = [n for n in range(len(LOOKS)) if n not in numbers.values()] or [0]
             used = {n % len(COLOURS) for n in numbers.values()}
-            new = [n for n in free if n % len(COLOURS) not in used] or free
-            numbers[agent] = min(new, key=lambda n: (n - number) % len(LOOKS))
+            numbers[agent] = min(
+                free, key=lambda n: (n % len(COLOURS) in used, (n - number) % len(LOOKS))
+            )
     return {agent: LOOKS[numbers[agent] % len(LOOKS)] for agent in agents}
 
 
