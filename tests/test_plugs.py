@@ -16,6 +16,11 @@ MODULE = """
 from pathlib import Path
 Path("loaded").touch()
 def greet():
+    '''Say hello,
+    loudly.
+
+    Twice.
+    '''
     print("hello")
 """
 
@@ -24,13 +29,15 @@ def greet():
 def packages(tmp_path, monkeypatch):
     """Installs a package that adds commands."""
 
-    def install(name, **commands):
+    def install(name, module=MODULE, **commands):
         info = tmp_path / f"{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         lines = [f"{command} = {place}" for command, place in commands.items()]
         (info / "entry_points.txt").write_text("\n".join(["[clickgym.commands]", *lines, ""]))
-        (tmp_path / f"{name}.py").write_text(MODULE)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        (tmp_path / name / "commands.py").write_text(module)
 
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -39,9 +46,9 @@ def packages(tmp_path, monkeypatch):
 
 def test_command_of_another_package(packages, tmp_path, capsys):
     """It is called, and named without being loaded."""
-    packages("greetings", greet="greetings:greet")
+    packages("greetings", greet="greetings.commands:greet")
     assert main(["--help"]) == 0
-    assert "A command of greetings." in capsys.readouterr().out
+    assert "Say hello, loudly.\n" in capsys.readouterr().out
     assert not (tmp_path / "loaded").exists()
     assert main(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
@@ -51,14 +58,24 @@ def test_command_of_another_package(packages, tmp_path, capsys):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_with_a_name_of_ours(packages, name):
     """No other package takes the place of our command."""
-    packages("impostor", **{name: "impostor:greet"})
+    packages("impostor", **{name: "impostor.commands:greet"})
     assert name not in command_line._plugged()
 
 
-@pytest.mark.parametrize("place", ["nowhere:greet", "broken:nothing"])
-def test_broken_command(packages, capsys, place):
+@pytest.mark.parametrize(
+    ("place", "module"),
+    [
+        ("nowhere:greet", MODULE),
+        ("broken.commands:nothing", MODULE),
+        ("broken.commands:greet", "def greet("),
+        ("broken.commands:greet", "def greet(): pass\n1 / 0"),
+    ],
+)
+def test_broken_command(packages, capsys, place, module):
     """It costs one line, and the other commands work."""
-    packages("broken", greet=place)
+    packages("broken", module, greet=place)
+    assert main(["--help"]) == 0
+    assert "A command of broken." in capsys.readouterr().out
     assert main(["greet"]) == 2
     assert capsys.readouterr().err.startswith(
         "clickgym: the command 'greet' of broken cannot be loaded: "

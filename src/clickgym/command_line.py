@@ -7,12 +7,15 @@ commands as entry points of the group `PLUGS`, ``name = "module:function"``.
 
 from __future__ import annotations
 
+import ast
 import sys
 import warnings
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,6 +50,22 @@ def _package(plug: EntryPoint) -> str:
     return plug.dist.name if plug.dist else plug.value
 
 
+def _summary(plug: EntryPoint) -> str:
+    """Return the first paragraph of the docstring of a command. Its module is read and not
+    imported, which would take seconds.
+    """
+    text = f"A command of {_package(plug)}."
+    package, *modules = plug.module.split(".")
+    spec = find_spec(package)
+    for folder in spec.submodule_search_locations or () if spec else ():
+        file = Path(folder, *modules).with_suffix(".py")
+        with suppress(OSError, SyntaxError):
+            for node in ast.parse(file.read_bytes()).body:
+                if isinstance(node, ast.FunctionDef) and node.name == plug.attr:
+                    text = ast.get_docstring(node) or text
+    return " ".join(text.partition("\n\n")[0].split())
+
+
 class _Commands(TyperGroup):
     """All commands; the help text imports no module, a command is imported when it is called."""
 
@@ -61,7 +80,7 @@ class _Commands(TyperGroup):
         plug = _plugged().get(cmd_name)
         if plug is None:
             return super().get_command(ctx, cmd_name)
-        return TyperCommand(cmd_name, short_help=f"A command of {_package(plug)}.")
+        return TyperCommand(cmd_name, short_help=_summary(plug))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
