@@ -51,8 +51,7 @@ class Scan:
     def __init__(self, n_sources: int, n_items: int) -> None:
         self.below, self.skips = np.zeros((2, n_sources, n_items))
         self.clicks_below, self.click_skips = np.zeros(n_sources), np.zeros(n_items)
-        self.continuation, self.weight = np.ones(n_sources), np.full(n_sources, 2.0)
-        self.go_on = 0.95
+        self.continuation, self.go_on = np.ones(n_sources), 0.95
 
 
 class MixTSReference(Reference):
@@ -63,7 +62,8 @@ class MixTSReference(Reference):
         self.detect, self.rng = agent.hyperparameters["detect"], copy.deepcopy(agent.rng)
         self.clicks, self.displays = np.zeros((2, L, K, K))
         self.total, self.exposure = np.zeros(L), np.zeros((5, L))
-        self.examination = np.tril(np.ones((2, K, K)))
+        self.examination, self.information = np.tril(np.ones((2, K, K))), np.full((2, K), 2.0)
+        self.law, (self.by_trust, self.by_attraction) = np.eye(5)[[1] * K], np.zeros((2, L))
         self.scans = {DBN: Scan(1 + L, L), DCM: Scan(1 + K, L)}
         self.evidence, self.likelihood = np.zeros((2, 5)), np.ones((2, 5))
         self.share, self.leader, self.t, self.due = np.full(5, 0.2), PBM, 0, 0
@@ -83,7 +83,7 @@ class MixTSReference(Reference):
             "click_skips": [scan.click_skips for scan in scans],
             "go_on": [scan.go_on for scan in scans],
         }
-        for name in ("below", "skips", "clicks_below", "continuation", "weight"):
+        for name in ("below", "skips", "clicks_below", "continuation"):
             held[name] = np.concatenate([getattr(scan, name) for scan in scans])
         found = state._asdict() | {"examination": np.tril(state.examination)}
         names = held.keys() & found.keys()
@@ -101,10 +101,14 @@ class MixTSReference(Reference):
         """Return what expected clicks tell of a parameter if attractions follow it."""
         return clicks * np.maximum(1 - clicks / (self.total + 0.75), 0)
 
-    def rates(self, a: np.ndarray, gamma: np.ndarray, errors: float | np.ndarray = 0.0):
-        """Return the rates of the table by item and position; a and γ are those of the PBM."""
+    def law_attractions(self) -> np.ndarray:
+        """Return the estimates without the clicks of trust in a position."""
+        return (np.maximum(self.total - self.by_trust, 0) + 0.75) / (self.by_attraction + 1.5)
+
+    def rates(self, a: np.ndarray, u: np.ndarray, v: np.ndarray, errors: float | np.ndarray = 0.0):
+        """Return the rates of the table by item and position, near its law u + v a."""
         clicks, n = self.clicks.sum(axis=2), self.displays.sum(axis=2)
-        return clip((clicks + 50 * np.outer(a, gamma)) / (n + 50) + errors / np.sqrt(n + 51))
+        return clip((clicks + 400 * (u + np.outer(a, v))) / (n + 400) + errors / np.sqrt(n + 401))
 
     def pace(self) -> float:
         """Return the expected changes in a session."""
@@ -121,7 +125,7 @@ class MixTSReference(Reference):
             u -= self.share[h]
             h += 1
         self.draws = self.draw_attractions(h, calm)
-        ranking = self.choose(h, self.draws, rng, lambda: 0.5 * width * rng.standard_normal())
+        ranking = self.choose(h, self.draws, rng, lambda: width * rng.standard_normal())
         if K > 1 and rng.random() < 2 * (t + 10_000) ** (-2 / 3):
             x, y = int(K * rng.random()), int((K - 1) * rng.random())
             y += y >= x
@@ -155,6 +159,9 @@ class MixTSReference(Reference):
                     clicks, n = self.recent_clicks[i], self.recent_exposure[i]
             n = max(clicks, n) + 1.5
             sharpness = 1 + calm * clicks / (clicks + 20)
+            if h == TABLE:
+                left = max(self.total[i] - self.by_trust[i], 0) + 0.75
+                sharpness *= (left / (self.total[i] + 0.75)) ** 2
             d = 0.5 * self.rng.standard_normal() / math.sqrt(n * sharpness)
             draws[i] = vary(min((clicks + 0.75) / n, 1 - LEAST), d)
         return draws
@@ -169,31 +176,24 @@ class MixTSReference(Reference):
         entry(rank_by_draw)(draws, order, rng, n_candidates)
         row, a = order[:n_candidates].tolist(), clip(draws)
         if h in self.scans:
-            scan, sources = self.scans[h], [1 + x for x in (row if h == DBN else range(K))]
-            c, error = scan.continuation, 1 / np.sqrt(scan.weight)
-            stay = clip([vary(c[x], error[x] * noise()) for x in sources])
+            scan = self.scans[h]
+            stay = scan.continuation[[1 + x for x in (row if h == DBN else range(K))]]
             if h == DCM:
                 return improve(row, K, lambda row: sum(clicks_of_scan(a[row], stay, scan.go_on)))
             onward = np.minimum(a[row] * stay + (1 - a[row]) * scan.go_on, 1)
             return [row[place] for place in best_scan(a[row], onward, K)]
-        gamma = self.draw_examination(UBM if h == UBM else PBM, a, noise)
-        if h == UBM:
-            return improve(row[:K], K, lambda row: sum(clicks_of_browsing(a[row], gamma)))
+        if h == TABLE:
+            u, v, of_u, of_both, of_v = self.law.T
+            x, y = np.array([[noise(), noise()] for _ in range(K)]).T
+            errors = np.zeros((L, K))
+            errors[row] = [[0.2 * noise() for _ in range(K)] for _ in row]
+            rates = self.rates(a, u + of_u * x, v + of_both * x + of_v * y, errors)
+            return improve(row, K, lambda row: rates[row, range(K)].sum())
+        factors = [math.exp(0.5 * noise() / math.sqrt(info)) for info in self.information[h]]
+        gamma = np.minimum(self.examination[h] * np.c_[factors], 1)
         if h == PBM:
             return improve(row[:K], K, lambda row: gamma[:, 0] @ a[row])
-        errors = np.zeros((L, K))
-        errors[row] = [[0.1 * noise() for _ in range(K)] for _ in row]
-        rates = self.rates(a, gamma[:, 0], errors)
-        return improve(row, K, lambda row: rates[row, range(K)].sum())
-
-    def draw_examination(self, h: int, a: np.ndarray, noise) -> np.ndarray:
-        gamma = self.examination[h].copy()
-        for k in range(self.n_positions):
-            examined = self.displays[:, k] @ gamma[k]
-            left = np.maximum(1 - examined / (self.exposure[h] + 1.5), 0)
-            information = 2 + (a * examined * left).sum()
-            gamma[k] = np.minimum(gamma[k] * math.exp(noise() / math.sqrt(information)), 1)
-        return gamma
+        return improve(row[:K], K, lambda row: sum(clicks_of_browsing(a[row], gamma)))
 
     # ---------------------------------------------------------------------- learning from a session
 
@@ -235,7 +235,7 @@ class MixTSReference(Reference):
         """
         b = np.zeros((5, self.n_positions))
         b[PBM] = self.examination[PBM, :, 0]
-        rates = self.rates(a[PBM], b[PBM])
+        rates = self.rates(a[TABLE], *self.law.T[:2])
         for k, j, i, _ in session:
             b[UBM, k] = self.examination[UBM, k, j]
             b[TABLE, k] = rates[i, k] / a[TABLE, i]
@@ -333,6 +333,7 @@ class MixTSReference(Reference):
 
     def fit_examination(self) -> None:
         K, gamma = self.n_positions, self.examination
+        self.information[:] = 0
         for k in range(K):
             self.fit_cell(PBM, k, slice(k + 1), gamma[PBM, k - 1, 0] if k else 1.0)
             self.fit_cell(UBM, k, slice(1), gamma[UBM, k - 1, 0] if k else 1.0)
@@ -351,7 +352,9 @@ class MixTSReference(Reference):
         gamma = self.examination[h, k, cells][0]
         expected = gamma * displays * self.profile(h)
         score = clicks - expected.sum() - 2 * math.log(gamma / prior)
-        fitted = max(gamma * step(score, 2 + self.own(expected).sum(), 0.5), 1e-6)
+        info = 2 + self.own(expected).sum()
+        fitted = max(gamma * step(score, info, 0.5), 1e-6)
+        self.information[h, k] += info
         self.examination[h, k, cells] = fitted
         self.exposure[h] = np.maximum(self.exposure[h] + (fitted - gamma) * displays, 0)
 
@@ -375,18 +378,30 @@ class MixTSReference(Reference):
             score = scan.clicks_below[x] + 2 * (prior - old) - expected.sum()
             info = 2 * old + self.own(expected).sum()
             c[x] = min(max(old * step(score, info, 0.5), LEAST), 1)
-            scan.weight[x] = 2 + info / c[x]
             exposure[h] = np.maximum(exposure[h] + (c[x] - old) * scan.below[x], 0)
 
     def fit_table(self) -> None:
-        a = self.profile(PBM)
-        clicks = self.displays.sum(axis=2) * self.rates(a, self.examination[PBM, :, 0])
-        self.exposure[TABLE] = clicks.sum(axis=1) / a
+        clicks, displays = self.clicks.sum(axis=2), self.displays.sum(axis=2)
+        self.by_trust, self.by_attraction = (displays @ self.law[:, :2]).T
+        for k, (u, v) in enumerate(self.law[:, :2].tolist()):
+            n, a = displays[:, k], self.law_attractions()
+            w = n * np.maximum(1 - v * n / (self.by_attraction + 1.5), 0)
+            error = clicks[:, k] - n * (u + v * a)
+            y, x = error.sum() - 3 * u, error @ a + 3 * (self.examination[PBM, k, 0] - v)
+            uu, uv, vv = 3 + w.sum(), w @ a, 3 + w @ (a * a)
+            det = uu * vv - uv * uv
+            du, dv = np.clip([(y * vv - x * uv) / det, (x * uu - y * uv) / det], -0.2, 0.2)
+            dv = max(v + dv, 0.02) - v
+            of_u = math.sqrt(0.2 * vv / det)
+            self.law[k] = u + du, v + dv, of_u, -uv / vv * of_u, math.sqrt(0.2 / vv)
+            self.by_trust += n * du
+            self.by_attraction += n * dv
+        self.exposure[TABLE] = np.maximum((self.total + 0.75) / self.law_attractions() - 1.5, 0)
 
     def weigh(self) -> None:
         self.add_evidence(np.full((2, 5), True))
         session, single = self.evidence
-        session[TABLE] = session[PLAIN].max() + (single[TABLE] - single[PLAIN].max())
+        session[TABLE] = session[PLAIN].max() + (single[TABLE] - single[PLAIN].max()) - 1
         self.leader = int(session.argmax())
         self.evidence -= self.evidence.max(axis=1, keepdims=True)
         self.evidence *= 1 - 0.0015

@@ -48,12 +48,12 @@ def played(users, sessions, seed=0):
     [
         ("the most attractive items satisfy least", 50_000),
         ("two opposite tastes", 50_000),
-        ("strong trust", 200_000),
+        ("strong trust", 20_000),
     ],
 )
 def test_is_not_locked(users, sessions):
-    """In the end the list has 98 % of the clicks of the best list. Fixed seeds. Strong trust takes
-    longer: after 50,000 sessions seed 2 has 95.8 %.
+    """In the end the list has 98 % of the clicks of the best list. Fixed seeds. With a table that
+    follows the PBM in cells hardly shown, strong trust has 94.9 % with seed 2.
     """
     model = USERS[users]
     most = model.expected_reward(model.optimal_ranking())
@@ -75,14 +75,14 @@ def test_beliefs(users, leader):
 
 
 def test_evidence_of_the_table():
-    """Its distance to the leader is that of its marginal evidence to the best one, not to the
-    leader's, which may be low since the first sessions.
+    """Its distance to the leader is that of its marginal evidence to the best one, and one more.
+    It is not the distance to the leader's, which may be low since the first sessions.
     """
     state = MixTS(6, 3, seed=0).state
     state.t[0] = 1000
     state.evidence[:] = [[-50.0, -9.0, 0.0, -20.0, 0.0], [0.0, -1.0, -15.0, -4.0, -3.0]]
     entry(weigh_hypotheses)(state)
-    assert state.evidence[0, -1] == pytest.approx(-3.0, rel=0.01)
+    assert state.evidence[0, -1] == pytest.approx(-4.0, rel=0.01)
     assert HYPOTHESES[state.leader[0]] == "DBN"
 
 

@@ -56,8 +56,8 @@ class MixTS(CompiledAgent):
         predicted the clicks. The first sessions count little, because they hold against hypotheses
         with many parameters, and evidence fades, because while one list is shown nothing new speaks
         for a hypothesis that would show another.
-        Then parameters and attractions are drawn from their posteriors, and the list with most
-        expected clicks is shown. Recent clicks on an item are compared with older ones, which are
+        Then attractions are drawn from their posteriors, and the list with most expected clicks is
+        shown. Recent clicks on an item are compared with older ones, which are
         forgotten if the two contradict each other.
 
     Algorithm:
@@ -65,11 +65,11 @@ class MixTS(CompiledAgent):
 
             hypotheses h: PBM, γ_k; UBM, γ_kj; DBN, g after a skip and c_i after a click on item i;
                 DCM, g and c_k after a click on position k;
-                table, a rate for each item and position, with 50 displays by the PBM beforehand
+                table, a rate for each item and position; beforehand 400 displays by u_k + v_k α
             S_i ← 0 for each item i: its clicks
             E_h(i) ← 0: the sum of its examination probabilities b_h
             for t = 1, 2, ...:
-                draw h by its share, and its parameters (but for g) around their estimates
+                draw h by its share, and γ, or u and v, around their estimates
                 draw α_i from its posterior with mean (S_i + 3/4) / (E_h(i) + 3/2); items with many
                     clicks as if they had 1 + 1/√(1 + t/5000) times as many: from 2 down to 1
                 R ← the list with most expected clicks under h
@@ -84,7 +84,7 @@ class MixTS(CompiledAgent):
                 if detect: compare recent clicks with all of them, by b of the h with largest share
                 whenever t has grown by 0.5 %:
                     a Newton step for each parameter on the profile likelihood; E_h anew
-                    J_table ← largest J of the others + (M_table - largest M of the others)
+                    J_table ← largest J of the others + (M_table - largest M of the others) - 1
                     share_h ∝ max(exp(J_h - the largest), 0.1 t^(-2/3)); J and M fade by 0.15 %
 
     Args:
@@ -107,15 +107,18 @@ class MixTS(CompiledAgent):
            CM, DBN, and CCM, where it follows from the attraction. ``DCM`` contains the CM, too, and
            ``UBM`` the PBM and the CM. The table contains all users whose clicks depend on item and
            position alone: trust bias, and mixtures of PBMs.
-        2. The table is judged by the marginal probability of each click, because it ignores the
+        2. Cells of the table that are hardly shown follow u_k + v_k α, the law of trust bias, and
+           u_k and v_k are drawn, too. Cells that follow the PBM, which has no clicks on items that
+           do not attract, are expected too low at the top of the list, and never shown there.
+        3. The table is judged by the marginal probability of each click, because it ignores the
            clicks above. It leads only if it predicts single clicks better than all others do: in
            the DBN it predicts them about as well, but its lists are worse.
-        3. No hypothesis is ever given up: its share is at least 0.1 t^(-2/3).
-        4. In the DCM the least attractive items may be shown, too, above positions at which many
+        4. No hypothesis is ever given up: its share is at least 0.1 t^(-2/3).
+        5. In the DCM the least attractive items may be shown, too, above positions at which many
            users leave after a click.
-        5. What a skip tells of the user depends on the attraction as it was before the session.
+        6. What a skip tells of the user depends on the attraction as it was before the session.
 
-    Memory: 2 L K² + 2 (L + K + 2) L + L K + 15 L numbers and little more: 14 kB with L = 10 and K =
+    Memory: 2 L K² + 2 (L + K + 2) L + L K + 19 L numbers and little more: 11 kB with L = 10 and K =
     5, 18 MB with L = 1,000 and K = 10.
 
     Example:

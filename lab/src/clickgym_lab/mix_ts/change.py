@@ -80,7 +80,7 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     """Keep of an item these shares of its clicks and displays, and nothing of what follows clicks
     on it.
     """
-    for x in range(len(state.weight)):
+    for x in range(len(state.continuation)):
         a = estimate(state, DBN if x <= len(state.total) else DCM, i)
         expected = state.continuation[x] * state.below[x, i] * a
         state.clicks_below[x] = max(state.clicks_below[x] - (1.0 - clicks) * expected, 0.0)

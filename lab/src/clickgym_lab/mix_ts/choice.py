@@ -13,7 +13,7 @@ from clickgym.core.kernels import kernel
 
 from .change import rate_of_changes
 from .hypotheses import LEAST, PRIOR, bounded, expected_clicks, rate
-from .state import DBN, DCM, PBM, RESERVE, TABLE, UBM, WEIGHT
+from .state import DBN, DCM, RESERVE, TABLE
 
 CALM = 5000.0
 """Sessions after which the sharpness of draws has fallen from 2 to 1.7; it ends at 1."""
@@ -21,8 +21,8 @@ FEW = 20.0
 """Clicks below which a posterior is not sharpened much: an item without luck in its first displays
 would not come back.
 """
-CELL_NOISE = 0.05
-"""The standard deviation of the rate drawn for a cell of the table, times √(displays + 51)."""
+CELL_NOISE = 0.2
+"""The standard deviation of the rate drawn for a cell of the table, times √(displays + 401)."""
 EXCHANGES = 2.0
 """Two positions are exchanged with this probability times (t + 10,000)^(-2/3)."""
 ROUNDS = 2
@@ -62,19 +62,15 @@ def arrange(state, h, n, calm, noise, rng):  # type: ignore[no-untyped-def]
     rank_by_draw(state.draws, state.order, rng, m)
     noise /= math.sqrt(1.0 + calm)
     if h == DBN:
-        for place in range(m):
-            draw_continuation(state, 1 + state.order[place], noise, rng)
         arrange_scan(state, n, m)
         return
     for place in range(m):
         state.row[place] = state.order[place]
-    if h == DCM:
-        for k in range(n):
-            draw_continuation(state, len(state.draws) + 2 + k, noise, rng)
-    else:
-        draw_examination(state, UBM if h == UBM else PBM, noise, rng)
     if h == TABLE:
+        draw_law(state, noise, rng)
         draw_rates(state, m, noise, rng)
+    elif h != DCM:
+        draw_examination(state, h, noise, rng)
     exchange(state, h, n, m if h in (DCM, TABLE) else n)
 
 
@@ -114,28 +110,29 @@ def draw_attractions(state, h, calm, noise, rng):  # type: ignore[no-untyped-def
         n = max(s, n) + 2.0 * PRIOR
         p = min((s + PRIOR) / n, 1.0 - LEAST)
         sharp = n * (1.0 + calm * s / (s + FEW))
+        if h == TABLE:  # clicks by trust say nothing of the attraction
+            clicks = max(state.total[i] - state.by_trust[i], 0.0)
+            sharp *= ((clicks + PRIOR) / (state.total[i] + PRIOR)) ** 2
         state.draws[i] = vary(p, noise * 0.5 / math.sqrt(sharp) * rng.standard_normal())
-
-
-@kernel
-def draw_continuation(state, x, noise, rng):  # type: ignore[no-untyped-def]
-    d = noise * 0.5 / math.sqrt(state.weight[x]) * rng.standard_normal()
-    state.stay[x] = bounded(vary(state.continuation[x], d))
 
 
 @kernel
 def draw_examination(state, h, noise, rng):  # type: ignore[no-untyped-def]
     """Each row of γ by a factor."""
     for k in range(len(state.gamma)):
-        information = WEIGHT
-        for i in range(len(state.draws)):
-            w, a = 0.0, bounded(state.draws[i])
-            for j in range(k + 1):
-                w += state.examination[h, k, j] * state.displays[i, k, j]
-            information += a * w * max(1.0 - w / (state.exposure[h, i] + 1.5), 0.0)
-        factor = math.exp(0.5 * noise / math.sqrt(information) * rng.standard_normal())
+        sd = 0.5 * noise / math.sqrt(state.information[h, k])
+        factor = math.exp(sd * rng.standard_normal())
         for j in range(k + 1):
             state.gamma[k, j] = min(state.examination[h, k, j] * factor, 1.0)
+
+
+@kernel
+def draw_law(state, noise, rng):  # type: ignore[no-untyped-def]
+    """The law of the table: u and v of each position."""
+    for k in range(len(state.gamma)):
+        law, z = state.law[k], noise * rng.standard_normal()
+        state.drawn_law[0, k] = law[0] + law[2] * z
+        state.drawn_law[1, k] = law[1] + law[3] * z + noise * law[4] * rng.standard_normal()
 
 
 @kernel
@@ -144,7 +141,7 @@ def draw_rates(state, m, noise, rng):  # type: ignore[no-untyped-def]
     for place in range(m):
         i = state.row[place]
         for k in range(len(state.gamma)):
-            prior = state.gamma[k, 0] * bounded(state.draws[i])
+            prior = state.drawn_law[0, k] + state.drawn_law[1, k] * bounded(state.draws[i])
             z = noise * CELL_NOISE * rng.standard_normal()
             state.rates[i, k] = rate(state, i, k, prior, z)
 
@@ -181,7 +178,7 @@ def arrange_scan(state, n, m):  # type: ignore[no-untyped-def]
         i = state.order[place]
         a = bounded(state.draws[i])
         gain[place] = a
-        onward[place] = min(a * state.stay[1 + i] + (1.0 - a) * state.go_on[0], 1.0)
+        onward[place] = min(a * state.continuation[1 + i] + (1.0 - a) * state.go_on[0], 1.0)
     scan(gain, onward, 0.0, ratio, state.by_ratio[:m], state.values[: m + 1], state.row[:n])
     for k in range(n):
         state.row[k] = state.order[state.row[k]]

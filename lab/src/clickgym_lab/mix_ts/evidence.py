@@ -31,6 +31,10 @@ tenfold.
 """
 LEAST_SHARE = 0.1
 """Of a hypothesis at least, times t^(-2/3)."""
+HANDICAP = 1.0
+"""By so much the evidence of the table must be ahead: where users follow a hypothesis with fewer
+parameters, it predicts their clicks as well, but its lists are drawn with more noise.
+"""
 SMALL = 1e-100
 """A likelihood below this becomes a logarithm, before it is too small for a number."""
 
@@ -88,7 +92,7 @@ def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
             collect(state, kind, h)
     whole, marginal = np.argmax(evidence[WHOLE, :TABLE]), np.argmax(evidence[MARGINAL, :TABLE])
     ahead = evidence[MARGINAL, TABLE] - evidence[MARGINAL, marginal]
-    evidence[WHOLE, TABLE] = evidence[WHOLE, whole] + ahead
+    evidence[WHOLE, TABLE] = evidence[WHOLE, whole] + ahead - HANDICAP
     state.leader[0] = np.argmax(evidence[WHOLE])
     for kind in range(2):
         most = evidence[kind, np.argmax(evidence[kind])]

@@ -11,8 +11,17 @@ import math
 
 from clickgym.core.kernels import kernel
 
-from .hypotheses import LEAST, PRIOR, rate
+from .hypotheses import LEAST, PRIOR
 from .state import DBN, DCM, PBM, TABLE, UBM, WEIGHT
+
+LAW_WEIGHT = 3.0
+"""Displays that u is 0 and v is that of the PBM beforehand, for each position."""
+LAW_VARIANCE = 0.2
+"""Of a click."""
+LAW_STEP = 0.2
+"""The longest step of u and v."""
+LEAST_SLOPE = 0.02
+"""The smallest v."""
 
 
 @kernel
@@ -24,7 +33,7 @@ def fit(state):  # type: ignore[no-untyped-def]
     fit_examination(state, PBM)
     fit_examination(state, UBM)
     fit_scan(state, DBN, 0, n_items + 1)
-    fit_scan(state, DCM, n_items + 1, len(state.weight))
+    fit_scan(state, DCM, n_items + 1, len(state.continuation))
     fit_table(state)
 
 
@@ -61,6 +70,7 @@ def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
             information += own_information(state, w, i)
     new = max(old * step(score, information, 0.5), 1e-6)
     state.examination[h, k, begin:end] = new
+    state.information[h, k] += information
     for i in range(len(state.total)):
         more = (new - old) * state.displays[i, k, begin:end].sum()
         state.exposure[h, i] = max(state.exposure[h, i] + more, 0.0)
@@ -75,6 +85,7 @@ def fit_examination(state, h):  # type: ignore[no-untyped-def]
     The prior of γ_k0 is γ_(k-1)0; that of γ_kj is γ_k0 times what clicks above cost on average.
     """
     n, above, clicks, expected, largest = len(state.gamma), 1.0, WEIGHT, WEIGHT, 0.0
+    state.information[h, :] = 0.0
     for k in range(n):
         above = fit_cell(state, h, k, 0, 1 if h == UBM else k + 1, above)
         largest = max(largest, above)
@@ -152,20 +163,67 @@ def fit_continuation(state, h, x, prior):  # type: ignore[no-untyped-def]
             information += own_information(state, w, i)
     new = min(max(old * step(score, information, 0.5), LEAST), 1.0)
     state.continuation[x] = new
-    state.weight[x] = WEIGHT + information / new
     for i in range(len(state.total)):
         more = (new - old) * state.below[x, i]
         state.exposure[h, i] = max(state.exposure[h, i] + more, 0.0)
 
 
 @kernel
+def law_attraction(state, i):  # type: ignore[no-untyped-def]
+    """The attraction under the table's law, whose clicks by trust say nothing of it."""
+    clicks = max(state.total[i] - state.by_trust[i], 0.0)
+    return (clicks + PRIOR) / (state.by_attraction[i] + 2.0 * PRIOR)
+
+
+@kernel
 def fit_table(state):  # type: ignore[no-untyped-def]
-    """The exposures under the table, for the attractions of the PBM."""
-    state.exposure[TABLE, :] = 0.0
+    """A step for the law of each position, and the exposures with its attractions."""
+    state.by_trust[:] = 0.0
+    state.by_attraction[:] = 0.0
+    for k in range(len(state.gamma)):
+        add_law(state, k, state.law[k, 0], state.law[k, 1])
+    for k in range(len(state.gamma)):
+        fit_law(state, k)
     for i in range(len(state.total)):
-        a = profile(state, PBM, i)
-        for k in range(len(state.gamma)):
-            n = state.displays[i, k, : k + 1].sum()
-            if n > 0.0:
-                p = rate(state, i, k, state.examination[PBM, k, 0] * a, 0.0)
-                state.exposure[TABLE, i] += n * p / a
+        exposure = (state.total[i] + PRIOR) / law_attraction(state, i) - 2.0 * PRIOR
+        state.exposure[TABLE, i] = max(exposure, 0.0)
+
+
+@kernel
+def add_law(state, k, u, v):  # type: ignore[no-untyped-def]
+    """Add u and v for all displays at a position."""
+    for i in range(len(state.total)):
+        n = state.displays[i, k, : k + 1].sum()
+        state.by_trust[i] += n * u
+        state.by_attraction[i] += n * v
+
+
+@kernel
+def fit_law(state, k):  # type: ignore[no-untyped-def]
+    """A step for u and v of a position: least squares, with attractions that follow them. Before
+    any click the law is that of the PBM.
+    """
+    law = state.law[k]
+    u, v = law[0], law[1]
+    uu, uv, vv = LAW_WEIGHT, 0.0, LAW_WEIGHT
+    at_u, at_v = -LAW_WEIGHT * u, LAW_WEIGHT * (state.examination[PBM, k, 0] - v)
+    for i in range(len(state.total)):
+        n = state.displays[i, k, : k + 1].sum()
+        if n > 0.0:
+            a = law_attraction(state, i)
+            w = n * max(1.0 - v * n / (state.by_attraction[i] + 2.0 * PRIOR), 0.0)
+            error = state.clicks[i, k, : k + 1].sum() - n * (u + v * a)
+            at_u += error
+            at_v += error * a
+            uu += w
+            uv += w * a
+            vv += w * a * a
+    determinant = uu * vv - uv * uv
+    du = min(max((at_u * vv - at_v * uv) / determinant, -LAW_STEP), LAW_STEP)
+    dv = min(max((at_v * uu - at_u * uv) / determinant, -LAW_STEP), LAW_STEP)
+    dv = max(v + dv, LEAST_SLOPE) - v
+    law[0], law[1] = u + du, v + dv
+    law[2] = math.sqrt(LAW_VARIANCE * vv / determinant)
+    law[3] = -uv / vv * law[2]
+    law[4] = math.sqrt(LAW_VARIANCE / vv)
+    add_law(state, k, du, dv)

@@ -7,7 +7,7 @@ an item is examined, given the clicks above it:
 - UBM: γ_kj, where j is the position of the last click.
 - DBN and DCM, whose users scan from the top: b = 1 at the top, c below a click, and g b (1 - α) /
   (1 - b α) below a skip. c belongs to the clicked item (DBN) or its position (DCM).
-- table: the click rate of the item at the position, shrunk to the PBM, over its attraction.
+- table: the click rate of the item at the position, shrunk to u_k + v_k α, over its attraction.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LEAST = 1e-4
 """The smallest probability of a click, and of none."""
 STEEPEST = 8.0
 """The largest power of g that an examination probability is taken to be proportional to."""
-SHRINKAGE = 50.0
-"""Displays by the PBM that each cell of the table has beforehand."""
+SHRINKAGE = 400.0
+"""Displays by u_k + v_k α that each cell of the table has beforehand."""
 
 
 @kernel
@@ -42,10 +42,12 @@ def estimate(state, h, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def rate(state, i, k, prior, noise):  # type: ignore[no-untyped-def]
-    """The click rate in a cell of the table, whose prior is that of the PBM."""
-    n, s = state.displays[i, k, : k + 1].sum(), state.clicks[i, k, : k + 1].sum()
-    n += SHRINKAGE
-    return bounded((s + SHRINKAGE * prior) / n + noise / math.sqrt(n + 1.0))
+    """The click rate in a cell of the table, shrunk to a prior."""
+    n, s = SHRINKAGE, SHRINKAGE * prior
+    for j in range(k + 1):
+        n += state.displays[i, k, j]
+        s += state.clicks[i, k, j]
+    return bounded(s / n + noise / math.sqrt(n + 1.0))
 
 
 @kernel
@@ -64,9 +66,9 @@ def examine(state, ranking, clicks):  # type: ignore[no-untyped-def]
             state.attraction[h, n] = estimate(state, h, i)
         state.examined[PBM, n] = state.examination[PBM, n, 0]
         state.examined[UBM, n] = state.examination[UBM, n, j]
-        a = state.attraction[PBM, n]
-        p = rate(state, i, n, state.examined[PBM, n] * a, 0.0)
-        state.examined[TABLE, n] = p / state.attraction[TABLE, n]
+        a = state.attraction[TABLE, n]
+        p = rate(state, i, n, state.law[n, 0] + state.law[n, 1] * a, 0.0)
+        state.examined[TABLE, n] = p / a
         j = n + 1 if clicks[n] else j
         n += 1
     follow_scan(state, DBN, ranking, clicks, n)
@@ -133,6 +135,6 @@ def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
     else:
         for k in range(n - 1, -1, -1):
             a = bounded(state.draws[row[k]])
-            c = state.stay[source_of(state, h, row[k], k)]
+            c = state.continuation[source_of(state, h, row[k], k)]
             total = a + (a * c + (1.0 - a) * state.go_on[h - DBN]) * total
     return total

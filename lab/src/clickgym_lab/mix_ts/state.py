@@ -29,14 +29,18 @@ class State(NamedTuple):
     exposure: Annotated[Floats, "5 L"]  # E, the sum of its examination probabilities
     # PBM and UBM
     examination: Annotated[Floats, "2 K K", 1.0]  # γ_kj
+    information: Annotated[Floats, "2 K", WEIGHT]  # expected clicks that tell of a row of γ
     # DBN and DCM
     below: Annotated[Floats, "X L"]  # F, displays below a source, each counted by b / c
     skips: Annotated[Floats, "X L"]  # the sum of the powers of g in them
     clicks_below: Annotated[Floats, "X"]
     click_skips: Annotated[Floats, "2 L"]  # the sum of the powers of g at clicks on the item
     continuation: Annotated[Floats, "X", 1.0]  # c; of nothing 1 forever
-    weight: Annotated[Floats, "X", WEIGHT]  # expected clicks that c is estimated from
     go_on: Annotated[Floats, "2", 0.95]  # g
+    # Table: its law, clicks u + v α at a position, and the Cholesky factor of the errors of u and v
+    law: Annotated[Floats, "K 5", (0.0, 1.0, 0.0, 0.0, 0.0)]
+    by_trust: Annotated[Floats, "L"]  # the sum of u, at the last fit
+    by_attraction: Annotated[Floats, "L"]  # the sum of v
     # Evidence: of all clicks of a session (0), and of each position by itself (1).
     evidence: Annotated[Floats, "2 5"]
     likelihood: Annotated[Floats, "2 5", 1.0]  # of the sessions since the last fit
@@ -56,8 +60,8 @@ class State(NamedTuple):
     draws: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
     row: Annotated[Ints, "2K"]  # a list, and items that may enter it
+    drawn_law: Annotated[Floats, "2 K"]
     gamma: Annotated[Floats, "K K"]
-    stay: Annotated[Floats, "X"]
     rates: Annotated[Floats, "L K"]
     last: Annotated[Floats, "K+1"]
     scanned: Annotated[Floats, "3 C"]
