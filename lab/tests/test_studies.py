@@ -14,12 +14,26 @@ from clickgym_lab.studies.plots import LOOKS
 from clickgym_lab.studies.study import Sweeps, compact, read_all, read_study, run_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-SLOW = ("when-rl-pays", "features-or-networks", "never-locked", "late-feedback")
-"""Generic RL, MixTS and many runs take minutes."""
-FAST = [name for name in STUDIES if name not in SLOW]
+FAST = [
+    "zoghi-fig2",
+    "bubble-fig2",
+    "bubble-fig3",
+    "bubble-fig4",
+    "nonstat-fig1",
+    "nonstat-fig2",
+    "nonstat-bound",
+    "pbm-queries",
+    "ubm-table1",
+    "ubm-fig3",
+]
+"""At least one of each paper. In the others generic RL, MixTS, many agents to compile or many runs
+take long.
+"""
 
 
-@pytest.mark.parametrize("name", [*FAST, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in STUDIES]
+)
 def test_study_plays_judges_and_draws(name, tmp_path):
     """Two runs at the least scale, on one query; the results are the same when they are read."""
     study = STUDIES[name]

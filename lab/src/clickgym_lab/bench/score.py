@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import polars
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import trim_mean
 
 from .tasks import Task
 
@@ -127,7 +126,8 @@ def iqm(values: Values) -> float:
         >>> iqm(np.array([0.0, 1.0, 3.0, 100.0]))
         2.0
     """
-    return float(trim_mean(values, 0.25))
+    quarter = len(values) // 4
+    return float(np.sort(values)[quarter : len(values) - quarter].mean())
 
 
 def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> Summary:

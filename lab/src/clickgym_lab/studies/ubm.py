@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -99,15 +99,22 @@ def chosen(curves: Curves, env: str, agent: str, reading: str) -> str:
     return min(SPECS[agent], key=lambda spec: curves.units(env, spec)[:half, -1].mean())
 
 
+@cache
+def optimum(curves: Curves, env: str) -> float:
+    """The reward per session of the best list, from reward and regret of all agents."""
+    specs = [spec for specs in SPECS.values() for spec in specs]
+    rewards = [curves.ends(env, name, "reward") + curves.ends(env, name) for name in specs]
+    return float(np.mean(rewards) / curves.horizon)
+
+
+@cache
 def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values:
     """``(runs, steps)`` the CTR so far; of the best α in the runs that it was not chosen by."""
     spec = chosen(curves, env, agent, reading)
     if kind == CTR_SUM:
         values = curves.units(env, spec, "clicks") / curves.steps
     else:
-        specs = [spec for specs in SPECS.values() for spec in specs]
-        optimum = [curves.ends(env, name, "reward") + curves.ends(env, name) for name in specs]
-        values = np.mean(optimum) / curves.horizon - curves.units(env, spec) / curves.steps
+        values = optimum(curves, env) - curves.units(env, spec) / curves.steps
     return values if reading == THEOREM else values[len(values) // 2 :]
 
 
