@@ -57,8 +57,8 @@ class MixTS(CompiledAgent):
         with many parameters, and evidence fades, because while one list is shown nothing new speaks
         for a hypothesis that would show another.
         Then attractions are drawn from their posteriors, and the list with most expected clicks is
-        shown. Recent clicks on an item are compared with older ones, which are
-        forgotten if the two contradict each other.
+        shown. Recent clicks on an item are compared with older ones, which are forgotten if the two
+        contradict each other.
 
     Algorithm:
         ::

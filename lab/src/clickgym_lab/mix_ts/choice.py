@@ -1,7 +1,7 @@
 """The choice of a list: Thompson sampling.
 
-A hypothesis is drawn by its share, then its parameters and the attractions from their posteriors.
-The list with most expected clicks for these values is shown.
+A hypothesis is drawn by its share, then the attractions from their posteriors, and γ of the PBM and
+the UBM, and the rates of the table. The list with most expected clicks for these values is shown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from clickgym.agents.kernels import rank_by_draw, scan
 from clickgym.core.kernels import kernel
 
 from .change import rate_of_changes
-from .hypotheses import LEAST, PRIOR, bounded, expected_clicks, rate
+from .hypotheses import LEAST, PRIOR, bounded, expected_clicks, rate, without_trust
 from .state import DBN, DCM, RESERVE, TABLE
 
 CALM = 5000.0
@@ -60,12 +60,12 @@ def arrange(state, h, n, calm, noise, rng):  # type: ignore[no-untyped-def]
     draw_attractions(state, h, calm, noise, rng)
     m = min(RESERVE * n if h == DBN else 2 * n, len(state.draws))
     rank_by_draw(state.draws, state.order, rng, m)
-    noise /= math.sqrt(1.0 + calm)
     if h == DBN:
         arrange_scan(state, n, m)
         return
     for place in range(m):
         state.row[place] = state.order[place]
+    noise /= math.sqrt(1.0 + calm)
     if h == TABLE:
         draw_law(state, noise, rng)
         draw_rates(state, m, noise, rng)
@@ -111,8 +111,7 @@ def draw_attractions(state, h, calm, noise, rng):  # type: ignore[no-untyped-def
         p = min((s + PRIOR) / n, 1.0 - LEAST)
         sharp = n * (1.0 + calm * s / (s + FEW))
         if h == TABLE:  # clicks by trust say nothing of the attraction
-            clicks = max(state.total[i] - state.by_trust[i], 0.0)
-            sharp *= ((clicks + PRIOR) / (state.total[i] + PRIOR)) ** 2
+            sharp *= (without_trust(state, i) / (state.total[i] + PRIOR)) ** 2
         state.draws[i] = vary(p, noise * 0.5 / math.sqrt(sharp) * rng.standard_normal())
 
 

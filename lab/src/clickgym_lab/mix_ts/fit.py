@@ -11,7 +11,7 @@ import math
 
 from clickgym.core.kernels import kernel
 
-from .hypotheses import LEAST, PRIOR
+from .hypotheses import LEAST, PRIOR, without_trust
 from .state import DBN, DCM, PBM, TABLE, UBM, WEIGHT
 
 LAW_WEIGHT = 3.0
@@ -171,8 +171,7 @@ def fit_continuation(state, h, x, prior):  # type: ignore[no-untyped-def]
 @kernel
 def law_attraction(state, i):  # type: ignore[no-untyped-def]
     """The attraction under the table's law, whose clicks by trust say nothing of it."""
-    clicks = max(state.total[i] - state.by_trust[i], 0.0)
-    return (clicks + PRIOR) / (state.by_attraction[i] + 2.0 * PRIOR)
+    return without_trust(state, i) / (state.by_attraction[i] + 2.0 * PRIOR)
 
 
 @kernel

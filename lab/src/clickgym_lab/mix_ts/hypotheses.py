@@ -51,6 +51,12 @@ def rate(state, i, k, prior, noise):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def without_trust(state, i):  # type: ignore[no-untyped-def]
+    """The clicks on an item that the table's law does not expect by trust alone, and the prior."""
+    return max(state.total[i] - state.by_trust[i], 0.0) + PRIOR
+
+
+@kernel
 def source_of(state, h, i, k):  # type: ignore[no-untyped-def]
     """The source that a click on an item at a position is."""
     return 1 + i if h == DBN else len(state.total) + 2 + k
@@ -114,7 +120,7 @@ def count(state, ranking, clicks, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
-    """On a list, for the attractions in ``draws`` and the parameters drawn with them."""
+    """On a list, for the attractions in ``draws`` and what was drawn with them."""
     total, n = 0.0, len(row)
     if h == TABLE:
         for k in range(n):

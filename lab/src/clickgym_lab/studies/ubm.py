@@ -102,12 +102,10 @@ def chosen(curves: Curves, env: str, agent: str, reading: str) -> str:
 @cache
 def optimum(curves: Curves, env: str) -> float:
     """The reward per session of the best list, from reward and regret of all agents."""
-    specs = [spec for specs in SPECS.values() for spec in specs]
-    rewards = [curves.ends(env, name, "reward") + curves.ends(env, name) for name in specs]
+    rewards = [curves.ends(env, name, "reward") + curves.ends(env, name) for name in curves.agents]
     return float(np.mean(rewards) / curves.horizon)
 
 
-@cache
 def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values:
     """``(runs, steps)`` the CTR so far; of the best α in the runs that it was not chosen by."""
     spec = chosen(curves, env, agent, reading)
