@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.console import USAGE_ERROR, errors, interruptible
+from .core.console import USAGE_ERROR, errors, interruptible, print_anywhere
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
@@ -199,6 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
         the error.
     """
+    print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0

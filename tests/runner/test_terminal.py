@@ -17,6 +17,7 @@ from rich.console import Console
 from terminal_output import WIDTHS, check
 
 import clickgym
+from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
 from clickgym.core.terminal import Column, print_table
@@ -87,6 +88,31 @@ def test_the_word_about_what_is_left_out_is_true():
     assert "also: reward, engine" in at(50)
     longer = at(30).splitlines()[1]  # what always stays is longer than the terminal
     assert longer == "CascadeKLUCB:feedback=first_click  4,231 ± 39"
+
+
+def test_an_output_of_ascii_gets_columns_that_are_straight():
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    columns = [Column("agent"), Column("regret", right=True), Column("σ", right=True)]
+    print_table(Console(file=out, width=80), columns, [("Zoë", "1 ± 2", "3 µs"), ("b", "45", "6")])
+    out.flush()
+    lines = [line.rstrip() for line in out.buffer.getvalue().decode().splitlines()]
+    assert lines == ["agent  regret  sigma", "Zoe    1 +- 2   3 us", "b          45      6"]
+
+
+def test_commands_in_a_terminal_without_unicode(results, monkeypatch):
+    """A run is not lost because its table cannot be printed; errors neither."""
+    for words, printed in (
+        (["report", str(results)], "TopRank"),
+        (["show", "LinearTS"], "theta = A^-1"),
+        (["list", "Ω"], "omega"),
+    ):
+        streams = [io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2)]
+        monkeypatch.setattr(sys, "stdout", streams[0])
+        monkeypatch.setattr(sys, "stderr", streams[1])
+        main(words)
+        for stream in streams:
+            stream.flush()
+        assert printed in b"".join(stream.buffer.getvalue() for stream in streams).decode()
 
 
 # ------------------------------------------------------------------------------------- the commands

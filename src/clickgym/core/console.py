@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ import typer
 from rich.console import Console
 
 from .compiling import COMPILING, Compiling
+from .formats import PRINTABLE
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 
@@ -44,10 +47,17 @@ def _wide(console: Console) -> Console:
     return console
 
 
+def print_anywhere() -> None:
+    """Let the streams of this process print any text, also where their encoding is ASCII."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=PRINTABLE)
+
+
 @contextmanager
 def announce_compiling(console: Console) -> Iterator[None]:
     """Context that shows in a terminal that kernels are being compiled."""
-    status = console.status(COMPILING)
+    status = console.status(COMPILING, spinner="line" if console.options.ascii_only else "dots")
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
 

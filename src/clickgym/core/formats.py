@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +13,31 @@ HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u
 """Invisible characters: control characters of a terminal, characters that change the direction of
 text, and surrogates, which cannot be written.
 """
+
+IN_ASCII = {
+    "±": "+-",
+    "−": "-",
+    "–": "-",
+    "×": "x",
+    "·": "*",
+    "√": "sqrt",
+    "∞": "inf",
+    "½": "1/2",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "≈": "~",
+    "∈": "in",
+    "∪": "u",
+    "←": "<-",
+    "→": "->",
+    "µ": "u",
+    "∅": "{}",
+    "‖": "||",
+    "’": "'",
+    "⚠": "(!)",
+}
+"""Characters of the package's own texts as an output of ASCII shows them."""
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -55,6 +82,47 @@ def visible(text: str, keep: str = "") -> str:
     return HIDDEN.sub(
         lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text
     )
+
+
+def printable(text: str, encoding: str) -> str:
+    """Return a text as an output of this encoding shows it. What the encoding lacks is written as
+    in `IN_ASCII`, a Greek letter by its name, a letter without its accents, and what remains as its
+    escape.
+
+    Args:
+        text: any text.
+        encoding: a name that Python knows.
+
+    Example:
+        >>> printable("1,235 ± 46", "utf-8"), printable("1,235 ± 46, γ², é, \u4e2d", "ascii")
+        ('1,235 ± 46', '1,235 +- 46, gamma^2, e, \\\\u4e2d')
+    """
+    return text.encode(encoding, PRINTABLE).decode(encoding)
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = "".join(map(_in_ascii, error.object[error.start : error.end]))
+    return text.replace("^-^", "^-"), error.end
+
+
+def _in_ascii(character: str) -> str:
+    name = unicodedata.name(character, "")
+    if character in IN_ASCII:
+        return IN_ASCII[character]
+    if name.startswith("GREEK"):
+        return name.split()[-1].lower()
+    parts = unicodedata.normalize("NFKD", character)
+    plain = "".join(IN_ASCII.get(part, part) for part in parts if not unicodedata.combining(part))
+    if not plain.isascii():
+        return character.encode("ascii", "backslashreplace").decode()
+    return f"^{plain}" if name.startswith("SUPERSCRIPT") else plain
+
+
+PRINTABLE = "clickgym.printable"
+"""The handler of encoding errors that `printable` uses."""
+codecs.register_error(PRINTABLE, _spelled)
 
 
 def one_line(text: str) -> str:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .formats import folded, visible
+from .formats import folded, printable, visible
 
 READABLE = 20
 """The least width of a column of words, in characters."""
@@ -44,7 +44,8 @@ class Column:
 
 def say(console: Console, text: str, style: str = "") -> None:
     """Print a sentence, wrapped between words; a word longer than a line is not broken."""
-    for line in folded(visible(text).split(" "), console.width, between=" ", indent=0):
+    words = printable(visible(text), console.encoding).split(" ")
+    for line in folded(words, console.width, between=" ", indent=0):
         # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
         console.print(Text(line, style), soft_wrap=True)
 
@@ -68,14 +69,15 @@ def print_table(
         headings: whether to print the names of the columns.
         groups: whether rows with the same first cell are grouped below it.
     """
-    cells = [[_text(cell) for cell in row] for row in rows]
+    cells = [[_text(cell, console.encoding) for cell in row] for row in rows]
     if title:
         say(console, title, "bold")
         if headings:
             console.print()
     if not cells:
         return
-    heading = [Text(column.name if headings else "", "bold") for column in columns]
+    names = [printable(column.name if headings else "", console.encoding) for column in columns]
+    heading = [Text(name, "bold") for name in names]
     sizes = [
         _least_and_whole(column, texts)
         for column, texts in zip(columns, zip(heading, *cells, strict=True), strict=True)
@@ -147,9 +149,9 @@ def _print_rows(
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def _text(cell: Cell) -> Text:
+def _text(cell: Cell, encoding: str) -> Text:
     """Return a cell for printing; strings are escaped into one line, a `Text` may have several."""
     if isinstance(cell, str):
-        return Text(visible(cell))
-    plain = visible(cell.plain, keep="\n")
+        return Text(printable(visible(cell), encoding))
+    plain = printable(visible(cell.plain, keep="\n"), encoding)
     return cell if plain == cell.plain else Text(plain, cell.style)
