@@ -59,6 +59,11 @@ class Agent(ABC):
     filled_in: Mapping[str, Any] = {}
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the arrays that the agent holds; 0 if that is unknown."""
+        return 0
+
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show.

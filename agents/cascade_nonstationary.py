@@ -206,7 +206,7 @@ class WindowState(NamedTuple):
     next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
     # A ring buffer; session t is in row t mod capacity. An entry is 2 · item + click, or -1 if the
     # position was not examined.
-    window: NDArray[np.int32]  # (capacity, K)
+    window: Annotated[NDArray[np.int32], "W K"]  # W, the capacity
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
     feedback: int
@@ -359,14 +359,17 @@ class CascadeSWUCB(CascadeAgent):
             horizon=None if horizon is None else check_horizon(horizon),
         )
 
+    def sizes(self) -> dict[str, int]:
+        tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
+        longest = LONGEST_WINDOW_HORIZON if horizon is None else horizon
+        return super().sizes() | {"W": window_length(longest) if tau is None else tau}
+
     def first_values(self) -> dict[str, Any]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         unknown_horizon = tau is None and horizon is None
         if tau is None:
             tau = window_length(2 if horizon is None else horizon)
-        capacity = window_length(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
         return super().first_values() | {
             "tau": np.array([tau]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),
-            "window": np.zeros((capacity, self.n_positions), np.int32),
         }

@@ -22,7 +22,8 @@ from ..core.checks import (
     numbers,
 )
 from ..core.kernels import entry, static_kernels
-from ..core.state import first_arrays
+from ..core.memory import check_memory
+from ..core.state import array_bytes, first_arrays
 from ..envs.spaces import check_ranking
 from .agent import Agent, Seed
 from .saving import load_agent, save_agent
@@ -31,6 +32,10 @@ LARGEST_FEATURE = 1e6
 """The largest value of a feature. Norms should be at most 1; in sums of squares with very large
 values, small values are lost to rounding.
 """
+
+SMALL = 10**8
+"""Bytes of arrays for which nobody asks how much memory is available."""
+FITS = "CascadeKLUCB (L numbers) and RankedKLUCB (L × K numbers) fit"
 
 
 class CompiledAgent(Agent):
@@ -97,12 +102,23 @@ class CompiledAgent(Agent):
         return {}
 
     def _first_state(self) -> Any:
-        values = first_arrays(self.state_type, self.sizes()) | self.first_values()
+        sizes = self.sizes()
+        self._check_memory(sizes)
+        values = first_arrays(self.state_type, sizes) | self.first_values()
         for name in self.state_type._fields:
             if name not in values and name in self.hyperparameters:
                 value = self.hyperparameters[name]
                 values[name] = value.copy() if isinstance(value, np.ndarray) else value
         return self.state_type(**values)
+
+    def _check_memory(self, sizes: dict[str, int]) -> None:
+        by_shape = array_bytes(self.state_type, tuple(sizes.items()))
+        total = sum(by_shape.values())
+        if total > SMALL:
+            largest = max(by_shape, key=by_shape.__getitem__)
+            named = [f"{name} = {size:,}" for name, size in sizes.items() if name in largest]
+            holder = f"{type(self).__name__} holds {largest} arrays at {', '.join(named)}"
+            check_memory(holder, total, FITS if "L × L" in largest else "choose smaller sizes")
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the arrays that grow before the next sessions: kernels allocate no memory.
@@ -116,6 +132,11 @@ class CompiledAgent(Agent):
         """Return the arrays of the state by field."""
         fields = self.state._asdict()
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+
+    @property
+    def n_bytes(self) -> int:
+        """As `Agent.n_bytes`: of the arrays of the state."""
+        return sum(array.nbytes for array in self.arrays.values())
 
     # --------------------------------------------------------------------------------- the sessions
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pytest
 from typing_extensions import TypeAliasType
 
-from clickgym.agents import CompiledAgent
+import clickgym
+from clickgym import agents
+from clickgym.agents import CompiledAgent, compiled
+from clickgym.core import memory
 from clickgym.core.state import Flags, Floats, Ints, declared
-from clickgym.envs import kernel
+from clickgym.envs import PositionBasedModel, kernel
 
 
 class State(NamedTuple):
@@ -87,3 +92,47 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
+
+
+# ------------------------------------------------------------------------------------------- memory
+
+
+def test_arrays_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2e9)
+    monkeypatch.setattr(compiled, "first_arrays", None)  # nothing is made
+    with pytest.raises(
+        ValueError,
+        match=r"^TopRank holds L × L arrays at L = 100,000: 90 GB, and "
+        r"2\.0 GB of memory are available; CascadeKLUCB .* fit$",
+    ):
+        agents.TopRank(100_000, 10, horizon=100)
+    with pytest.raises(ValueError, match="W × K arrays at K = 3, W = 1,000,000,000: 12 GB"):
+        agents.CascadeSWUCB(10, 3, tau=10**9)
+    monkeypatch.undo()
+    assert (
+        agents.CascadeKLUCB(100_000, 10).n_bytes
+        < 10**8
+        < agents.TopRank(4_000, 10, horizon=100).n_bytes
+    )
+
+
+def test_runs_at_a_time_must_fit_together(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 3e8)
+    env = {"big": PositionBasedModel(np.full(5_000, 0.5), [1.0])}
+    with pytest.raises(ValueError, match="2 runs at a time of TopRank hold large arrays"):
+        clickgym.sweep(env, ["TopRank"], 10, 2, n_jobs=2)
+    assert clickgym.sweep(env, ["TopRank"], 10, 2, n_jobs=1).rows.height
+
+
+def test_available_memory(monkeypatch, tmp_path):
+    """What the system has free, within the limit of a container; not what it does not say."""
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert memory.available_memory() == 0.9 * installed
+    memory.MEMINFO.write_text("MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\n")
+    assert memory.available_memory() == 0.9 * 1_024_000
+    for limit, available in (("max", 1_024_000), ("500000", 300_000), ("100", 0)):
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        (tmp_path / "memory.current").write_text("200000\n")
+        assert memory.available_memory() == 0.9 * available

@@ -18,7 +18,16 @@ import clickgym
 from clickgym.__main__ import main
 from clickgym.core.files import FORMAT
 from clickgym.envs import PositionBasedModel
-from clickgym.runner.results import RUNS, Trial, extended, file_name, read_results, write_run
+from clickgym.runner.results import (
+    RUNS,
+    RunFiles,
+    Trial,
+    extended,
+    file_name,
+    read_config,
+    read_results,
+    write_run,
+)
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -45,14 +54,18 @@ def played(monkeypatch):
     """What is played, in order; ``played.at_most`` interrupts after so many runs."""
     played = SimpleNamespace(trials=[], at_most=None)
 
-    def write(out, trial, frame):
-        write_run(out, trial, frame)
-        played.trials.append(trial)
+    def write(path, frame):
+        write_run(path, frame)
+        played.trials.append(Trial(*frame.select(Trial._fields).row(0)))
         if len(played.trials) == played.at_most:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "write_run", write)
     return played
+
+
+def path_of_one(out):
+    return out / RUNS / RunFiles(read_config(out)).path(ONE)
 
 
 def files(folder):
@@ -118,10 +131,26 @@ def test_command_repeats_the_numbers(tmp_path):
 def test_names_of_files(label, tmp_path):
     clickgym.sweep({label: "PBMRank-v0"}, {label: "Random"}, 10, 1, out=tmp_path / "out")
     (file,) = (tmp_path / "out" / RUNS).rglob("*.parquet")
-    assert file == tmp_path / "out" / RUNS / Trial(label, "yandex-9982", label, 0).file
     assert set(file_name(label)) <= set("%._-") | {c for c in file_name(label) if c.isalnum()}
     assert len(file.name) < 255
     assert clickgym.Results(tmp_path / "out").names("agent") == [label]
+
+
+def test_labels_that_differ_by_case_only(tmp_path):
+    """On macOS and Windows `mine` and `MINE` are one file. Whoever came first keeps the plain name,
+    also in a folder that grows.
+    """
+    envs, agents = {"shop": "PBMRank-v0"}, {"mine": "Random", "Mine": "TopRank"}
+    for more in ({}, {"MINE": "RankedKLUCB"}):
+        clickgym.sweep(envs, agents | more, 20, 2, out=tmp_path, n_jobs=1)
+    clickgym.sweep({"Shop": "CMRank-v0"}, {"MINE": "RankedKLUCB"}, 20, 2, out=tmp_path, n_jobs=1)
+    found = [str(file.relative_to(tmp_path)).lower() for file in tmp_path.rglob("*.parquet")]
+    assert len(set(found)) == 2 * 3 + 2 + len(["results.parquet"])
+    assert "runs/shop/yandex-9982/mine-0.parquet" in found
+    results = clickgym.Results(tmp_path)
+    assert results.names("agent") == ["mine", "Mine", "MINE"]
+    alone = clickgym.sweep(envs, {"MINE": "RankedKLUCB"}, 20, 2, n_jobs=1).frame
+    assert_frame_equal(results.frame.filter(env="shop", agent="MINE"), alone)
 
 
 # ------------------------------------------------------------------------------ growing, resuming
@@ -346,11 +375,11 @@ def test_configuration_that_does_not_fit(tmp_path, edited, named, refused):
 )
 def test_damaged_run_is_named_with_the_cure(tmp_path, change):
     """A file of another run is refused by each of its names, however undamaged it is."""
-    table, path = sweep(tmp_path / "out", **FIRST), tmp_path / "out" / RUNS / ONE.file
+    table, path = sweep(tmp_path / "out", **FIRST), path_of_one(tmp_path / "out")
     if change is None:
         path.write_bytes(path.read_bytes()[:-7])
     else:
-        write_run(tmp_path / "out", ONE, change(polars.read_parquet(path)))
+        write_run(path, change(polars.read_parquet(path)))
     with pytest.raises(ValueError, match=rf"{path.name} is damaged .*; delete it to"):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
@@ -359,7 +388,7 @@ def test_damaged_run_is_named_with_the_cure(tmp_path, change):
 
 def test_run_in_two_files(tmp_path):
     sweep(tmp_path / "out", **FIRST)
-    path = tmp_path / "out" / RUNS / ONE.file
+    path = path_of_one(tmp_path / "out")
     shutil.copy(path, path.with_name("copy.parquet"))
     with pytest.raises(ValueError, match=r"copy.parquet is damaged \(it belongs to another run\)"):
         clickgym.Results(tmp_path / "out")

@@ -18,6 +18,7 @@ the agent adds in `sizes`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -71,6 +72,19 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
         if first is not None:
             array[...] = first
     return arrays
+
+
+@lru_cache
+def array_bytes(state: type, sizes: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    """Return the bytes of the arrays of `first_arrays`, without making them, by their shapes in
+    words: ``{"L × L": 80_000, "L": 800}``.
+    """
+    totals: dict[str, int] = {}
+    for _, kind, shape, _ in declared(state):
+        n_entries = math.prod(_length(text, dict(sizes)) for text in shape)
+        words = " × ".join(shape)
+        totals[words] = totals.get(words, 0) + n_entries * np.dtype(kind).itemsize
+    return totals
 
 
 @lru_cache

@@ -55,20 +55,12 @@ Config = dict[str, Any]
 
 
 class Trial(NamedTuple):
-    """One run of one agent in one environment; its seeds and the name of its file derive from its
-    names.
-    """
+    """One run of one agent in one environment; its seeds derive from its names."""
 
     env: str
     instance: str
     agent: str
     run: int
-
-    @property
-    def file(self) -> Path:
-        """The path of its file in the folder of runs."""
-        env, instance, agent = map(file_name, self[:3])
-        return Path(env, instance, f"{agent}-{self.run}.parquet")
 
     def seeds(self, seed: int) -> tuple[int, int]:
         """The seeds of environment and agent; they depend only on ``seed`` and the names of this
@@ -89,9 +81,44 @@ def file_name(label: str) -> str:
         ('my_module%3AMyAgent%3Aalpha%3D0.1', '%2E.')
     """
     name = re.sub(r"^\.", "%2E", quote(label, safe="").replace("~", "%7E"))
-    if len(name) > LONGEST_NAME:
-        name = f"{name[: LONGEST_NAME - 17]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
-    return name
+    return _with_hash(name, label) if len(name) > LONGEST_NAME else name
+
+
+class RunFiles:
+    """The paths of the files of runs in the folder of runs.
+
+    Where file systems do not tell capitals from small letters (macOS, Windows), two names must not
+    differ by these alone: that of the later label gets a hash.
+
+    Args:
+        config: of the results folder.
+
+    Example:
+        >>> config = {"envs": ["PBMRank-v0"], "instances": ["shop"], "agents": ["Mine", "mine"]}
+        >>> str(RunFiles(config).path(Trial("PBMRank-v0", "shop", "mine", 0)))
+        'PBMRank-v0/shop/mine-30d4a0d15e8a7cb4-0.parquet'
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._names: list[dict[str, str]] = []
+        for key in LABELLED.values():
+            names: dict[str, str] = {}
+            taken: set[str] = set()
+            for label in config[key]:
+                name = file_name(label)
+                names[label] = _with_hash(name, label) if name.lower() in taken else name
+                taken.add(name.lower())
+            self._names.append(names)
+
+    def path(self, trial: Trial) -> Path:
+        """The path of the file of a run."""
+        labels = zip(self._names, trial[:3], strict=True)
+        env, instance, agent = (names.get(label) or file_name(label) for names, label in labels)
+        return Path(env, instance, f"{agent}-{trial.run}.parquet")
+
+
+def _with_hash(name: str, label: str) -> str:
+    return f"{name[: LONGEST_NAME - 17]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
 
 
 # ------------------------------------------------------------------------------- the configuration
@@ -211,20 +238,20 @@ def open_folder(out: Path, config: Config) -> Config:
     return config
 
 
-def write_run(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
+def write_run(path: Path, frame: polars.DataFrame) -> None:
     """Write the table of a finished run, with a checksum, whole or not at all."""
-    path = out / RUNS / trial.file
     make_folder(path.parent)
     write_whole(path, sealed(frame))
 
 
-def read_run(out: Path, file: Path, config: Config) -> polars.DataFrame:
+def read_run(out: Path, file: Path, config: Config, files: RunFiles) -> polars.DataFrame:
     """The table of a finished run.
 
     Args:
         out: the results folder.
-        file: of the run, as `Trial.file`.
+        file: of the run, as `RunFiles.path` gives it.
         config: of the folder.
+        files: of this configuration.
 
     Raises:
         ValueError: the file is damaged, or belongs to another run or sweep.
@@ -234,7 +261,7 @@ def read_run(out: Path, file: Path, config: Config) -> polars.DataFrame:
         content = path.read_bytes()
         check_seal(content)
         frame = polars.read_parquet(io.BytesIO(content))
-        if Trial(*frame.select(Trial._fields).row(0)).file != file:
+        if files.path(Trial(*frame.select(Trial._fields).row(0))) != file:
             raise ValueError("it belongs to another run")
         if frame["step"].to_list() != config["checkpoints"]:
             raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
@@ -250,10 +277,11 @@ def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
             does not fit.
     """
     config, runs = read_config(folder), folder / RUNS
-    files = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
-    if not files:
+    finished = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
+    if not finished:
         raise ValueError(f"{folder} holds no finished run yet")
-    frame = polars.concat([read_run(folder, file, config) for file in files])
+    files = RunFiles(config)
+    frame = polars.concat([read_run(folder, file, config, files) for file in finished])
     for column, key in LABELLED.items():
         if unknown := set(frame[column]) - config[key].keys():
             raise ValueError(f"{folder} holds results of {min(unknown)!r}, not named in {CONFIG}")

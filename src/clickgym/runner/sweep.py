@@ -41,6 +41,7 @@ from ..core.checks import (
 )
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
+from ..core.memory import check_memory
 from ..core.workers import check_workers, ignoring_interrupts, watched
 from ..envs import Users
 from ..envs.users import users_class
@@ -50,7 +51,7 @@ from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
 from .progress import Progress
-from .results import RUNS, Config, Results, Trial, open_folder, read_run, write_run
+from .results import RUNS, Config, Results, RunFiles, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
 
 
@@ -150,21 +151,25 @@ def sweep(
         instances={},
         users={name: users for name, users in Users.classes.items() if not _is_ours(users)},
     )
-    trials = _plan(job, [None] if instances is None else instances, runs)
+    trials = _plan(job, [None] if instances is None else instances, runs, n_jobs)
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
     with folder as name:
         place = Path(name)
         config = open_folder(place, _configuration(job, runs))
+        files = RunFiles(config)
+        paths = {trial: place / RUNS / files.path(trial) for trial in trials}
         frames = {
-            trial: read_run(place, trial.file, config)
-            for trial in trials
-            if (place / RUNS / trial.file).exists()
+            trial: read_run(place, files.path(trial), config, files)
+            for trial, path in paths.items()
+            if path.exists()
         }
         with Progress(Console(stderr=True), is_shown, horizon, len(trials), len(frames)) as bar:
             for prefer in ("threads", "processes"):
                 due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
                 if due:
-                    frames |= _play_all(due, job, place, n_jobs, prefer, bar)
+                    frames |= _play_all(
+                        {trial: paths[trial] for trial in due}, job, n_jobs, prefer, bar
+                    )
     if out is not None:
         from .reports.report import update_files  # matplotlib is slow to load
 
@@ -202,18 +207,21 @@ class Job:
         return agent, env, engine_of(agent, env, self.shared["engine"])
 
 
-def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
+def _plan(job: Job, instances: Sequence[Any], runs: int, n_jobs: int) -> dict[Trial, str]:
     """Make every environment and every agent once, to see that they fit.
 
     Args:
         job: what is played; its instances are filled here.
-        instances, runs: as in `sweep`.
+        instances, runs, n_jobs: as in `sweep`.
 
     Returns:
         All trials in the order of the table, each with what plays it: ``"threads"`` for compiled
         pairs, ``"processes"`` for others.
     """
     trials: dict[Trial, str] = {}
+    backend, _ = get_active_backend(prefer="threads")  # a cluster has other memory
+    is_here = getattr(backend, "supports_sharedmem", False)
+    at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
     metrics = Metrics(job.shared["metrics"])
     for env_label, place in job.places.items():
         for instance in instances:
@@ -230,6 +238,9 @@ def _plan(job: Job, instances: Sequence[Any], runs: int) -> dict[Trial, str]:
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
                 prefer = "threads" if engine == "compiled" else "processes"
+                if at_once > 1 and prefer == "threads" and isinstance(agent, Agent):
+                    holder = f"{at_once} runs at a time of {label} hold large arrays"
+                    check_memory(holder, at_once * agent.n_bytes, "choose fewer jobs (n_jobs)")
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
     return trials
 
@@ -305,9 +316,9 @@ def _commit() -> str:
 
 
 def _play_all(
-    trials: list[Trial], job: Job, out: Path, n_jobs: int, prefer: str, progress: Progress
+    paths: Mapping[Trial, Path], job: Job, n_jobs: int, prefer: str, progress: Progress
 ) -> dict[Trial, polars.DataFrame]:
-    """Play trials in threads or in processes, and write each when it is finished."""
+    """Play trials in threads or in processes, and write each to its path when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
     shared = getattr(backend, "supports_sharedmem", False)  # threads, which report their progress
     stop = threading.Event()
@@ -323,12 +334,12 @@ def _play_all(
     with ignoring_interrupts():
         results = parallel(
             joblib.delayed(watched)(os.getpid(), _play, trial, job, on_chunk if shared else None)
-            for trial in trials
+            for trial in paths
         )
     frames = {}
     try:
         for trial, frame in results:
-            write_run(out, trial, frame)
+            write_run(paths[trial], frame)
             frames[trial] = frame
             if not shared:
                 progress.sessions(job.shared["horizon"])
