@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
-TYPES := build/types/clickgym
 
 # The first interpreter that is new enough; `make run PYTHON=/path/to/python` takes another.
 PYTHON ?= $(shell for python in python3.11 python3; do \
@@ -51,15 +50,10 @@ test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click mo
 	-$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
-# Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
 lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@rm -rf $(TYPES) && mkdir -p $(TYPES)
-	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents,../../../$(name)) $(TYPES)
-	@ln -sfn ../../lab/src/clickgym_lab build/types/clickgym_lab
-	@ln -sfn ../../logs/src/clickgym_logs build/types/clickgym_logs
-	$(BIN)/mypy $(TYPES) build/types/clickgym_logs build/types/clickgym_lab
+	$(BIN)/mypy src/clickgym logs/src/clickgym_logs lab/src/clickgym_lab
 
 pages: $(TESTED)  ## the pages and tables made from shipped results
 	$(BIN)/python docs/make_pages.py

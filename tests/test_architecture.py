@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -24,10 +25,11 @@ SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 
 def modules():
     """The modules of the library by name, and their files."""
-    for package, folder in SETUPTOOLS["package-dir"].items():
-        for file in (ROOT / folder).rglob("*.py"):
-            path = file.relative_to(ROOT / folder).with_suffix("")
-            yield ".".join([package, *path.parts]).removesuffix(".__init__"), file
+    source = ROOT / SETUPTOOLS["package-dir"][""]
+    for folder, _, names in os.walk(source / "clickgym", followlinks=True):
+        for file in (Path(folder, name) for name in names if name.endswith(".py")):
+            path = file.relative_to(source).with_suffix("")
+            yield ".".join(path.parts).removesuffix(".__init__"), file
 
 
 FILES = dict(modules())

@@ -1,11 +1,14 @@
 """The code of the README runs and prints what the README shows."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, AGENT, PPO = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 [PRINTED] = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
 
@@ -17,6 +20,15 @@ def test_loop_and_own_agent(capsys):
     assert capsys.readouterr().out == PRINTED
     exec(AGENT, names)
     assert names["result"].steps[-1] == 1_000
+
+
+def test_beside_a_clone(tmp_path):
+    """A clone's folder has the name of the package, and hides it from no program in its parent."""
+    (tmp_path / "clickgym").symlink_to(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", LOOP], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (PRINTED, "")
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
 OUT, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
 PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym_logs")
 PAGES = ("docs/*.*", "examples/**/*.*", "lab/results/*.md", "benchmarks/README.md", "C*.*")
-LINKED = ("envs/**/*.py", "agents/*.py", "lab/src/**/*.py", "tests/*.py")
+LINKED = ("lab/src/**/*.py", "tests/*.py")
 """Files that are no pages; a link leads to a copy of them."""
 
 
@@ -33,6 +33,8 @@ def collect() -> None:
     """Copy the pages, and what they link to, to the same places as in the repository."""
     shutil.copytree(HERE / "static", SOURCE / "static")
     shutil.copy(HERE / "index.md", SOURCE)
+    for room in ("envs", "agents"):  # at their places in the repository, also from an sdist
+        shutil.copytree(ROOT / "src" / "clickgym" / room, SOURCE / room)
     for pattern in PAGES + LINKED:
         for file in ROOT.glob(pattern):
             target = SOURCE / file.relative_to(ROOT)

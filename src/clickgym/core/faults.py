@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
-PACKAGE = [
-    str(Path(__file__).parents[1]),
-    *(str(Path(__file__).parents[3] / room) for room in ("agents", "envs")),
-]
-"""The folders of the package, installed or in a checkout."""
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the package, installed or in a checkout."""
 
 
 class SessionError(RuntimeError):
@@ -71,7 +68,7 @@ def only_own_frames(error: Exception) -> None:
 
 
 def _lies_in_package(file: str) -> bool:
-    return any(Path(file).is_relative_to(folder) for folder in PACKAGE)
+    return Path(file).is_relative_to(PACKAGE)
 
 
 def _lies_in_library(file: str) -> bool:
