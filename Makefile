@@ -1,13 +1,16 @@
 # Every command below makes the environment first (.venv, exact versions from constraints.txt); once made, it starts at once.
+# Other versions, or no extras: make test VENV=build/lowest CONSTRAINTS=lowest.txt (or CONSTRAINTS=/dev/null, the newest; or EXTRAS=).
 
 VENV := .venv
+CONSTRAINTS := constraints.txt
+EXTRAS := rl,tune,cluster
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
 
-# The first interpreter that is new enough; `make run PYTHON=/path/to/python` takes another.
-PYTHON ?= $(shell for python in python3.11 python3; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+# The first interpreter for which numba has wheels; `make run PYTHON=/path/to/python` takes another.
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo $$python && break; done)
 
 .PHONY: help run test test-slow lint pages replay site bench
 .DEFAULT_GOAL := help
@@ -16,18 +19,20 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 # What is imported is compiled to bytecode then, once; to compile all of torch takes longer than the rest of the installation.
-PIP := --quiet --disable-pip-version-check --no-compile
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(1)
 
-$(INSTALLED): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
-	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
+# The pip of a new environment may be too old for groups of dependencies (--group).
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 to 3.14, and neither python3 nor python3.11 to python3.14 is (PYTHON=... names another)" >&2; exit 1; }
+	@echo "Making $(VENV) with the versions of $(CONSTRAINTS) (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[rl]'
+	$(call INSTALL,constraints.txt) pip
+	$(call INSTALL,$(CONSTRAINTS)) -e '.$(if $(EXTRAS),[rl])'
 	@touch $@
 
 # What tests, lint, pages and the site need: the tools, and the distributions of logs and of the lab.
 $(TESTED): $(INSTALLED) logs/pyproject.toml lab/pyproject.toml
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[rl,report,tune,dev]' -e ./logs -e ./lab
+	$(call INSTALL,$(CONSTRAINTS)) --group dev -e '.$(if $(EXTRAS),[$(EXTRAS)])' -e ./logs -e ./lab
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
@@ -47,7 +52,7 @@ test: $(TESTED)  ## the tests of all three distributions, without those of test-
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
 test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, loops of other libraries
-	-$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[loops]'
+	-$(call INSTALL,$(CONSTRAINTS)) --group notebooks -e '.[loops]'
 	$(PYTEST) -m slow
 
 lint: $(TESTED)  ## ruff and mypy
@@ -63,7 +68,7 @@ replay: $(TESTED)  ## run each agent once more over the first tenth of each ship
 
 # Its packages are installed here and not before, so that `make run` need not wait for them.
 site: $(TESTED)  ## the website with executed notebooks, into build/site
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[site,notebooks]'
+	$(call INSTALL,$(CONSTRAINTS)) --group site --group notebooks -e .
 	$(BIN)/python docs/site/build.py
 	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 

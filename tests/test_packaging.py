@@ -16,10 +16,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECTS = [
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FILES = [
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
     for folder in (".", "logs", "lab")
 ]
+PROJECTS = [file["project"] for file in FILES]
 
 
 def output(*command, cwd=None):
@@ -86,22 +87,42 @@ def test_wheel_in_a_clean_environment(tmp_path):
 
 def test_import_loads_nothing_heavy():
     """Nor does making a learner."""
-    heavy = "{'torch', 'matplotlib', 'scipy.stats', 'stable_baselines3', 'PIL', 'plotly', 'jinja2'}"
+    heavy = "{'torch', 'matplotlib', 'scipy.stats', 'stable_baselines3', 'PIL', 'jinja2'}"
     code = f"import sys, clickgym; clickgym.agents.PPO(10, 5); print(*{heavy} & set(sys.modules))"
     assert output(sys.executable, "-c", code).split() == []
 
 
-def test_every_dependency_is_pinned():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
-    assert not re.search("[*+]", " ".join(pins.values())), "exact versions, no local label"
-    versions = {canonicalize_name(name): version for name, version in pins.items()}
+def requirements():
+    """What users install, by itself and with extras, and none of our own distributions."""
     for project in PROJECTS:
         extras = project.get("optional-dependencies", {}).values()
-        for line in sum(extras, start=project["dependencies"]):
-            requirement = Requirement(line)
+        for requirement in map(Requirement, sum(extras, start=project["dependencies"])):
             if not requirement.name.startswith("clickgym"):
-                assert versions[canonicalize_name(requirement.name)] in requirement.specifier, line
+                yield requirement
+
+
+def pins(file):
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#"))
+
+
+def test_every_dependency_is_pinned():
+    exact = pins("constraints.txt")
+    assert not re.search("[*+]", " ".join(exact.values())), "exact versions, no local label"
+    versions = {canonicalize_name(name): version for name, version in exact.items()}
+    groups = map(Requirement, sum(FILES[0]["dependency-groups"].values(), start=[]))
+    for requirement in (*requirements(), *groups):
+        version = versions[canonicalize_name(requirement.name)]
+        assert version in requirement.specifier, requirement
+
+
+def test_lowest_versions():
+    """lowest.txt has the lower bounds on Python 3.11, with which continuous integration tests."""
+    assert pins("lowest.txt") == {
+        requirement.name: str(requirement.specifier).removeprefix(">=")
+        for requirement in requirements()
+        if not requirement.marker or requirement.marker.evaluate({"python_version": "3.11"})
+    }
 
 
 def test_one_version():
