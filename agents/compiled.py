@@ -24,6 +24,7 @@ from ..core.checks import (
 from ..core.kernels import entry, static_kernels
 from ..core.memory import check_memory
 from ..core.state import array_bytes, first_arrays
+from ..core.sums import weighted_sums
 from ..envs.spaces import check_ranking
 from .agent import Agent, Seed
 from .saving import load_agent, save_agent
@@ -311,7 +312,7 @@ class ContextualAgent(CompiledAgent):
             ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
         rows = _checked_features(features, (None, self.n_features))
-        return np.argsort(-(rows @ getattr(self.state, self.weights)), kind="stable")
+        return np.argsort(-weighted_sums(rows, getattr(self.state, self.weights)), kind="stable")
 
 
 class StateAgent(CompiledAgent):

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ..core.checks import browsing_probabilities, check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from ..core.sums import weighted_sum
 from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
@@ -82,14 +83,6 @@ def multiply(matrix, x, product):
 
 
 @kernel
-def dot(x, y):
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i] * y[i]
-    return total
-
-
-@kernel
 def solve_lower(factor, x):
     """Solve ``F z = x`` in place."""
     for i in range(len(x)):
@@ -115,7 +108,7 @@ def add_sample(state, x, weight, click):
     """
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
-    growth = weight * weight * dot(x, gain)
+    growth = weight * weight * weighted_sum(x, gain)
     safe = -0.5 < growth < STEEP  # rounding may make it negative
     scale = weight / math.sqrt(1.0 + growth) if safe else 0.0
     for i in range(d):
@@ -173,7 +166,8 @@ def show_largest(index, order, rng, ranking):
 def upper_bound(state, x, radius):
     """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
     multiply(state.inverse, x, state.vector)
-    return dot(state.theta, x) + radius * math.sqrt(max(dot(state.vector, x), 0.0))
+    variance = max(weighted_sum(state.vector, x), 0.0)
+    return weighted_sum(state.theta, x) + radius * math.sqrt(variance)
 
 
 @kernel
@@ -205,7 +199,7 @@ def rank_by_posterior(state, rng, ranking, features):
     for i in range(len(sample)):
         sample[i] = state.theta[i] + state.exploration * sample[i]
     for a in range(len(features)):
-        state.indices[a] = dot(sample, features[a])
+        state.indices[a] = weighted_sum(sample, features[a])
     show_largest(state.indices, state.order, rng, ranking)
 
 

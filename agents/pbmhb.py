@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from ..core.sums import weighted_sums
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw, show_at
 from .search_space import Range
@@ -235,8 +236,8 @@ class PBMHB(CompiledAgent):
         kappa = np.ones(self.n_positions)
         # θ_i κ_k as the means of Poisson counts: the fit has the row and column sums of the clicks
         for _ in range(100):
-            theta = rates(clicks.sum(axis=1), displays @ kappa)
-            kappa = rates(clicks.sum(axis=0), theta @ displays)
+            theta = rates(clicks.sum(axis=1), weighted_sums(displays, kappa))
+            kappa = rates(clicks.sum(axis=0), weighted_sums(displays.T, theta))
         ranking = np.empty(self.n_positions, np.int64)
         ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[
             : self.n_positions

@@ -12,9 +12,9 @@ import numpy as np
 from ..core.checks import check_at_least
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from ..core.sums import weighted_sum
 from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
-from .linear import dot
 from .search_space import Range
 
 
@@ -76,7 +76,7 @@ def preference(state, ranking, place, other):
 @kernel
 def rank(state, rng, ranking, features):
     for item in range(len(features)):
-        state.scores[item] = dot(state.weights, features[item])
+        state.scores[item] = weighted_sum(state.weights, features[item])
         state.draws[item] = state.scores[item] - math.log(-math.log(1.0 - rng.random()))
     rank_by_draw(state.draws, state.order, rng, len(ranking))
     show(state.order, ranking)

@@ -21,6 +21,9 @@ ROOMS = ("core", "envs", "agents", "runner", "")
 """A room imports from those to its left; the last is the package itself."""
 SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 """What agents know of environments."""
+BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
+BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
+"""Names of NumPy and SciPy whose sums have another order on another processor."""
 
 
 def modules():
@@ -68,6 +71,52 @@ def test_imports_point_one_way():
             if (right, left) == ("agents", "envs"):
                 assert target.split(".")[2] in SHARED_ENVS, f"{module} imports {target}"
     TopologicalSorter(graph).prepare()
+
+
+def sums_without_order(text):
+    """The lines of a source with matrix products and the like, and what they have."""
+    for node in ast.walk(ast.parse(text)):
+        names = set()
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
+            yield node.lineno, "@"
+        elif isinstance(node, ast.Attribute):
+            names = {node.attr}
+        elif isinstance(node, ast.Import):
+            names = {part for alias in node.names for part in alias.name.split(".")}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = {*str(node.module).split("."), *(alias.name for alias in node.names)}
+        for name in names & BLAS:
+            yield node.lineno, name
+
+
+def test_sums_have_an_order():
+    """Lists, clicks and rewards do not depend on the processor; torch, whose learners have no
+    promised digits, hides its products in layers.
+    """
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {name}; see clickgym.core.sums"
+        for module, file in FILES.items()
+        if room_of(module) in ("envs", "agents")
+        for line, name in sums_without_order(file.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("a @ b", "@"),
+        ("a @= b", "@"),
+        ("np.einsum('i,i', a, b)", "einsum"),
+        ("a.dot(b)", "dot"),
+        ("np.linalg.solve(a, b)", "linalg"),
+        ("from numpy import tensordot as t", "tensordot"),
+        ("from scipy.linalg import cho_solve", "linalg"),
+        ("import numpy.linalg as algebra", "linalg"),
+    ],
+)
+def test_sums_without_order_are_found(line, name):
+    assert list(sums_without_order(f"# a @ b\n{line}\nnp.outer(a, b) * a.sum()")) == [(2, name)]
 
 
 def test_library_names_no_other_distribution():

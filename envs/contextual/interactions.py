@@ -80,14 +80,13 @@ def largest_norm(
         >>> largest_norm(np.ones((1, 2)), np.array([[0.0], [1.0]]), np.array([[1, 2]]))
         2.0
     """
-    n_features = users.shape[1] + items.shape[1]
-    weights, largest = np.zeros((n_features, n_features)), 0.0
-    np.add.at(weights, tuple(pairs.T), 1.0)
+    largest = 0.0
     for user, user_features in enumerate(users):
         item_features = items if candidates is None else items[candidates[user]]
         squares = np.hstack([np.tile(user_features, (len(item_features), 1)), item_features]) ** 2
         totals = squares.sum(axis=1)
         if len(pairs):
-            totals += ((squares @ weights) * squares).sum(axis=1) / squares[:, 0]
+            columns = squares.T.copy()
+            totals += sum(columns[a] * columns[b] for a, b in pairs.tolist()) / columns[0]
         largest = max(largest, float(totals.max()))
     return largest**0.5

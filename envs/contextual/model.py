@@ -20,6 +20,7 @@ from ...core.checks import (
     probabilities,
     short,
 )
+from ...core.sums import weighted_sums
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .interactions import largest_norm
@@ -254,8 +255,8 @@ class LinearModel(ContextualModel):
             expected = f"expected {self.n_features}, one for each feature of users and items"
             raise ValueError(f"theta has {len(self.theta)} entries; {expected}")
         n_user_features = self._users_part.shape[1]
-        of_users = self._users_part @ self.theta[:n_user_features]
-        of_items = self.items @ self.theta[n_user_features:]
+        of_users = weighted_sums(self._users_part, self.theta[:n_user_features])
+        of_items = weighted_sums(self.items, self.theta[n_user_features:])
         candidates = self.candidates or []
         items = np.concatenate([np.zeros(0, np.int64), *candidates])
         users = np.repeat(np.arange(len(candidates)), [len(entries) for entries in candidates])
@@ -277,7 +278,7 @@ class LinearModel(ContextualModel):
         """
         rows = numbers("features", features, (self.n_items, self.n_features))
         return self._with_items(
-            [rows @ self.theta, *(others[name] for name in self._of_items(others))]
+            [weighted_sums(rows, self.theta), *(others[name] for name in self._of_items(others))]
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ...core.checks import (
     check_within,
     probability,
 )
+from ...core.sums import products_of_rows
 from ..click_model import ClickModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import LabelledModel, LinearModel
@@ -61,7 +62,8 @@ def _linear(
     check_seed(seed)
     # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
     # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
-    # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
+    # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1. The draws of Dirichlet's law use `pow`
+    # of the C library, whose last bit depends on the processor (FMA): features are equal to 1e-15.
     rng = np.random.default_rng(seed)
     n_user_features = n_features // 2
     sizes = (n_user_features, n_features - n_user_features)
@@ -120,7 +122,7 @@ def _personal(
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
-        return _products(_products(users, weights.T), items)
+        return products_of_rows(products_of_rows(users, weights.T), items)
 
     sizes = n_items, n_positions, d_u, d_v, n_pool, n_users
     return _world(score, sizes, popularity, rate, features, query, seed)
@@ -152,7 +154,8 @@ def _network(
         total = np.zeros((len(users), len(items)))
         # The inputs √2 [u, v] are divided by √2. A loop over units avoids an array of users, items
         # and units.
-        of_users, of_items = _products(inputs[:, :d_u], users), _products(inputs[:, d_u:], items)
+        of_users = products_of_rows(inputs[:, :d_u], users)
+        of_items = products_of_rows(inputs[:, d_u:], items)
         for unit in range(HIDDEN):
             angle = gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit]
             total += weights[unit] * np.sin(angle)
@@ -214,16 +217,6 @@ def _world(
         models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items))
     law = "users, items and their scores drawn at random"
     return instance_of(models, f"{law}; examination: {origin}")
-
-
-def _products(first: Floats, second: Floats) -> Floats:
-    """Return ``first @ second.T``, summed in the same order on every machine, so that a seed gives
-    the same instance.
-    """
-    total = np.zeros((len(first), len(second)))
-    for column in range(first.shape[1]):
-        total += first[:, column, None] * second[:, column]
-    return total
 
 
 def _standardised(scores: Floats) -> Floats:

@@ -24,6 +24,7 @@ from ...core.checks import (
     numbers,
     probabilities,
 )
+from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
 from ..users import Users
@@ -216,7 +217,9 @@ class CascadeMDP(Users):
         Returns:
             ``(S, L + 1)`` w: of a click on each item, and in the last column of no click.
         """
-        later = self.discount * (self.transition @ numbers("value", value, (self.n_states,)))
+        later = self.discount * weighted_sums(
+            self.transition, numbers("value", value, (self.n_states,))
+        )
         later[:, :-1] += self.click_rewards
         return later
 
@@ -241,12 +244,12 @@ class CascadeMDP(Users):
             clicked[state, ranking] = q * np.concatenate([[1.0], np.cumprod(1.0 - q)[:-1]])
             clicked[state, -1] = np.prod(1.0 - q)
         earned = (clicked[:, :-1] * self.click_rewards).sum(axis=1)
-        moves = np.einsum("si,sit->st", clicked, self.transition)
+        moves = weighted_sums(self.transition.swapaxes(1, 2), clicked[:, None])
         if self.n_sessions is None:
-            return np.linalg.solve(np.eye(self.n_states) - self.discount * moves, earned)
+            return solve(np.eye(self.n_states) - self.discount * moves, earned)
         value = np.zeros(self.n_states)
         for _ in range(self.n_sessions):
-            value = earned + moves @ value
+            value = earned + weighted_sums(moves, value)
         return value
 
     def _optimum(self) -> tuple[Floats, Lists]:
@@ -281,7 +284,7 @@ def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
     """``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``."""
     q = attraction[ranking]
     reached = np.concatenate([[1.0], np.cumprod(1.0 - q)])
-    return float((reached[:-1] * q) @ worth[ranking] + reached[-1] * worth[-1])
+    return float(weighted_sums(reached[:-1] * q, worth[ranking]) + reached[-1] * worth[-1])
 
 
 def _laws(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_labels
 from ..core.kernels import entry, kernel
+from ..core.sums import weighted_sums
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.wrappers.regret import Meter
 
@@ -69,7 +70,7 @@ def gain_context(env: Env) -> GainContext:
     """The gains and discounts of NDCG."""
     gain = env.task.model.attraction
     discount = 1.0 / np.log2(np.arange(2, min(5, env.model.n_positions) + 2))
-    ideal = float(np.sort(gain)[::-1][: len(discount)] @ discount)
+    ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
     return GainContext(gain, discount / ideal if ideal > 0 else np.zeros(len(discount)))
 
 

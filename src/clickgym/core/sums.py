@@ -1,0 +1,82 @@
+"""Sums of products in one order on every processor, which BLAS and LAPACK do not have.
+
+They decide lists, clicks and rewards, so ``@``, ``dot``, ``einsum`` and ``linalg`` are not used in
+environments and agents. Each sum goes from its first term to its last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .kernels import kernel
+
+Floats = NDArray[np.float64]
+
+
+@kernel
+def weighted_sum(weights, values):  # type: ignore[no-untyped-def]
+    """Return ``Σ w_i v_i``."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i] * values[i]
+    return total
+
+
+def weighted_sums(rows: ArrayLike, weights: ArrayLike) -> Floats:
+    """Return ``Σ_j r_j w_j`` along the last axis, for each row.
+
+    Args:
+        rows: ``(..., n)`` numbers.
+        weights: ``(n,)``, or any shape that broadcasts against ``rows``.
+
+    Returns:
+        ``(...)`` float64; zeros if n is 0.
+
+    Example:
+        >>> weighted_sums([[1.0, 2.0], [3.0, 4.0]], [0.5, 0.25])
+        array([1. , 2.5])
+    """
+    terms = np.multiply(rows, weights, dtype=np.float64)
+    # `sum` chooses an order by the layout in memory; `cumsum` has only one.
+    return terms.cumsum(axis=-1)[..., -1] if terms.shape[-1] else terms.sum(axis=-1)
+
+
+def products_of_rows(first: Floats, second: Floats) -> Floats:
+    """Return ``(n, m)`` products ``Σ_j a_j b_j`` of all pairs of rows of two arrays, ``(n, k)`` and
+    ``(m, k)``.
+
+    Example:
+        >>> products_of_rows(np.eye(2), np.array([[1.0, 2.0]]))
+        array([[1.],
+               [2.]])
+    """
+    total = np.zeros((len(first), len(second)))
+    for column in range(first.shape[1]):
+        total += first[:, column, None] * second[:, column]
+    return total
+
+
+def solve(matrix: Floats, target: Floats) -> Floats:
+    """Return the solution x of ``matrix x = target``, by Gaussian elimination with partial
+    pivoting.
+
+    Args:
+        matrix: ``(n, n)`` of full rank.
+        target: ``(n,)``.
+
+    Example:
+        >>> solve(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
+        array([2., 1.])
+    """
+    rows = np.column_stack([matrix, target])
+    n = len(rows)
+    for i in range(n):
+        pivot = i + int(np.abs(rows[i:, i]).argmax())
+        rows[[i, pivot]] = rows[[pivot, i]]
+        rows[i + 1 :] -= np.multiply.outer(rows[i + 1 :, i] / rows[i, i], rows[i])
+    x = rows[:, -1].copy()
+    for i in range(n - 1, -1, -1):
+        x[i] /= rows[i, i]
+        x[:i] -= rows[:i, i] * x[i]
+    return x
