@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_kind, check_positions, is_sequence, short
 from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
+from .order import best_first, smaller_by_digits
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
 from .task import Task
@@ -239,7 +240,7 @@ class ClickModel(Users, abstract=True):
         head = self._optimal(code, cutoff)
         if head is None:
             head = self._search(reward, cutoff)
-        order = np.argsort(-self._merits(), kind="stable")
+        order = best_first(self._merits())
         return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def to_dict(self) -> dict[str, Any]:
@@ -314,7 +315,7 @@ class ClickModel(Users, abstract=True):
         """Return the first ``cutoff`` items of a best list; None if no theorem gives it."""
         places = self._places(reward, cutoff)
         if places is not None:
-            return np.argsort(-self._merits(), kind="stable")[places]
+            return best_first(self._merits())[places]
         if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
@@ -350,7 +351,7 @@ class ClickModel(Users, abstract=True):
         entry(self._search_kernel())(
             self.parameters,
             attraction,
-            np.argsort(-attraction, kind="stable"),
+            best_first(attraction),
             self._bounds_of_search(cutoff),
             REWARDS.index(reward),
             self._scratch(),
@@ -425,7 +426,7 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     largest weight if the reward is supermodular in the pairs.
     """
     places = np.empty(len(weights), np.int64)
-    places[np.argsort(-weights, kind="stable")] = np.arange(len(weights))
+    places[best_first(weights)] = np.arange(len(weights))
     return places
 
 
@@ -464,7 +465,7 @@ def branch_and_bound(
             ranking[depth] = candidates[choice[depth]]
             value = expected(parameters, ranking, reward, depth + 1, scratch)
             if depth + 1 == depth_limit:
-                if value > best_value:
+                if smaller_by_digits(best_value, value):
                     best_value = value
                     for k in range(depth_limit):
                         best[k] = ranking[k]
@@ -476,7 +477,7 @@ def branch_and_bound(
                     j += 1
                     if j == depth_limit - depth - 1:
                         break
-            if bound > best_value:
+            if smaller_by_digits(best_value, bound):
                 depth += 1
 
     return search

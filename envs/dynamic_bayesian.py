@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_positions, probabilities, probability
 from ..core.kernels import kernel
 from .click_model import ClickModel
+from .order import best_first
 from .users import ANY_CLICK, CLICKS, SATISFACTION
 
 
@@ -189,5 +190,5 @@ class DynamicBayesianModel(ClickModel):
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Satisfaction: likewise. Clicks: a satisfying item ends sessions, so sorting is wrong.
         if reward == SATISFACTION:
-            return np.argsort(-self.attraction * self.satisfaction, kind="stable")[:cutoff]
+            return best_first(self.attraction * self.satisfaction)[:cutoff]
         return super()._optimal(reward, cutoff)

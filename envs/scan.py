@@ -11,69 +11,70 @@ finds the choice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
 from ..core.kernels import entry, kernel
+from .order import smaller, smaller_by_digits, sort, sort_by_digits
 
 
-@kernel
-def scan(gain, continuation, terminal, ratio, order, values, ranking):
-    """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
+@cache
+def scan_by(sort: Callable[..., None], smaller: Callable[..., bool]) -> Callable[..., float]:
+    """Return the kernel of the best list, with this sort and this comparison of values."""
 
-    Args:
-        gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
-        terminal: the value of reaching the end of the list.
-        ratio: ``(L,)`` working memory.
-        order: ``(L,)`` integers, working memory: the best order of all items.
-        values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best list of
-            m items from ``order[i:]``.
-        ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
-    """
-    n_items, n_chosen = len(gain), len(ranking)
-    for item in range(n_items):
-        if continuation[item] < 1.0:
-            ratio[item] = gain[item] / (1.0 - continuation[item])
-        elif gain[item] == 0.0:  # has no effect: any position is the same
-            ratio[item] = 0.0
-        else:  # does not end the scan: first if the gain is positive, last if it is negative
-            ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
-        order[item] = item
-    # Shell's sort, which allocates no memory.
-    gap = 1
-    while gap < n_items // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n_items):
-            item, place = order[i], i
-            while place >= gap:
-                above = order[place - gap]
-                if ratio[above] > ratio[item] or (ratio[above] == ratio[item] and above < item):
-                    break
-                order[place] = above
-                place -= gap
-            order[place] = item
-        gap //= 3
-    values[n_items, 0] = terminal
-    for i in range(n_items - 1, -1, -1):
-        item = order[i]
-        values[i, 0] = terminal
-        for m in range(1, min(n_chosen, n_items - i) + 1):
-            values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
-            if m < n_items - i:  # otherwise all remaining items are needed
-                values[i, m] = max(values[i, m], values[i + 1, m])
-    i = 0
-    for k in range(n_chosen):
-        m = n_chosen - k
-        while (
-            m < n_items - i
-            and values[i, m] > gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1]
-        ):
+    @kernel
+    def scan(gain, continuation, terminal, ratio, order, values, ranking):
+        """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
+
+        Args:
+            gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
+            terminal: the value of reaching the end of the list.
+            ratio: ``(L,)`` working memory: gain over leaving, decreasing.
+            order: ``(L,)`` integers, working memory: the best order of all items.
+            values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best
+                list of m items from ``order[i:]``.
+            ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
+        """
+        n_items, n_chosen = len(gain), len(ranking)
+        for item in range(n_items):
+            if continuation[item] < 1.0:
+                ratio[item] = gain[item] / (1.0 - continuation[item])
+            elif gain[item] == 0.0:  # has no effect: any position is the same
+                ratio[item] = 0.0
+            else:  # does not end the scan: first if the gain is positive, last if it is negative
+                ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
+        sort(ratio, order)
+        values[n_items, 0] = terminal
+        for i in range(n_items - 1, -1, -1):
+            item = order[i]
+            values[i, 0] = terminal
+            for m in range(1, min(n_chosen, n_items - i) + 1):
+                values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
+                if m < n_items - i:  # otherwise all remaining items are needed
+                    values[i, m] = max(values[i, m], values[i + 1, m])
+        i = 0
+        for k in range(n_chosen):
+            m = n_chosen - k
+            while m < n_items - i and smaller(
+                gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1], values[i, m]
+            ):
+                i += 1
+            ranking[k] = order[i]
             i += 1
-        ranking[k] = order[i]
-        i += 1
-    return values[0, n_chosen]
+        return values[0, n_chosen]
+
+    return scan
+
+
+scan = scan_by(sort, smaller)
+"""For agents: values of estimates, compared as they are."""
+
+scan_by_digits = scan_by(sort_by_digits, smaller_by_digits)
+"""For environments: values compared as `clickgym.envs.order` says."""
 
 
 def best_scan(
@@ -107,7 +108,7 @@ def best_scan(
     n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
     terminal = check_at_least("terminal", terminal, -LARGEST)
     ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
-    entry(scan)(
+    entry(scan_by_digits)(
         gain,
         continuation,
         terminal,

@@ -22,6 +22,7 @@ from ...core.checks import (
 )
 from ...core.sums import weighted_sums
 from ..click_model import ClickModel, click_model_of
+from ..order import may_be_equal
 from ..users import Users
 from .interactions import largest_norm
 from .round import Pool, RoundTask
@@ -178,6 +179,8 @@ class ContextualModel(Users, abstract=True):
         sizes = np.array([len(entries) for entries in candidates], np.int64)
         n_others = len(self.base.item_parameters()) - 1
         starts = np.concatenate([[0], np.cumsum(sizes)])
+        # That of a user and an item is a sum, in which the user's part is the same for all items.
+        by_user = np.split(entry_attraction, starts[1:-1]) if candidates else [item_attraction]
         self.pool = Pool(
             self._users_part,
             self.items,
@@ -189,6 +192,7 @@ class ContextualModel(Users, abstract=True):
             entry_attraction=entry_attraction,
             entry_others=np.array(entry_others, float).reshape(n_others, len(entry_attraction)),
             pairs=self.interactions,
+            has_ties=any(map(may_be_equal, by_user)),
         )
         if candidates:
             rows = [entry_attraction, *entry_others]

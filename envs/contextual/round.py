@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
 from ..click_model import ClickModel
-from ..scan import scan
+from ..order import order_ties
+from ..scan import scan_by_digits
 from ..task import Task
 
 
@@ -39,6 +40,7 @@ class Pool(NamedTuple):
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
     entry_others: NDArray[np.float64]  # (P, E)
     pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
+    has_ties: bool  # whether some attractions of a user may differ in their last digits alone
 
 
 class Round(NamedTuple):
@@ -128,6 +130,10 @@ def draw_candidates(pool, current, rng):
                 product / current.observed[a, 0]
             )
         insert(current.candidates, a, attraction, a)
+    if pool.has_ties:
+        for a in range(n_items):
+            current.ratio[a] = attraction[current.candidates[a]]
+        order_ties(current.ratio, current.candidates)
     for a in range(n_items - 1, -1, -1):  # undo: a draw must depend only on the generator
         deck[a], deck[current.swaps[a]] = deck[current.swaps[a]], deck[a]
 
@@ -149,8 +155,9 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     @kernel
     def find(current, parameters, reward, scratch):
         weigh(parameters, reward, current.gain, current.continuation)
+        gain, continuation, chosen = current.gain, current.continuation, current.chosen
         ratio, order, values = current.ratio, current.order, current.scan_values
-        scan(current.gain, current.continuation, 0.0, ratio, order, values, current.chosen)
+        scan_by_digits(gain, continuation, 0.0, ratio, order, values, chosen)
         complete_list(current)
 
     return find

@@ -1,0 +1,152 @@
+"""The order of values that are equal but for their last digits, in the best lists of all users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clickgym.envs import (
+    CascadeMDP,
+    CascadeModel,
+    ClickChainModel,
+    ClickEnv,
+    DependentClickModel,
+    DynamicBayesianModel,
+    LabelledModel,
+    MixtureModel,
+    PositionBasedModel,
+    TrustBiasModel,
+    UserBrowsingModel,
+    load_instance,
+)
+from clickgym.envs.order import best_first, smaller_by_digits
+
+ALIKE = [0.3] * 5
+BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]
+DBN = DynamicBayesianModel(ALIKE, [0.5] * 5, 0.9, n_positions=3)
+MODELS = [
+    CascadeModel(ALIKE, 3),
+    PositionBasedModel(ALIKE, [0.5, 0.9, 0.9]),
+    DependentClickModel(ALIKE, [0.6, 0.5, 0.4]),
+    UserBrowsingModel(ALIKE, BROWSING),
+    DBN,
+    ClickChainModel(ALIKE, 0.9, 0.5, 0.2, 3),
+    TrustBiasModel(ALIKE, [0.5, 0.9, 0.9]),
+    MixtureModel([PositionBasedModel(ALIKE, [0.9, 0.5, 0.4]), DBN], [0.5, 0.5]),
+]
+CASES = [(model, reward) for model in MODELS for reward in model.rewards]
+NOISE = 1 + 1e-13 * np.array([0.0, 2.0, 1.0, 3.0, 1.5])
+"""Factors that would reverse an order by the last digits."""
+
+
+def nudged(model, factors):
+    """The same users, where the attraction of each item is multiplied by a factor."""
+    if isinstance(model, MixtureModel):
+        models = [nudged(part, factors) for part in model.models]
+        return MixtureModel(models, model.parameters.weights)
+    return model.with_items(
+        **{name: getattr(model.parameters, name) for name in model.item_parameters()}
+        | {"attraction": model.attraction * factors}
+    )
+
+
+def test_digits_are_those_of_decimal_notation():
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        x = float(rng.choice([-1, 1]) * rng.random() * 10.0 ** rng.integers(-20, 20))
+        x = float(f"{x:.11e}") if rng.random() < 0.5 else x
+        y = x * (1 + float(rng.choice([0, 2e-16, 1e-13, -1e-13, 7e-13, 2e-12, -2e-12, 1e-9, 0.1])))
+        first, second = (float(f"{number:.11e}") for number in (x, y))
+        assert smaller_by_digits(x, y) == (first < second), (x, y)
+        assert smaller_by_digits(y, x) == (second < first), (x, y)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "is_smaller"),
+    [
+        (1 - 1e-13, 1.0, False),  # two decades
+        (1 - 1e-12, 1.0, True),
+        (-1.0, -1 + 1e-13, False),
+        (-1.0, -1 + 1e-11, True),
+        (0.0, 5e-324, True),
+        (-1e-300, 1e-300, True),
+        (1e300, 1.001e300, True),
+        (1e300, 1e300 * (1 + 1e-14), False),
+        (1.0, np.inf, True),
+        (-np.inf, np.inf, True),
+        (np.inf, np.inf, False),
+        (np.nan, 1.0, False),
+    ],
+)
+def test_edges_of_twelve_digits(x, y, is_smaller):
+    assert smaller_by_digits(x, y) == is_smaller
+    assert not smaller_by_digits(y, x)
+
+
+def test_equal_values_are_in_the_order_of_ids():
+    assert best_first(0.3 * NOISE).tolist() == [0, 1, 2, 3, 4]
+    assert best_first([0.3, 0.3 * (1 + 1e-9), 0.1 + 0.2]).tolist() == [1, 0, 2]
+    # a comparison within a tolerance would have a circle here
+    steps = 0.3 + 6e-13 * np.arange(40)
+    rounded = [-float(f"{value:.11e}") for value in steps]
+    assert best_first(steps).tolist() == np.argsort(rounded, kind="stable").tolist()
+    assert len(best_first([])) == 0
+
+
+@pytest.mark.parametrize(("model", "reward"), CASES)
+def test_last_digits_decide_no_list(model, reward):
+    for cutoff in (None, 2):
+        best = model.optimal_ranking(reward, cutoff).tolist()
+        assert sorted(best) == [0, 1, 2]
+        assert nudged(model, NOISE).optimal_ranking(reward, cutoff).tolist() == best
+        assert nudged(model, NOISE[::-1]).optimal_ranking(reward, cutoff).tolist() == best
+    more = nudged(model, [1, 1, 1, 1, 1 + 1e-9]).optimal_ranking(reward)
+    assert 4 in more
+
+
+@pytest.mark.parametrize("kind", ["PBM", "DBN", "DCM"])
+def test_last_digits_decide_no_list_of_candidates(kind):
+    """By a theorem, a scan and a search: candidates are in the order of their numbers."""
+    model = next(model for model in MODELS if model.name() == kind)
+    others = {name: [[0.5] * 9] for name in model.item_parameters()[1:]}
+    drawn = {"candidates": [range(9)], "attraction": [np.tile(0.3 * NOISE, 2)[:9]]}
+    users = LabelledModel(model, items=np.zeros((9, 1)), **drawn, **others)
+    env, best = ClickEnv(users, reward="clicks"), model.optimal_ranking("clicks").tolist()
+    for seed in range(5):
+        assert env.reset(seed=seed)[1]["optimal_ranking"].tolist() == best
+
+
+def test_equal_lists_of_a_search():
+    """The last two items of a DCM earn the same in either order; what they earn is rounded."""
+    model = load_instance("yandex-like:n_items=20").model("DCM")
+    best = model.optimal_ranking()
+    assert best.tolist() == [7, 10, 12, 0, 13]
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(20)
+        assert order[model.relabelled(order).optimal_ranking()].tolist() == best.tolist()
+        factors = 1 + 1e-15 * np.random.default_rng(seed).integers(-9, 9, 20)
+        assert nudged(model, factors).optimal_ranking().tolist() == best.tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stateful_users_whose_next_state_is_independent_of_clicks(seed):
+    """Any order of the most attractive items is best: they are in the order of their ids, also with
+    other ids, rewards that differ in the last digits, and states in another order, which is another
+    order of summation.
+    """
+    users = load_instance(f"independent:seed={seed}").model("CascadeMDP")
+    shown = np.sort(np.argsort(-users.attraction, axis=1)[:, :4], axis=1)
+    np.testing.assert_array_equal(users.best, shown)
+    rng = np.random.default_rng(seed)
+    order, states = rng.permutation(12), rng.permutation(4)
+    renamed = users.relabelled(order)
+    np.testing.assert_array_equal(renamed.best, np.sort(np.argsort(order)[shown], axis=1))
+    arguments = users.to_dict()
+    rewards = {"click_rewards": users.click_rewards * (1 + 1e-13 * rng.random((4, 12)))}
+    np.testing.assert_array_equal(CascadeMDP.from_dict(arguments | rewards).best, shown)
+    moved = {
+        "attraction": users.attraction[states],
+        "transition": users.transition[states][:, :, states],
+        "first": users.first[states],
+    }
+    np.testing.assert_array_equal(CascadeMDP.from_dict(arguments | moved).best, shown[states])
