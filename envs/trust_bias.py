@@ -143,38 +143,21 @@ class TrustBiasModel(ClickModel):
         """The examination probabilities; agents do not get the trust parameters."""
         return self.examination
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+        _, χ, relevant, irrelevant = self.parameters
+        weights = χ * (relevant - irrelevant)
         if reward != CLICKS:
-            return None
-        _, χ, relevant, irrelevant = self.parameters  # Σ χ ε⁻ does not depend on the list
-        return match((χ * (relevant - irrelevant))[:cutoff])
-
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        if reward == CLICKS:
-            return super()._optimal(reward, cutoff)
-        α, χ, relevant, irrelevant = self.parameters
-        from scipy.optimize import linear_sum_assignment  # takes longer to import than all the rest
-
-        # A more attractive item is at least as good at every position, so the most attractive items
-        # are a best choice. Their order is an assignment problem: the logarithm of the reward is a
-        # sum over the pairs of item and position. A certain click outweighs all others.
-        items = np.argsort(-α, kind="stable")[:cutoff]
-        click = np.outer(α[items], relevant) + np.outer(1.0 - α[items], irrelevant)
-        unclicked = 1.0 - (χ * click)[:, :cutoff]
-        chosen, places = linear_sum_assignment(np.log(np.maximum(unclicked, np.finfo(float).tiny)))
-        ranking = np.empty(cutoff, np.int64)
-        ranking[places] = items[chosen]
-        return ranking
+            # Position k stays unclicked with probability a_k - α b_k: b is these weights, a what
+            # follows. Of two items the better one belongs where b / a is larger, by exchanging
+            # them. If a is 0, some position is always clicked, and all lists are best.
+            unclicked = 1.0 - χ * irrelevant
+            weights = np.divide(weights, unclicked, out=np.zeros_like(χ), where=unclicked > 0)
+        # Clicks: Σ χ ε⁻ does not depend on the list.
+        return match(weights[:cutoff])
 
     def _click_bounds(self) -> NDArray[np.float64]:
         α, _, relevant, irrelevant = self.parameters
         return (np.outer(α, relevant) + np.outer(1.0 - α, irrelevant)).max(axis=1)
-
-    def _examination_bounds(self) -> NDArray[np.float64]:
-        raise ValueError(
-            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for "
-            "one list at a time; where candidates change in every session, choose reward='clicks'"
-        )
 
 
 def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

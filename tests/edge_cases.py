@@ -34,7 +34,6 @@ from clickgym.envs import (
     LinearModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
-    TrustBiasModel,
     Users,
 )
 
@@ -122,8 +121,6 @@ def draw(
         float(rng.choice([1e3, 1e5])) if name in CONTEXTUAL_AGENTS and rng.random() < 0.1 else 1.0
     )
     reward = str(rng.choice(users.rewards))
-    if isinstance(users, ContextualModel) and isinstance(users.base, TrustBiasModel):
-        reward = "clicks"  # the only one there
     cutoff = None if rng.random() < 0.7 else int(rng.integers(1, n_positions + 1))
     return Case(
         name, seed, users, reward, cutoff, magnify, _arguments(name, users, rng), n_sessions
