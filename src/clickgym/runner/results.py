@@ -333,7 +333,9 @@ class Results:
 
     @property
     def frame(self) -> polars.DataFrame:
-        """The measurements: `rows` without engine and seconds, the same on every machine."""
+        """The measurements: `rows` without engine and seconds; clicks and rewards are equal on
+        every x86-64 processor tried, regret to twelve digits.
+        """
         return self.rows.drop(TIMED)
 
     @property

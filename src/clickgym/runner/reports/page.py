@@ -48,7 +48,8 @@ def to_html(results: Results) -> str:
 {_table(words.headings, words.rows)}
 <p>{_text(words.note)}</p>
 <h2>To repeat it</h2>
-<p>clickgym {_text(config["clickgym"])} makes the same numbers, whatever the machine, with</p>
+<p>clickgym {_text(config["clickgym"])} makes the same numbers (regret to twelve digits, and to the
+last bit on processors of one kind) with</p>
 <pre>{_text(config["command"])}</pre>
 <details><summary>The whole configuration</summary>
 <pre>{_text(json.dumps(config, indent=1, ensure_ascii=False))}</pre></details>
