@@ -51,9 +51,10 @@ test: $(TESTED)  ## the tests of all three distributions, without those of test-
 	$(PYTEST) -m "not slow" tests logs/tests lab/tests
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
-test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, loops of other libraries
+test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, other libraries' loops, other processors
 	-$(call INSTALL,$(CONSTRAINTS)) --group notebooks -e '.[loops]'
 	$(PYTEST) -m slow
+	$(BIN)/python tests/processors.py
 
 lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/ruff check
