@@ -5,13 +5,17 @@ refuse empty answers and take the solutions.
 import json
 import re
 import runpy
+import shlex
+import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples"
 NOTEBOOKS = {file.stem: file for file in sorted(FOLDER.rglob("*.ipynb"))}
 LESSONS = [name for name, file in NOTEBOOKS.items() if file.parent.name == "course"]
 SIZES = {"SESSIONS": "3000", "HORIZON": "300", "RUNS": "2"}
@@ -56,6 +60,36 @@ def test_notebook_runs_in_plain_python(name, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
+def installed_by(name):
+    """What a notebook, or the first one of the course, says to install."""
+    first, *_ = cells_of(min(LESSONS) if name in LESSONS else name)
+    return re.search("`pip install ([^`]+)`", "".join(first["source"]))[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", sorted({*map(installed_by, NOTEBOOKS)}))
+def test_installation_of_notebooks(words, tmp_path):
+    """What they say to install is all that their first cells import, and a notebook's server."""
+    left_out = shutil.ignore_patterns(".*", "build", "results", "*.egg-info")
+    shutil.copytree(ROOT, tmp_path / "clone", symlinks=True, ignore=left_out)
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+
+    def run(*arguments, cwd):
+        return subprocess.run(
+            [python, *arguments], cwd=cwd, capture_output=True, text=True, check=False
+        )
+
+    done = run("-m", "pip", "install", *shlex.split(words), cwd=tmp_path / "clone")
+    if re.search(r"requirement (?!clickgym).*\(from versions: none\)", done.stderr):
+        pytest.skip("no index of packages can be reached")
+    assert done.returncode == 0, done.stderr
+    for name in (name for name in NOTEBOOKS if installed_by(name) == words):
+        code = next("".join(x["source"]) for x in cells_of(name) if x["cell_type"] == "code")
+        done = run("-c", f"{code}\nimport ipykernel, jupyterlab", cwd=NOTEBOOKS[name].parent)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+
 def test_check_of_an_answer(capsys):
     checks = runpy.run_path(str(FOLDER / "course" / "checks.py"))
     check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.")
@@ -74,9 +108,9 @@ def test_checks_of_a_lesson(name):
     """An exercise has an empty answer, a check and a solution: without an answer no check says
     "Right.", with the solutions all do.
     """
-    nbclient = pytest.importorskip("nbclient", reason='needs pip install "clickgym[notebooks]"')
-    nbformat = pytest.importorskip("nbformat", reason='needs pip install "clickgym[notebooks]"')
-    pytest.importorskip("ipykernel", reason='needs pip install "clickgym[notebooks]"')
+    nbclient = pytest.importorskip("nbclient", reason="needs pip install --group notebooks")
+    nbformat = pytest.importorskip("nbformat", reason="needs pip install --group notebooks")
+    pytest.importorskip("ipykernel", reason="needs pip install --group notebooks")
     book = nbformat.read(NOTEBOOKS[name], as_version=4)
     where = {"metadata": {"path": str(NOTEBOOKS[name].parent)}}
     nbclient.NotebookClient(book, timeout=300, resources=where).execute()
