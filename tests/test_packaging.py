@@ -9,6 +9,7 @@ import sys
 import tomllib
 import venv
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_every_dependency_is_pinned():
     exact = pins("constraints.txt")
     assert not re.search("[*+]", " ".join(exact.values())), "exact versions, no local label"
     versions = {canonicalize_name(name): version for name, version in exact.items()}
-    groups = map(Requirement, sum(FILES[0]["dependency-groups"].values(), start=[]))
+    groups = map(Requirement, chain(*FILES[0]["dependency-groups"].values()))
     for requirement in (*requirements(), *groups):
         version = versions[canonicalize_name(requirement.name)]
         assert version in requirement.specifier, requirement
