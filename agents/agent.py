@@ -42,6 +42,11 @@ class Agent(ABC):
     the list that `rank` has just returned.
     """
 
+    observes: ClassVar[tuple[str, ...]] = ()
+    """The keys of an observation that the agent reads beside the clicks: ``"features"`` of
+    candidates, the ``"state"`` of a stateful user.
+    """
+
     requires: ClassVar[Mapping[str, str]] = {}
     """Arguments of the constructor that the paper assumes known, each with the source from which
     `clickgym.make_agent` fills it in unless it is passed: ``"examination"`` (the probability that

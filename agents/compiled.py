@@ -276,6 +276,8 @@ class ContextualAgent(CompiledAgent):
     row i is item i of this session. An observation is a mapping with ``"features"``.
     """
 
+    observes = ("features",)
+
     weights: ClassVar[str] = "theta"
     """Name of the state array with the weights of the features."""
 
@@ -324,6 +326,7 @@ class StateAgent(CompiledAgent):
     observation is a mapping with ``"state"``.
     """
 
+    observes = ("state",)
     session = ("ranking", "user")
 
     def __init__(

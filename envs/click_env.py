@@ -223,6 +223,18 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """Return the number of sessions before the users change."""
         return self._next_change - self._steps
 
+    def knowledge(self, source: str) -> Any:
+        """Return what a paper assumes known of an environment; None if it does not have it.
+
+        Args:
+            source: one of those that `Agent.requires` lists.
+        """
+        if source not in ("optimal_ranking", "initial_ranking"):
+            return self.model.knowledge(source, self.initial_ranking)
+        if self.model.observes:  # each session has other items, or another state
+            return None
+        return self.task.optimal_ranking if source == "optimal_ranking" else self.initial_ranking
+
     def render(self) -> str | NDArray[np.uint8] | None:
         """Return the result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8
         picture for ``"rgb_array"``.

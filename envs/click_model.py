@@ -303,6 +303,19 @@ class ClickModel(Users, abstract=True):
         """
         return None
 
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """As `Users.knowledge`."""
+        if source == "users":
+            return self
+        if source == "browsing":
+            return self.browsing_weights()
+        if source != "examination":
+            return None
+        weights = self.position_weights()
+        if weights is None and production is not None:  # the position bias that one would measure
+            return self.examination_probabilities(production[: self.n_positions])
+        return weights
+
     # ---------------------------------------------------------------------------- private methods
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -85,6 +85,10 @@ class PiecewiseStationaryModel(Users):
         """As `Users.tasks`: a task for each epoch."""
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """As `Users.knowledge`: of the users before any change."""
+        return self.epochs[0].knowledge(source, production)
+
     def to_dict(self) -> dict[str, Any]:
         models = [model.to_dict() for model in self.epochs]
         return {"model": self.name(), "models": models, "starts": list(self.starts)}

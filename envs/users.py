@@ -43,6 +43,15 @@ class Users(ABC):
     ``reward_threshold`` of the id; None without a default instance.
     """
 
+    observes: ClassVar[tuple[str, ...]] = ()
+    """The keys of an observation beside the clicks: ``"features"``, ``"state"``. A session then
+    differs from the next.
+    """
+    may_leave: ClassVar[bool] = False
+    """Whether users have a state, and leave at the end of an episode (``terminated``)."""
+    click_at_once: ClassVar[str] = ""
+    """Why clicks cannot arrive late; empty if they can."""
+
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
     """The kernel of one session; None: that of a click model (`clickgym.envs.session`)."""
 
@@ -109,6 +118,16 @@ class Users(ABC):
             reward, cutoff: as in `ClickEnv`.
             reference: the list against which regret is measured; None takes the optimal list.
         """
+
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """Return what a paper assumes known of these users, the only knowledge beside sizes that
+        agents get; None if it does not apply to them.
+
+        Args:
+            source: one of those that `Agent.requires` lists.
+            production: the items in the order of the production list, if there is one.
+        """
+        return None
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Any:

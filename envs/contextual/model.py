@@ -58,6 +58,8 @@ class ContextualModel(Users, abstract=True):
             candidates.
     """
 
+    observes = ("features",)
+
     pool: Pool
     mean: ClickModel
     interactions: NDArray[np.int64] = np.zeros((0, 2), np.int64)
@@ -154,6 +156,17 @@ class ContextualModel(Users, abstract=True):
             if name not in others:
                 raise ValueError(f"{name} is missing: a {self.base.kind} has one for each item")
         return names
+
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """As `Users.knowledge`."""
+        if source == "browsing":
+            return self.mean.browsing_weights()
+        if source != "examination":
+            return None
+        weights = self.base.position_weights()
+        if weights is None:  # where candidates matter, those that are all alike
+            weights = self.mean.examination_probabilities(range(self.base.n_positions))
+        return weights
 
     def _describe(self) -> dict[str, Any]:
         """Return the part of `to_dict` that the models share."""

@@ -108,6 +108,9 @@ class CascadeMDP(Users):
     optimum = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
+    observes = ("state",)
+    may_leave = True
+    click_at_once = "the state of stateful users shows them at once"
     session_kernel = staticmethod(simulate)
 
     def __init__(
@@ -151,6 +154,14 @@ class CascadeMDP(Users):
         sessions is fixed.
         """
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
+
+    def knowledge(self, source: str, production: Lists | None = None) -> Any:
+        """As `Users.knowledge`."""
+        known = {
+            "mean_sessions": self.n_sessions or self.mean_sessions,
+            "click_rewards": self.click_rewards,
+        }
+        return known.get(source)
 
     def to_dict(self) -> dict[str, Any]:
         arrays = ("attraction", "transition", "first", "click_rewards")

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
-from ..memory.model import CascadeMDP
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -236,9 +235,9 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
-def _has_memory(env: gym.Env | VectorEnv) -> bool:
-    """Whether users are stateful, so that a single list cannot be an episode."""
-    return isinstance(getattr(env.unwrapped, "model", None), CascadeMDP)
+def _users_may_leave(env: gym.Env | VectorEnv) -> bool:
+    """Whether an episode is a user's stay, so that a single list cannot be one."""
+    return getattr(getattr(env.unwrapped, "model", None), "may_leave", False)
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
@@ -291,7 +290,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._has_memory = _has_memory(env)
+        self._may_leave = _users_may_leave(env)
         self._draft = Draft(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.Wrapper.__init__(self, env)
@@ -311,7 +310,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             The observation; and the info of the reset of ``env``, or an empty one.
         """
         info: dict[str, Any] = {}
-        if self._ended or self._has_memory or seed is not None or options:
+        if self._ended or self._may_leave or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -336,10 +335,10 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             return self._observe(), 0.0, False, False, {}
         self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
         self._ended = ended or truncated
-        self._under_way = self._has_memory and not self._ended
+        self._under_way = self._may_leave and not self._ended
         if self._under_way:
             self._draft.clear()
-        is_over = ended or not self._has_memory
+        is_over = ended or not self._may_leave
         return self._observe(), float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -392,7 +391,7 @@ class ItemByItemVector(VectorWrapper):
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
-        self._has_memory = _has_memory(env)
+        self._may_leave = _users_may_leave(env)
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
@@ -410,7 +409,7 @@ class ItemByItemVector(VectorWrapper):
             The observations; and the infos of the reset of ``env``, or empty infos.
         """
         infos: dict[str, Any] = {}
-        if self._observations is None or self._has_memory or seed is not None or options:
+        if self._observations is None or self._may_leave or seed is not None or options:
             self._observations, infos = self.env.reset(seed=seed, options=options)
         self._draft.clear()
         return self._observe(), infos
@@ -439,7 +438,7 @@ class ItemByItemVector(VectorWrapper):
             self._draft.rankings
         )
         rewards, ended = np.asarray(rewards, np.float64), terminations | truncations
-        if self._has_memory:
+        if self._may_leave:
             self._end(infos, ended)
             return self._observe(), rewards, terminations, truncations, infos
         if ended.any() != ended.all():

@@ -17,7 +17,7 @@ import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.runner.labels import own_label
-from clickgym.runner.make import agent_class
+from clickgym.runner.make import agent_maker
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -96,7 +96,7 @@ def test_labels_of_objects(mine):
         "PBMRank-v0:reward=any_click": ("PBMRank-v0", {"reward": "any_click"}),
     }
     assert [own_label(thing) for thing in labels.values()] == list(labels)
-    assert agent_class("label_mine:Outer.Inner") is mine.Outer.Inner
+    assert agent_maker("label_mine:Outer.Inner") == (mine.Outer.Inner, {})
 
     class Local(Random):
         """It stands in a function."""

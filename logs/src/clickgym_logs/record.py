@@ -11,7 +11,6 @@ import numpy as np
 from clickgym import run
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
-from clickgym.envs import ContextualModel
 from clickgym.runner import sizes_of
 
 from .log import ClickLog
@@ -54,7 +53,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     n_items, n_positions, n_features, _ = sizes_of(env)
     core: Any = env.unwrapped
     users: Any = getattr(core, "model", None)
-    contextual = isinstance(users, ContextualModel)
+    contextual = "features" in getattr(users, "observes", ())
     recorder = _Recorder(env, sessions, n_positions, n_features if contextual else 0)
     run(agent, recorder, sessions, seed=seed, engine="python")
     query: str = getattr(core, "instance", "custom") or users.kind

@@ -7,7 +7,7 @@ its users call.
 from ..envs.any_env import sizes_of
 from .engines import engine_of
 from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label
-from .make import make_agent, make_env, player_of
+from .make import agent_maker, make_agent, make_env, maker_name, observed_sizes, requirements
 from .metrics import Metrics, wrong_pairs
 
 __all__ = [
@@ -15,11 +15,14 @@ __all__ = [
     "AgentLike",
     "Metrics",
     "UnsuitedError",
+    "agent_maker",
     "by_label",
     "engine_of",
     "make_agent",
     "make_env",
-    "player_of",
+    "maker_name",
+    "observed_sizes",
+    "requirements",
     "sizes_of",
     "wrong_pairs",
 ]

@@ -19,7 +19,14 @@ from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedMod
 from ..envs.any_env import clicks_of
 from .labels import AgentLike
 from .loop import AgentError, check_list
-from .make import player_of
+from .make import (
+    agent_maker,
+    make_agent,
+    maker_name,
+    observed_sizes,
+    parameters_of,
+    takes,
+)
 from .run import Result, run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
@@ -90,7 +97,7 @@ def check_agent(agent: AgentLike) -> None:
         further += [check.kernels, check.engines]
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
         further.append(check.saving)
-    heading = f"{check.player.name} breaks the interface of agents"
+    heading = f"{maker_name(check.maker)} breaks the interface of agents"
     run_checks(heading, [check.constructor, check.lists], further)
 
 
@@ -98,13 +105,14 @@ class _Check:
     """An agent, the problems on which it is checked, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.player = player_of(agent)
+        self.maker, self.passed = agent_maker(agent)
+        self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
-        self.own = [name for name in self.player.parameters if name not in common]
-        maker, name = self.player.maker, self.player.name
-        if isinstance(maker, type) and issubclass(maker, Learner):
+        self.own = [name for name in parameters_of(self.maker) if name not in common]
+        if isinstance(self.maker, type) and issubclass(self.maker, Learner):
             raise TypeError(
-                f"{name} is generic RL; check_agent checks subclasses of clickgym.agents.Agent"
+                f"{maker_name(self.maker)} is generic RL; check_agent checks subclasses of "
+                "clickgym.agents.Agent"
             )
         try:
             self.first: Any = self.make()
@@ -117,11 +125,11 @@ class _Check:
         """An environment that shows what the agent needs; ``order`` says which item has each
         number.
         """
-        items, passed = np.asarray(order)[:n_items], self.player.hyperparameters
+        items = np.asarray(order)[:n_items]
         users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
-        if "n_features" in self.player.observes and "n_features" not in passed:
+        if "n_features" in self.observed and "n_features" not in self.passed:
             return ClickEnv(LinearModel(users, THETA, FEATURES))
-        if "n_states" in self.player.observes and "n_states" not in passed:
+        if "n_states" in self.observed and "n_states" not in self.passed:
             sizes = f"n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
             model = load_instance(f"independent:{sizes}").model(CascadeMDP)
             return ClickEnv(model.relabelled(items))
@@ -129,8 +137,11 @@ class _Check:
         instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=production)
         return ClickEnv("PBM", instance=instance)
 
-    def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
-        return self.player.make(env or self.env(), horizon, seed)
+    def make(
+        self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0, **passed: Any
+    ) -> Any:
+        pair = self.maker, {**self.passed, **passed}
+        return make_agent(pair, env or self.env(), horizon=horizon, seed=seed)
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same
@@ -150,7 +161,7 @@ class _Check:
     def constructor(self) -> None:
         """Constructor."""
         for name in ("n_items", "n_positions", "seed"):
-            expect(self.player.takes(name), f"it takes no argument {name}")
+            expect(takes(self.maker, name), f"it takes no argument {name}")
         for seed in (0, None):
             kind = type(self.make(seed=seed))
             what = f"it makes a {kind.__name__}, which is no clickgym.agents.Agent"
@@ -244,10 +255,10 @@ class _Check:
         what = f"{missing} is not passed to the constructor of the base, so it is not saved"
         expect(not missing, what)
         for name, value in self.first.hyperparameters.items():
-            if type(value) is not float or name in self.player.hyperparameters:
+            if type(value) is not float or name in self.passed:
                 continue
             try:
-                agent: Any = self.player.but(**{name: 1}).make(self.env(), SESSIONS, 0)
+                agent: Any = self.make(horizon=SESSIONS, **{name: 1})
             except (TypeError, ValueError):  # it is out of the range
                 continue
             what = f"{name}=1 stays an integer, which kernels cut; make it a float"
@@ -255,14 +266,14 @@ class _Check:
 
     def arguments(self) -> None:
         """Wrong arguments."""
-        right = {**self.first.filled_in, **self.player.hyperparameters}
+        right = {**self.first.filled_in, **self.passed}
         wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
         if all(np.ndim(value) == 0 for value in right.values()):  # or arrays are refused first
             wrong.append(("n_positions", 6))
         for name, value in [*wrong, *((name, object()) for name in self.own)]:
             text = "object()" if type(value) is object else repr(value)
             what = f"the constructor takes {name}={text}"
-            _expect_refusal(what, name, self.player.maker, **right | {name: value, "seed": 0})
+            _expect_refusal(what, name, self.maker, **right | {name: value, "seed": 0})
 
     def kernels(self) -> None:
         """Kernels."""

@@ -14,10 +14,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import short
 from ..core.kernels import kernel
-from ..envs import CascadeMDP
 from ..envs.any_env import clicks_of
 from .labels import UnsuitedError
 
@@ -98,11 +97,11 @@ def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
     Raises:
         UnsuitedError: naming the reason.
     """
-    has_memory = isinstance(getattr(env.unwrapped, "model", None), CascadeMDP)
+    users_reason = getattr(getattr(env.unwrapped, "model", None), "click_at_once", "")
     if isinstance(agent, Learner):
         reason = "it has a loop of its own"
-    elif has_memory or isinstance(agent, StateAgent):
-        reason = "the state of stateful users shows them at once"
+    elif users_reason:
+        reason = users_reason
     elif not agent.learns_from_any_list:
         reason = "it learns from its last list; CascadeTS, for example, can learn from any"
     else:
@@ -174,8 +173,8 @@ class Queue:
         self.slots, self._delay = delay.slots, delay
         self._sessions = self._due = np.zeros(0, np.int64)
         candidates = (0, 0)
-        if isinstance(agent, ContextualAgent):
-            candidates = agent.n_items, agent.n_features
+        if "features" in agent.observes:
+            candidates = agent.n_items, agent.n_features  # type: ignore[attr-defined]
         self._kept = (
             np.empty((self.slots, agent.n_positions), np.int64),
             np.empty((self.slots, agent.n_positions), np.int8),

@@ -10,7 +10,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, Learner, StateAgent
 from ..core.checks import check_choice
-from ..envs import ClickEnv, ContextualModel
+from ..envs import ClickEnv
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from ..envs.registration import is_limit_of_id
@@ -84,7 +84,7 @@ def _check_learner(agent: Learner, layer: gym.Env) -> None:
         raise UnsuitedError(
             f"{name} learns on streams of its own, which would bypass {type(layer).__name__}"
         )
-    if not isinstance(layer.model, ContextualModel) and layer.task.model is not layer.model:
+    if len(layer.model.starts) > 1:
         raise UnsuitedError(
             f"{name} learns on streams with clocks of their own, and a "
             f"{type(layer.model).__name__} changes at given steps"

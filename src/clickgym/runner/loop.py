@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, StateAgent
+from ..agents import Agent, CompiledAgent
 from ..core.faults import SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
@@ -130,7 +130,7 @@ def play_compiled(
     if delay is None:
         learn, slots = learn_at_once(agent.update_kernel), 0
     else:
-        learn = learn_late(agent.update_kernel, isinstance(agent, ContextualAgent))
+        learn = learn_late(agent.update_kernel, "features" in agent.observes)
         queue = Queue(delay, agent)
         slots = queue.slots
     task, chunk, seconds = None, 1000, 0.0
@@ -175,14 +175,13 @@ def play_compiled(
 def memory_of(task: Task, agent: CompiledAgent) -> SessionMemory:
     """The memory of sessions of an agent under a task."""
     n_items, n_positions = agent.n_items, agent.n_positions
-    observes = isinstance(agent, ContextualAgent | StateAgent)
     return SessionMemory(
         parameters=task.parameters,
         reward=task.code,
         cutoff=task.cutoff,
         pool=task.pool,
         round=task.round,
-        observed=(task.round.observed,) if observes else (),
+        observed=(task.round.observed,) if agent.observes else (),
         uniforms=np.empty(task.model.n_uniforms),
         clicks=np.zeros(n_positions, np.int8),
         examined=np.zeros(n_positions, np.int8),

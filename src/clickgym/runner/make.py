@@ -1,12 +1,11 @@
-"""What is passed as an agent or an environment, resolved into its maker: `Player`, `Place`."""
+"""What is passed as an environment or an agent is a pair (maker, arguments): resolved and made."""
 
 from __future__ import annotations
 
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -20,59 +19,30 @@ from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from .facts import fact
-from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
+from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, split
+
+Arguments = dict[str, Any]
+EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
+"""What makes an environment: a registered id, the users of a `ClickEnv` or a function; and its
+arguments.
+"""
+AgentMaker = tuple[Callable[..., Agent | Learner], Arguments]
+"""What makes an agent, a class or a function, and its hyper-parameters."""
 
 OBSERVED = {
     "n_features": ("features", "contextual environments"),
     "n_states": ("the user's state", "stateful users"),
 }
 """The sizes of what some agents rank by, in words, and where it is observed."""
-NO_HYPERPARAMETERS = ("n_items", "n_positions", "horizon", "seed")
-"""Arguments of agents that the environment and the run set."""
+SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
+"""Arguments of agents that are no hyper-parameters: the environment and the run set them."""
 
 
 # ------------------------------------------------------------------------------------- environments
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """What was passed as an environment. It makes a new environment for each run.
-
-    Attributes:
-        given: as it was passed.
-        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`.
-        arguments: of the maker.
-    """
-
-    given: Any
-    maker: EnvSpec | Callable[..., Any] | Users
-    arguments: dict[str, Any]
-
-    def make(self, instance: Any = None) -> gym.Env:
-        """Make an environment; arguments and errors are those of `make_env`."""
-        arguments = self.arguments
-        if instance is not None:
-            if "instance" in arguments or isinstance(self.maker, Users):
-                raise ValueError(
-                    f"the instance {instance!r} cannot be taken: {self.given!r} has users of its "
-                    "own"
-                )
-            arguments = {**arguments, "instance": instance}
-        if isinstance(self.maker, Users):
-            return ClickEnv(self.maker, **arguments)
-        if not isinstance(self.maker, EnvSpec):
-            env = self.maker(**arguments)
-            check_kind(f"what {short(self.maker)} returned", env, gym.Env, AN_ENV)
-            return env
-        try:
-            return gym.make(self.maker, **arguments)
-        except gym.error.Error as error:
-            raise ValueError(f"environment {self.maker.id}: {error}") from None
-
-
-def place_of(env: EnvLike) -> Place:
-    """Resolve what was passed as an environment.
+def env_maker(env: EnvLike) -> EnvMaker:
+    """Resolve what was passed as an environment; a pair that is resolved already stays as it is.
 
     Args:
         env: as for `make_env`, but no environment that exists already.
@@ -92,7 +62,7 @@ def place_of(env: EnvLike) -> Place:
     is_class = isinstance(maker, type) and issubclass(maker, Users)
     if is_class or not (isinstance(maker, Users | EnvSpec) or callable(maker)):
         raise TypeError(f"expected an id, (id, arguments) or a click model, got {short(maker)}")
-    return Place(env, maker, arguments)
+    return maker, arguments
 
 
 def _registered(env_id: str) -> EnvSpec:
@@ -125,141 +95,65 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         >>> make_env("PBMRank-v0:cutoff=3").action_space
         RankedList(n_items=10, n_positions=5)
     """
-    return env if isinstance(env, gym.Env) else place_of(env).make(instance)
+    if isinstance(env, gym.Env):
+        return env
+    maker, arguments = env_maker(env)
+    if instance is not None:
+        if "instance" in arguments or isinstance(maker, Users):
+            raise ValueError(
+                f"the instance {instance!r} cannot be taken: {short(env)} has users of its own"
+            )
+        arguments = {**arguments, "instance": instance}
+    if isinstance(maker, Users):
+        return ClickEnv(maker, **arguments)
+    if isinstance(maker, EnvSpec):
+        try:
+            return gym.make(maker, **arguments)
+        except gym.error.Error as error:
+            raise ValueError(f"environment {maker.id}: {error}") from None
+    made = maker(**arguments)
+    check_kind(f"what {short(maker)} returned", made, gym.Env, AN_ENV)
+    return made
 
 
 # ------------------------------------------------------------------------------------------- agents
 
 
-@dataclass(frozen=True, eq=False)
-class Player:
-    """What was passed as an agent. It makes a new agent for each run.
-
-    Attributes:
-        given: as it was passed.
-        maker: the class or function that makes agents.
-        hyperparameters: those that were passed.
-    """
-
-    given: AgentLike
-    maker: Callable[..., Agent | Learner]
-    hyperparameters: dict[str, Any]
-
-    def but(self, **hyperparameters: Any) -> Player:
-        """The same with other hyper-parameters."""
-        both: Any = (self.given, hyperparameters)
-        return player_of(both) if hyperparameters else self
-
-    @property
-    def label(self) -> str | None:
-        """Its spec, None if it has none."""
-        return own_label(self.given)
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return getattr(self.maker, "__name__", type(self.maker).__name__)
-
-    @property
-    def parameters(self) -> dict[str, inspect.Parameter]:
-        """The parameters of the maker, without ``*args`` and ``**kwargs``."""
-        rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        every = inspect.signature(self.maker).parameters
-        return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
-
-    def takes(self, name: str) -> bool:
-        """Whether the maker takes an argument of that name."""
-        every = inspect.signature(self.maker).parameters.values()
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in every)
-        return takes_any or name in self.parameters
-
-    @property
-    def requires(self) -> Mapping[str, str]:
-        """The parameters for knowledge that a paper assumes, each with its source."""
-        return getattr(self.maker, "requires", {})
-
-    @property
-    def observes(self) -> list[str]:
-        """The sizes of what it ranks by beside clicks: keys of `OBSERVED`."""
-        return [size for size in OBSERVED if size in self.parameters]
-
-    def make(self, env: gym.Env, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
-        """Make an agent; arguments and errors are those of `make_agent`."""
-        passed, parameters = self.hyperparameters, self.parameters
-        required = [name for name, it in parameters.items() if it.default is it.empty]
-        for key in passed:
-            if key in NO_HYPERPARAMETERS or not self.takes(key):
-                names = [name for name in parameters if name not in NO_HYPERPARAMETERS]
-                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, names))
-        sizes = sizes_of(env)
-        filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
-        for key, source in self.requires.items():
-            known = None if key in passed else fact(source, env.unwrapped)
-            if known is not None:
-                filled_in[key] = known
-            elif key in required and key not in passed:
-                raise UnsuitedError(
-                    f"{self.name} requires {key}, which {name_of(env)} does not have: "
-                    f"give {key}=..."
-                )
-        for key, (what, where) in OBSERVED.items():
-            if key in parameters and key not in passed:
-                filled_in[key] = getattr(sizes, key)
-                if not filled_in[key]:
-                    raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
-        if "horizon" in parameters and horizon is not None:
-            filled_in["horizon"] = check_horizon(horizon)
-        elif "horizon" in required:
-            raise ValueError(f"{self.name} needs a horizon")
-        agent: Any = self.maker(**filled_in, **passed, seed=seed)
-        if not isinstance(agent, Agent | Learner):
-            raise TypeError(f"{self.name} returned {agent!r}; expected an agent")
-        agent.filled_in = filled_in
-        return agent
-
-
-def player_of(agent: AgentLike | Player) -> Player:
-    """Resolve what was passed as an agent.
-
-    Args:
-        agent: as for `make_agent`; one that is resolved already stays as it is.
-
-    Raises:
-        ValueError, TypeError: there is no such agent, or it is none.
-    """
-    if isinstance(agent, Player):
-        return agent
-    thing, hyperparameters = split(agent)
-    maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing, short(thing))
-    return Player(agent, maker, hyperparameters)
-
-
-def agent_class(name: str) -> Callable[..., Agent | Learner]:
-    """The class of an agent: a published one by name, or your own as ``module:Class``.
+def agent_maker(agent: AgentLike) -> AgentMaker:
+    """Resolve what was passed as an agent; a pair that is resolved already stays as it is.
 
     A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its
     ``BaseAlgorithm``, becomes a `Learner`.
 
     Args:
-        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are
-            also looked for in the working folder.
+        agent: as for `make_agent`.
+
+    Returns:
+        The class or function, and the hyper-parameters that were passed.
 
     Raises:
-        ValueError: there is no such agent.
+        ValueError, TypeError: there is no such agent, or it is none.
+
+    Example:
+        >>> agent_maker("TopRank:delta=0.1")
+        (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
     """
-    if name in PUBLISHED:
-        return PUBLISHED[name]
-    module, colon, attribute = name.partition(":")
+    thing, hyperparameters = split(agent)
+    if not isinstance(thing, str):
+        return _checked_maker(thing, short(thing)), hyperparameters
+    if thing in PUBLISHED:
+        return PUBLISHED[thing], hyperparameters
+    module, colon, attribute = thing.partition(":")
     if not colon:
-        raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
+        raise ValueError(unknown("agent", thing, PUBLISHED) + "; your own is named module:Class")
     try:
-        thing = operator.attrgetter(attribute)(module_of("agent", name))
+        maker = operator.attrgetter(attribute)(module_of("agent", thing))
     except AttributeError:
-        raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
-    return _as_maker(thing, f"agent {name!r}")
+        raise ValueError(f"agent {thing!r}: the module {module!r} has no {attribute!r}") from None
+    return _checked_maker(maker, f"agent {thing!r}"), hyperparameters
 
 
-def _as_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
+def _checked_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")
     algorithm: Any = () if library is None else library.BaseAlgorithm
@@ -271,6 +165,34 @@ def _as_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
     elif isinstance(thing, (Agent, Learner, algorithm)) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing
+
+
+def maker_name(maker: Callable[..., Any]) -> str:
+    """What messages call an agent: the name of its class or function."""
+    return getattr(maker, "__name__", type(maker).__name__)
+
+
+def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of what makes agents, without ``*args`` and ``**kwargs``."""
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    every = inspect.signature(maker).parameters
+    return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
+
+
+def takes(maker: Callable[..., Any], name: str) -> bool:
+    """Whether what makes agents takes an argument of that name."""
+    every = inspect.signature(maker).parameters
+    return name in every or any(it.kind is it.VAR_KEYWORD for it in every.values())
+
+
+def requirements(maker: Callable[..., Any]) -> dict[str, str]:
+    """The parameters for knowledge that a paper assumes, each with its source."""
+    return dict(getattr(maker, "requires", {}))
+
+
+def observed_sizes(maker: Callable[..., Any]) -> list[str]:
+    """The sizes of what an agent ranks by beside clicks: keys of `OBSERVED`."""
+    return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
 def make_agent(
@@ -314,5 +236,36 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    both: Any = (agent, hyperparameters)
-    return player_of(both).make(env, horizon, seed)
+    maker, passed = agent_maker((agent, hyperparameters))
+    name, parameters = maker_name(maker), parameters_of(maker)
+    required = [key for key, it in parameters.items() if it.default is it.empty]
+    for key in passed:
+        if key in SET_BY_THE_RUN or not takes(maker, key):
+            names = [name for name in parameters if name not in SET_BY_THE_RUN]
+            raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
+    sizes = sizes_of(env)
+    filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
+    for key, source in requirements(maker).items():
+        core: Any = env.unwrapped
+        is_known = key not in passed and isinstance(core, ClickEnv)
+        known = core.knowledge(source) if is_known else None
+        if known is not None:
+            filled_in[key] = known
+        elif key in required and key not in passed:
+            raise UnsuitedError(
+                f"{name} requires {key}, which {name_of(env)} does not have: give {key}=..."
+            )
+    for key, (what, where) in OBSERVED.items():
+        if key in parameters and key not in passed:
+            filled_in[key] = getattr(sizes, key)
+            if not filled_in[key]:
+                raise UnsuitedError(f"{name} ranks by {what}, which only {where} have")
+    if "horizon" in parameters and horizon is not None:
+        filled_in["horizon"] = check_horizon(horizon)
+    elif "horizon" in required:
+        raise ValueError(f"{name} needs a horizon")
+    made: Any = maker(**filled_in, **passed, seed=seed)
+    if not isinstance(made, Agent | Learner):
+        raise TypeError(f"{name} returned {made!r}; expected an agent")
+    made.filled_in = filled_in
+    return made

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice, check_labels
 from ..core.kernels import entry, kernel
 from ..core.sums import weighted_sums
-from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
+from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.wrappers.regret import Meter
 
 Env = ClickEnv | ClickVectorEnv
@@ -208,7 +208,7 @@ class Metrics:
             ValueError: the environment lacks what a metric needs.
         """
         builders = {name: METRICS[name].context for name in self.summed}
-        changes = isinstance(getattr(env, "model", None), ContextualModel | CascadeMDP)
+        changes = getattr(getattr(env, "model", None), "observes", ())
         for name, builder in builders.items():
             if builder and changes:
                 raise ValueError(

@@ -19,7 +19,7 @@ from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python
-from .make import make_env, player_of
+from .make import make_agent, make_env
 from .metrics import Metrics
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def run(
     with compilation_note():
         env = make_env(env)
         if not isinstance(agent, Agent | Learner):
-            agent = player_of(agent).make(env, horizon, seed)
+            agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         return play(agent, env, played_by, steps, measured, seed, delay=delay)
 

@@ -48,7 +48,7 @@ from ..envs.users import users_class
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
-from .make import Place, Player, place_of, player_of
+from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
 from .metrics import Metrics
 from .progress import Progress
 from .results import RUNS, Config, Results, RunFiles, Trial, open_folder, read_run, write_run
@@ -144,9 +144,10 @@ def sweep(
         "metrics": list(Metrics(metrics).names),
         "delay": delay,
     }
+    labelled = by_label("environment", envs), by_label("agent", agents)
     job = Job(
-        places={label: place_of(env) for label, env in by_label("environment", envs).items()},
-        players={label: player_of(agent) for label, agent in by_label("agent", agents).items()},
+        envs={label: env_maker(env) for label, env in labelled[0].items()},
+        agents={label: agent_maker(agent) for label, agent in labelled[1].items()},
         shared=shared,
         instances={},
         users={name: users for name, users in Users.classes.items() if not _is_ours(users)},
@@ -155,7 +156,7 @@ def sweep(
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
     with folder as name:
         place = Path(name)
-        config = open_folder(place, _configuration(job, runs))
+        config = open_folder(place, _configuration(job, *labelled, runs))
         files = RunFiles(config)
         paths = {trial: place / RUNS / files.path(trial) for trial in trials}
         frames = {
@@ -185,15 +186,15 @@ class Job:
     """What all runs of a sweep share; joblib sends it to worker processes, threads share it.
 
     Attributes:
-        places, players: the environments and the agents, by label.
+        envs, agents: what makes the environments and the agents, by label.
         shared: the part `SHARED` of the configuration.
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
     """
 
-    places: Mapping[str, Place]
-    players: Mapping[str, Player]
+    envs: Mapping[str, EnvMaker]
+    agents: Mapping[str, AgentMaker]
     shared: Config
     instances: dict[str, Any]
     users: Mapping[str, type[Users]]
@@ -201,9 +202,9 @@ class Job:
     def pair(self, trial: Trial) -> tuple[Agent | Learner, gym.Env, str]:
         """Make the agent and the environment of a trial; with the engine that plays them."""
         Users.classes.update(self.users)
-        env = self.places[trial.env].make(self.instances[trial.instance])
-        seed = trial.seeds(self.shared["seed"])[1]
-        agent = self.players[trial.agent].make(env, self.shared["horizon"], seed)
+        env = make_env(self.envs[trial.env], self.instances[trial.instance])
+        horizon, seed = self.shared["horizon"], trial.seeds(self.shared["seed"])[1]
+        agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed)
         return agent, env, engine_of(agent, env, self.shared["engine"])
 
 
@@ -223,15 +224,15 @@ def _plan(job: Job, instances: Sequence[Any], runs: int, n_jobs: int) -> dict[Tr
     is_here = getattr(backend, "supports_sharedmem", False)
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
     metrics = Metrics(job.shared["metrics"])
-    for env_label, place in job.places.items():
+    for env_label, env_pair in job.envs.items():
         for instance in instances:
-            env = place.make(instance)
+            env = make_env(env_pair, instance)
             metrics.contexts(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             job.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for label, player in job.players.items():
-                agent = player.make(env, job.shared["horizon"], 0)
+            for label, agent_pair in job.agents.items():
+                agent = make_agent(agent_pair, env, horizon=job.shared["horizon"], seed=0)
                 engine = engine_of(agent, env, job.shared["engine"])
                 if job.shared["delay"] is not None:
                     check_learns_late(agent, env)
@@ -245,20 +246,18 @@ def _plan(job: Job, instances: Sequence[Any], runs: int, n_jobs: int) -> dict[Tr
     return trials
 
 
-def _source(thing: Place | Player) -> str | None:
+def _source(given: Any, maker: Any, arguments: Mapping[str, Any]) -> str | None:
     """What results depend on and a label does not say: the hash of the file of an own class, and
-    that of users or arguments that no spec can write.
+    that of users or arguments that no spec can write; of what was given, resolved as a pair.
     """
-    maker: Any = thing.maker
+    users = maker if isinstance(maker, Users) else None
     if isinstance(maker, EnvSpec):
         is_ours = str(maker.entry_point).startswith("clickgym.")
         maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point
     maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
     source = None if _is_ours(maker) else source_hash(maker)
-    arguments = thing.arguments if isinstance(thing, Place) else thing.hyperparameters
-    if own_label(thing.given) is not None or not (arguments or isinstance(thing.maker, Users)):
+    if own_label(given) is not None or not (arguments or users):
         return source
-    users = thing.maker if isinstance(thing.maker, Users) else None
     with suppress(TypeError):  # an argument without a description
         text = json.dumps([source, users, arguments], default=_described, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -278,20 +277,22 @@ def _is_ours(thing: Any) -> bool:
     return getattr(thing, "__module__", "clickgym.").startswith("clickgym.")
 
 
-def _configuration(job: Job, runs: int) -> Config:
-    """What results depend on, and what they were made with."""
-    things: Mapping[str, Any] = {**job.places, **job.players}
-    sources = {label: _source(thing) for label, thing in things.items()}
+def _configuration(
+    job: Job, envs: Mapping[str, EnvLike], agents: Mapping[str, AgentLike], runs: int
+) -> Config:
+    """What results depend on, and what they were made with; environments and agents as given."""
+    given, pairs = {**envs, **agents}, {**job.envs, **job.agents}
+    sources = {label: _source(given[label], *pair) for label, pair in pairs.items()}
     return {
         "format": FORMAT,
         **job.shared,
         "runs": runs,
-        "envs": {label: own_label(place.given) for label, place in job.places.items()},
+        "envs": {label: own_label(env) for label, env in envs.items()},
         "instances": {
             name: instance if isinstance(instance, str) else None
             for name, instance in job.instances.items()
         },
-        "agents": {label: own_label(player.given) for label, player in job.players.items()},
+        "agents": {label: own_label(agent) for label, agent in agents.items()},
         "sources": {label: source for label, source in sources.items() if source is not None},
         "commit": _commit(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),

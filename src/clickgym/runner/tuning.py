@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -18,8 +18,8 @@ from ..agents import Range
 from ..agents.search_space import SearchSpace, check_search_space
 from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.files import make_folder, write_whole
-from .labels import AgentLike, EnvLike, by_label
-from .make import Player, player_of
+from .labels import AgentLike, EnvLike, by_label, own_label
+from .make import agent_maker, maker_name
 from .sweep import sweep
 
 if TYPE_CHECKING:
@@ -111,13 +111,14 @@ def tune(
     import optuna
 
     trials, runs, seed = check_count("trials", trials), check_count("runs", runs), check_seed(seed)
-    horizon, player, envs = check_horizon(horizon), player_of(agent), by_label("environment", envs)
+    horizon, envs = check_horizon(horizon), by_label("environment", envs)
     folder = None if out is None else check_path("out", out)
-    space = _space_of(player, search_space)
-    identity = [player.label or player.name, list(envs), instances, horizon, runs, seed, space]
-    study = _study(folder, f"{player.name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
+    maker, given = agent_maker(agent)
+    name, space = maker_name(maker), _space_of(maker, given, search_space)
+    identity = [own_label(agent) or name, list(envs), instances, horizon, runs, seed, space]
+    study = _study(folder, f"{name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
 
-    def play(label: str, agent: Player | str, runs: int, seed: int) -> polars.DataFrame:
+    def play(label: str, agent: AgentLike, runs: int, seed: int) -> polars.DataFrame:
         return sweep(
             envs,
             {label: agent},
@@ -132,26 +133,25 @@ def tune(
 
     at_random = cache(partial(play, "Random", "Random"))  # the same for every trial
 
-    def score(player: Player, runs: int, seed: int) -> float:
-        frames = play("tuned", player, runs, seed), at_random(runs, seed)
-        return _score(polars.concat(frames))
+    def score(values: Mapping[str, Any], runs: int, seed: int) -> float:
+        tuned = play("tuned", (maker, {**given, **values}), runs, seed)
+        return _score(polars.concat([tuned, at_random(runs, seed)]))
 
     def objective(trial: Trial) -> float:
-        chosen, scores = player.but(**_suggested(trial, space)), []
+        values, scores = _suggested(trial, space), []
         for run in range(runs):
-            scores.append(score(chosen, 1, seed + run))
+            scores.append(score(values, 1, seed + run))
             trial.report(float(np.mean(scores)), run)
             if run < runs - 1 and trial.should_prune():
                 raise optuna.TrialPruned
         return float(np.mean(scores))
 
-    default_score = score(player, runs, seed + runs)
+    default_score = score({}, runs, seed + runs)
     while (done := len(_finished(study))) < trials:
         # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
         study.sampler = optuna.samplers.TPESampler(seed=seed + done)
         study.optimize(objective, n_trials=1)
-    chosen = player.but(**study.best_params)
-    scores = score(chosen, runs, seed + runs), default_score
+    scores = score(study.best_params, runs, seed + runs), default_score
     rows = [
         {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
         for number, trial in enumerate(_finished(study))
@@ -160,17 +160,21 @@ def tune(
     table = table.select("trial", "state", "score", *space)
     if folder is not None:
         write_whole(folder / TRIALS, table.write_csv())
-    return Tuning(chosen.label or chosen.name, study.best_params, *scores, table, study)
+    best: AgentLike = (agent, study.best_params)  # type: ignore[assignment]
+    return Tuning(own_label(best) or name, study.best_params, *scores, table, study)
 
 
-def _space_of(player: Player, space: SearchSpace | None) -> dict[str, Any]:
-    """What is searched: the given space, or that of the agent's class without what has a value."""
-    space = getattr(player.maker, "search_space", {}) if space is None else space
-    wanted = check_search_space(player.name, space)
-    free = {key: values for key, values in wanted.items() if key not in player.hyperparameters}
+def _space_of(
+    maker: Callable[..., Any], given: Mapping[str, Any], space: SearchSpace | None
+) -> dict[str, Any]:
+    """What is searched: a space, or that of the agent's class without what was given a value."""
+    space = getattr(maker, "search_space", {}) if space is None else space
+    wanted = check_search_space(maker_name(maker), space)
+    free = {key: values for key, values in wanted.items() if key not in given}
     if not free:
         raise ValueError(
-            f"{player.name} has nothing to tune: no search_space, or a value of all that is in it"
+            f"{maker_name(maker)} has nothing to tune: no search_space, or a value of all that is "
+            "in it"
         )
     return free
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import polars
 
 from clickgym.agents import LEARNERS
-from clickgym.runner import PUBLISHED, AgentLike, player_of
+from clickgym.runner import PUBLISHED, AgentLike, agent_maker, observed_sizes
+from clickgym.runner import requirements as required
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
@@ -74,8 +75,9 @@ class Line(NamedTuple):
 
 def requirements(agent: AgentLike) -> str:
     """What an agent is given beside clicks, in words."""
-    player = player_of(agent)
-    names = [*player.requires, *(size.removeprefix("n_") for size in player.observes)]
+    maker, _ = agent_maker(agent)
+    observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
+    names = [*required(maker), *observed]
     return ", ".join(WORDS.get(name, name.replace("_", " ")) for name in names)
 
 

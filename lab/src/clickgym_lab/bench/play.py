@@ -15,9 +15,17 @@ import polars
 from numpy.typing import NDArray
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent, Learner
+from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.core.files import make_folder, write_whole
-from clickgym.runner import AgentLike, UnsuitedError, engine_of, make_agent, player_of
+from clickgym.runner import (
+    AgentLike,
+    UnsuitedError,
+    agent_maker,
+    engine_of,
+    make_agent,
+    observed_sizes,
+    requirements,
+)
 
 from .tasks import Task
 
@@ -50,15 +58,15 @@ def prepared(agent: AgentLike, task: Task, env: gym.Env, seed: int) -> Any:
         env: of the task.
         seed: of the agent.
     """
-    known, maker = {}, player_of(agent)
-    is_open = "examination" in maker.requires and "examination" not in maker.hyperparameters
+    known, (maker, passed) = {}, agent_maker(agent)
+    is_open = "examination" in requirements(maker) and "examination" not in passed
     if is_open and _has_items(env):
         known["examination"] = examination(env)
-    player: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
-    if task.log and isinstance(player, Agent) and player.learns_from_any_list:
+    made: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
+    if task.log and isinstance(made, Agent) and made.learns_from_any_list:
         for ranking, clicks in zip(*log_of_production(task, seed), strict=True):
-            player.update(None, ranking, clicks, float(clicks.sum()))
-    return player
+            made.update(None, ranking, clicks, float(clicks.sum()))
+    return made
 
 
 def _has_items(env: gym.Env) -> bool:
@@ -109,12 +117,9 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     features; an agent that needs what the environment does not know does not play. Other errors of
     an agent are raised.
     """
-    player = player_of(agent)
-    by_features = "n_features" in player.observes
-    maker: Any = player.maker
-    everywhere = player.label == "Random" or (
-        isinstance(maker, type) and issubclass(maker, Learner)
-    )
+    maker: Any = agent_maker(agent)[0]
+    by_features = "n_features" in observed_sizes(maker)
+    everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
     fitting = [task for task in tasks if everywhere or task.has_features == by_features]
     return [task for task in fitting if _suits(agent, task)]
 
@@ -153,7 +158,7 @@ def play(
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
     make_folder(out)
-    maker: Any = player_of(agent).maker
+    maker: Any = agent_maker(agent)[0]
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")

@@ -17,7 +17,7 @@ from ...core.terminal import say
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..labels import PUBLISHED
-from ..make import agent_class, place_of
+from ..make import agent_maker, env_maker
 from ..metrics import METRICS
 
 
@@ -63,7 +63,7 @@ def text_of(name: str) -> str:
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in PUBLISHED or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        return _documented(agent_class(name))
+        return _documented(agent_maker(name)[0])
     raise ValueError(unknown("name", name, [*PUBLISHED, *ids, *instances, *METRICS]))
 
 
@@ -73,7 +73,7 @@ def _documented(thing: Any) -> str:
 
 def _of_environment(env_id: str) -> str:
     """What an environment is, and the docstring of its users."""
-    maker = place_of(env_id).maker  # which imports a module first, so that it registers the id
+    maker, _ = env_maker(env_id)  # which imports a module first, so that it registers the id
     environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")

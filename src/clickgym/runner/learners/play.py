@@ -17,10 +17,8 @@ from ...agents.vec_env import StableBaselinesVecEnv
 from ...core.kernels import clock
 from ...envs import (
     REWARDS,
-    CascadeMDP,
     ClickEnv,
     ClickVectorEnv,
-    ContextualModel,
     RecordVectorRegret,
 )
 from ...envs.wrappers.actions import LehmerVectorAction, ScoresVectorAction
@@ -69,7 +67,7 @@ def play_learner(
         RuntimeError: the learner ended before the horizon.
     """
     before = clock()
-    if isinstance(env.model, ContextualModel):
+    if "features" in env.model.observes:
         apart = agent.actions == "rankings"
         envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart))
     else:
@@ -96,7 +94,7 @@ def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> 
     them.
     """
     task = env.task
-    remembers = isinstance(task.model, CascadeMDP)
+    remembers = env.model.may_leave
     if remembers:
         agent.discount = task.model.discount
     recorded = RecordVectorRegret(
