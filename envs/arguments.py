@@ -18,9 +18,11 @@ from .users import Users, build, users_class
 class Form(NamedTuple):
     """A kind of environment of a click model, by the prefix of its id."""
 
-    users: tuple[str, ...]
-    """The classes of its users. The first is the default; instance or parameters may choose
-    another. Empty: the click model itself.
+    users: str
+    """The class of its users; empty: the click model itself."""
+    labelled: str
+    """The class of users whose attraction is a label of each item; the parameter ``attraction``, or
+    an instance without ``users``, asks for it.
     """
     family: str
     """A family of instances of any size."""
@@ -29,9 +31,9 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "": Form((), "uniform", None),
-    "NonStationary": Form(("PiecewiseStationaryModel",), "abrupt", "li2019-switching"),
-    "Contextual": Form(("LinearModel", "LabelledModel"), "linear", "linear"),
+    "": Form("", "", "uniform", None),
+    "NonStationary": Form("PiecewiseStationaryModel", "", "abrupt", "li2019-switching"),
+    "Contextual": Form("LinearModel", "LabelledModel", "linear", "linear"),
 }
 """The forms by the prefixes of ids."""
 
@@ -72,13 +74,15 @@ def described_users(
             )
         return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
-    name = click_model.name()
-    kinds = {f"{users} of {name}": users_class(users) for users in FORMS[form].users}
-    kinds = kinds or {name: click_model}
+    kinds = FORMS[form]
+    usual = f"{kinds.users} of {click_model.name()}" if kinds.users else click_model.name()
+    labelled = f"{kinds.labelled} of {click_model.name()}"
+    users = users_class(kinds.users) if kinds.users else click_model
     if parameters:
-        # Contextual users with an `attraction` argument are not linear.
-        kind = list(kinds)[-1 if "attraction" in parameters else 0]
-        accepted = _names(kinds[kind], click_model)
+        kind = usual
+        if kinds.labelled and "attraction" in parameters:
+            kind, users = labelled, users_class(kinds.labelled)
+        accepted = _names(users, click_model)
         for parameter, value in parameters.items():
             if parameter not in accepted:
                 raise TypeError(_why_unknown(parameter, value, accepted, form, click_model))
@@ -86,19 +90,18 @@ def described_users(
             raise ValueError(
                 f"give either an instance or the parameters {', '.join(accepted)}, not both"
             )
-        users = _from_parameters(kinds[kind], dict(parameters), n_positions)
-        if users.kind != kind:
-            raise ValueError(f"the parameters make a {users.kind}; expected a {kind}")
-        return Described(users)
+        described = _from_parameters(users, dict(parameters), n_positions)
+        if described.kind != kind:
+            raise ValueError(f"the parameters make a {described.kind}; expected a {kind}")
+        return Described(described)
     chosen = instance if instance is not None else default_instance(form, click_model)
     if chosen is None:
-        names = ", ".join(_names(next(iter(kinds.values())), click_model))
         raise ValueError(
             f"a {click_model.__name__} has no default instance: give instance=... or the "
-            f"parameters {names}"
+            f"parameters {', '.join(_names(users, click_model))}"
         )
     loaded = load_instance(chosen)
-    kind = next((kind for kind in kinds if kind in loaded.models), next(iter(kinds)))
+    kind = labelled if usual not in loaded.models and labelled in loaded.models else usual
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking)
 
@@ -119,7 +122,7 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
     """Return the click model class of a name; check that it has environments of the form."""
     if not isinstance(name, str):
         raise TypeError(f"model is a {type(name).__name__}; expected a ClickModel or its name")
-    click_model: type[ClickModel] = users_class(name)  # type: ignore[assignment]
+    click_model: type[ClickModel] = users_class(name, imports=True)  # type: ignore[assignment]
     if hasattr(click_model, "short") and form not in forms_of(click_model):
         raise ValueError(
             f"a {click_model.__name__} has no {form} environments: its items have no attraction"

@@ -47,7 +47,7 @@ from .order import best_first, smaller_by_digits
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
 from .task import Task
-from .users import REWARDS, Users, users_named
+from .users import REWARDS, Users, users_class
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
@@ -411,7 +411,7 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     try:
         kind: type = type(model)
         if isinstance(model, Mapping) and "model" in model:
-            kind = users_named(model["model"])
+            kind = users_class(model["model"])
         if issubclass(kind, Users) and not hasattr(kind, "short"):
             raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
         return model if isinstance(model, ClickModel) else ClickModel.from_dict(model)

@@ -33,7 +33,7 @@ class Environment(NamedTuple):
     @property
     def click_model(self) -> Any:
         """The class of the click model; for stateful users, of the users."""
-        return users_class(self.model)
+        return users_class(self.model, imports=True)
 
     @property
     def kind(self) -> str:
@@ -43,7 +43,7 @@ class Environment(NamedTuple):
     @property
     def users(self) -> type[Users]:
         """The class of the users, of whom the click model may be a part."""
-        return users_class(FORMS[self.form].users[0] if self.form else self.model)
+        return users_class(FORMS[self.form].users or self.model, imports=True)
 
     @property
     def default_instance(self) -> str | None:

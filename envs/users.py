@@ -151,7 +151,7 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        return build(users_named(name), parameters)
+        return build(users_class(name), parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """Check a reward and a cutoff; return the kernels' code of the reward and the number of
@@ -183,33 +183,27 @@ def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
         raise ValueError(f"{users.name()}: {str(error).partition(') ')[2] or error}") from None
 
 
-def users_named(name: object) -> type[Users]:
-    """Return the class of a name in a file: a short name, or the name of a class of the package.
+def users_class(name: object, *, imports: bool = False) -> type[Users]:
+    """Return the class of users of a name: a click model's short name, or the name of another class
+    of the package.
 
-    Raises:
-        ValueError: no imported class has this name.
-    """
-    names = [known for known in Users.classes if ":" not in known]
-    if name not in names:
-        raise ValueError(unknown("click model", name, names))
-    return Users.classes[str(name)]
-
-
-def users_class(name: str) -> type[Users]:
-    """Return the class of a name, as `users_named`, or of ``module:Class``; the module is imported.
+    Args:
+        name: as it stands in a file, where it names no module.
+        imports: whether it may also be ``"module:Class"``, which is imported.
 
     Raises:
         ValueError: no class has this name.
     """
-    if name in Users.classes:
-        return Users.classes[name]
-    _, colon, attribute = name.partition(":")
-    if not colon:
-        return users_named(name)
+    if name in Users.classes and (imports or ":" not in str(name)):
+        return Users.classes[str(name)]
+    _, colon, attribute = str(name).partition(":")
+    if not imports or not colon:
+        names = [known for known in Users.classes if ":" not in known]
+        raise ValueError(unknown("click model", name, names))
     try:
-        users_type = getattr(module_of("click model", name), attribute)
+        users = getattr(module_of("click model", str(name)), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
-    if not isinstance(users_type, type) or not issubclass(users_type, Users):
+    if not isinstance(users, type) or not issubclass(users, Users):
         raise ValueError(f"click model {name!r}: expected a subclass of clickgym.envs.ClickModel")
-    return users_type
+    return users

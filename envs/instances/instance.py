@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from ...core.checks import (
     unknown,
 )
 from ...core.files import read_json, write_whole
+from ...core.specs import parse_spec
 from ..spaces import check_order
 from ..users import Users
 
@@ -52,6 +53,29 @@ It is the query with by far the most sessions (23,885), so its parameters are th
 attractions are well spread, and in the position-based model the best list has a third more clicks
 than the production list.
 """
+
+
+class DescribedModels(Mapping[str, Any]):
+    """Click models by their short names, each built from its description when it is asked for.
+
+    Args:
+        descriptions: as ``to_dict()`` returns them, known to be valid.
+    """
+
+    def __init__(self, descriptions: Sequence[Mapping[str, Any]]) -> None:
+        self._descriptions = {str(entry["model"]): entry for entry in descriptions}
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, kind: str) -> Any:
+        if kind not in self._built:
+            self._built[kind] = Users.from_dict(self._descriptions[kind])
+        return self._built[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._descriptions)
+
+    def __len__(self) -> int:
+        return len(self._descriptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +113,9 @@ class Instance:
     estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if isinstance(self.models, DescribedModels):  # a shipped file, which a test has checked
+            object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
+            return
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
@@ -103,17 +130,20 @@ class Instance:
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"models have different numbers of items: {sizes}")
+        n_items = next(iter(sizes.values()))
         available = min(model.n_positions for model in self.models.values())
         object.__setattr__(
-            self, "n_positions", check_positions(self.n_positions, self.n_items, available)
+            self, "n_positions", check_positions(self.n_positions, n_items, available)
         )
         if self.initial_ranking is not None:
-            ranking = check_order("initial_ranking", self.initial_ranking, self.n_items)
+            ranking = check_order("initial_ranking", self.initial_ranking, n_items)
             object.__setattr__(self, "initial_ranking", ranking.copy())
 
     @property
     def n_items(self) -> int:
         """L, the number of items."""
+        if self.initial_ranking is not None:
+            return len(self.initial_ranking)
         return next(iter(self.models.values())).n_items
 
     @property
@@ -248,55 +278,55 @@ def load_instance(name: AnyInstance) -> Instance:
         raise TypeError(f"instance is {short(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
-    base, _, arguments = name.partition(":")
+    base = name.partition(":")[0]
     if base in FAMILIES:
-        return _generate(name, FAMILIES[base], arguments)
-    if base in _shipped():
-        return _generate(name, _reader(base), arguments)
+        return _generate(name, FAMILIES[base])
+    if base in shipped_instances():
+        order = _arguments(name, {})["shuffle"]
+        content = _shipped(base)
+        estimation = dict(content["estimation"])
+        instance = Instance(**content | {"name": name, "estimation": estimation})
+        return instance if order is None else instance.shuffled(order)
     raise ValueError(unknown("instance", base, list_instances()) + "; a file must end with .json")
 
 
-def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
+def _generate(name: str, make: Callable[..., Instance]) -> Instance:
     """Return the instance that a function makes, with arguments such as ``"n_items=20,seed=3"``;
     ``name`` is the whole specification.
-
-    The additional argument ``shuffle`` is the seed of random item ids.
     """
-    values = _arguments(name, make, arguments)
-    order = values.pop("shuffle", None)
+    signature = inspect.signature(make).parameters
+    values = _arguments(name, {key: parameter.default for key, parameter in signature.items()})
+    order = values.pop("shuffle")
     try:
-        is_ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
+        is_ours = make.__module__.startswith(f"{__package__}.")
         is_file = any(str(value).endswith(".json") for value in values.values())
         # The user's files and families may change, so they are not cached.
         makes = _made if is_ours and not is_file else _made.__wrapped__
         made = makes(make, tuple(values.items()), tuple(Users.classes.values()))
         description = made.description or " ".join((make.__doc__ or "").split())
-        estimation = dict(made.estimation)
-        made = replace(made, name=name, description=description, estimation=estimation)
+        made = replace(made, name=name, description=description, estimation=dict(made.estimation))
         return made if order is None else made.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
 
 
-def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict[str, Any]:
-    """Return the values of the arguments; ``name`` is the whole specification."""
-    signature = inspect.signature(make).parameters
-    defaults = {key: parameter.default for key, parameter in signature.items()} | {"shuffle": 0}
-    values: dict[str, Any] = {}
-    for argument in arguments.split(",") if arguments else []:
-        key, _, text = argument.partition("=")
-        key = key.strip()
-        if key not in defaults:
-            raise ValueError(f"{name!r}: {unknown('argument', key, defaults)}")
-        if key in values:
-            raise ValueError(f"{name!r}: {key} is given twice")
-        kind = type(defaults[key])
+def _arguments(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments in a specification, values of the types of the defaults.
+
+    Each instance also takes ``shuffle``, the seed of random item ids; without it, None.
+    """
+    kinds = {key: type(default) for key, default in defaults.items()} | {"shuffle": int}
+
+    def value_of(key: str, text: str) -> Any:
+        if key not in kinds:
+            raise ValueError(unknown("argument", key, kinds))
         try:
-            values[key] = kind(text)
+            return kinds[key](text)
         except ValueError:
-            wanted = "an integer" if kind is int else "a number"
-            raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
-    return values
+            wanted = "an integer" if kinds[key] is int else "a number"
+            raise ValueError(f"it is {short(text)}; expected {wanted}") from None
+
+    return {"shuffle": None} | parse_spec(name, value_of)[1]
 
 
 # Cached: most programs use few instances, and their models are immutable.
@@ -316,21 +346,23 @@ def list_instances() -> dict[str, str]:
     generated = {
         name: " ".join((make.__doc__ or "").split()) for name, make in sorted(FAMILIES.items())
     }
-    return {
-        name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()
-    } | generated
+    shipped = {name: _shipped(name)["description"] for name in shipped_instances()}
+    return shipped | generated
 
 
 @cache
-def _reader(name: str) -> Callable[[], Instance]:
-    """Return the function that reads a shipped instance; the same object for the same name."""
-    return partial(_read, FOLDER / f"{name}.json")
-
-
-def _shipped() -> list[str]:
+def shipped_instances() -> tuple[str, ...]:
     """Return the names of the shipped real queries, in natural order."""
     names = [file.stem for file in FOLDER.glob("yandex-*.json") if file.stem not in FAMILIES]
-    return sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]])
+    return tuple(sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]]))
+
+
+@cache
+def _shipped(name: str) -> dict[str, Any]:
+    """Return the fields of a shipped instance, whose models are built when they are asked for."""
+    content = read_json(FOLDER / f"{name}.json")
+    fields = {key: value for key, value in content.items() if key not in ("format", "version")}
+    return fields | {"models": DescribedModels(content["models"])}
 
 
 # -------------------------------------------------------------------------------------------- files

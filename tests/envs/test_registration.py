@@ -28,7 +28,6 @@ from clickgym.envs import (
     Users,
 )
 from clickgym.envs.arguments import forms_of
-from clickgym.envs.users import users_class
 
 OWN = """
 from typing import NamedTuple
@@ -59,7 +58,7 @@ class Shy(PositionBasedModel):
 def test_every_click_model_has_a_story_and_three_ids():
     own = {
         model
-        for model in map(users_class, Users.classes)
+        for model in Users.classes.values()
         if issubclass(model, ClickModel) and hasattr(model, "short")
     }
     own = {model for model in own if model.__module__.startswith("clickgym.")}

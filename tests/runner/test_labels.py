@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.agents import CascadeTS
 from clickgym.command_line import main
-from clickgym.runner.labels import by_label, parse_spec, split_label
+from clickgym.core.specs import parse_spec
+from clickgym.runner.labels import by_label, split_label
 
 ENVS = ["easy users=PBMRank-v0:instance=uniform:seed=3", "CMRank-v0"]
 AGENTS = ["mine=own_random:Mine:boldness=2.0", "b c=TopRank", "told=Oracle", "Random"]

@@ -14,9 +14,10 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import LEARNERS, Learner
+from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
-from clickgym.runner.labels import own_label, parse_spec
+from clickgym.runner.labels import own_label
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])

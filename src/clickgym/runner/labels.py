@@ -12,7 +12,6 @@ import hashlib
 import inspect
 import json
 import operator
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..core.checks import short
 from ..core.files import parse_json
+from ..core.specs import parse_spec
 from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -56,64 +56,6 @@ class UnsuitedError(ValueError):
 
 
 # -------------------------------------------------------------------------------------------- specs
-
-
-def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
-    """Split a spec into the name and its arguments.
-
-    Args:
-        spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or
-            ``(name, arguments)``. The name may itself be ``module:Class``.
-
-    Raises:
-        ValueError: what follows the name is not ``key=value``, or has a key twice.
-
-    Example:
-        >>> parse_spec("CascadeKLUCB:feedback=first_click")
-        ('CascadeKLUCB', {'feedback': 'first_click'})
-        >>> parse_spec("BubbleRank:initial=[2,0,1],delta=0.1")
-        ('BubbleRank', {'initial': [2, 0, 1], 'delta': 0.1})
-        >>> parse_spec("my_module:MyAgent:alpha=0.5")
-        ('my_module:MyAgent', {'alpha': 0.5})
-        >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
-        ('PBMRank-v0', {'instance': 'uniform:seed=3'})
-    """
-    if not isinstance(spec, str):
-        name, given = spec
-        return name, dict(given)
-    # At the first colon before a key: what follows may have colons of its own.
-    parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
-    if parts is None:
-        return spec, {}
-    name, rest = parts.groups()
-    arguments: dict[str, Any] = {}
-    while rest is not None:
-        key, equals, text = (part.strip() for part in rest.partition("="))
-        if not key or not equals:
-            raise ValueError(f"{spec!r}: expected key=value after the name, got {rest!r}")
-        if key in arguments:
-            raise ValueError(f"{spec!r}: {key} is given twice")
-        try:
-            arguments[key], rest = _first_value(text)
-        except ValueError as error:
-            raise ValueError(f"{short(spec)}: {key}: {error}") from None
-    return name, arguments
-
-
-def _first_value(text: str) -> tuple[Any, str | None]:
-    """The value in front of a text, in JSON or a plain word, and what follows its comma, if there
-    is one.
-    """
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        end = -1
-    if text[end : end + 1] == "," or end == len(text):
-        return parse_json(text[:end]), text[end + 1 :] if end < len(text) else None
-    if text[:1] in ("[", "{"):
-        raise ValueError("it is no JSON; put quotes around the whole in a shell")
-    word, comma, rest = text.partition(",")
-    return word, rest if comma else None
 
 
 def split_label(text: str) -> tuple[str | None, str]:

@@ -253,7 +253,7 @@ def _source(given: Any, maker: Any, arguments: Mapping[str, Any]) -> str | None:
     users = maker if isinstance(maker, Users) else None
     if isinstance(maker, EnvSpec):
         is_ours = str(maker.entry_point).startswith("clickgym.")
-        maker = users_class(maker.kwargs["model"]) if is_ours else maker.entry_point
+        maker = users_class(maker.kwargs["model"], imports=True) if is_ours else maker.entry_point
     maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
     source = None if _is_ours(maker) else source_hash(maker)
     if own_label(given) is not None or not (arguments or users):

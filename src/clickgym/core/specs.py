@@ -1,0 +1,78 @@
+"""Specs: a name with arguments, ``NAME[:KEY=VALUE,...]``, of agents, environments and instances."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .checks import short
+from .files import parse_json
+
+
+def json_or_word(key: str, text: str) -> Any:
+    """The value of an argument: what it says in JSON, or the text itself."""
+    try:
+        json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return text
+    return parse_json(text)
+
+
+def parse_spec(
+    spec: str, value_of: Callable[[str, str], Any] = json_or_word
+) -> tuple[str, dict[str, Any]]:
+    """Split a spec into the name and its arguments.
+
+    Args:
+        spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is JSON or a plain word. The
+            name may itself be ``module:Class``.
+        value_of: called with each key and the text of its value; its ValueError gets the spec in
+            front.
+
+    Raises:
+        ValueError: what follows the name is not ``key=value``, or has a key twice.
+
+    Example:
+        >>> parse_spec("CascadeKLUCB:feedback=first_click")
+        ('CascadeKLUCB', {'feedback': 'first_click'})
+        >>> parse_spec("BubbleRank:initial=[2,0,1],delta=0.1")
+        ('BubbleRank', {'initial': [2, 0, 1], 'delta': 0.1})
+        >>> parse_spec("my_module:MyAgent:alpha=0.5")
+        ('my_module:MyAgent', {'alpha': 0.5})
+        >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
+        ('PBMRank-v0', {'instance': 'uniform:seed=3'})
+    """
+    # At the first colon before a key: what follows may have colons of its own.
+    parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
+    if parts is None:
+        return spec, {}
+    name, rest = parts.groups()
+    arguments: dict[str, Any] = {}
+    while rest is not None:
+        key, equals, text = (part.strip() for part in rest.partition("="))
+        if not key or not equals:
+            raise ValueError(f"{spec!r}: expected key=value after the name, got {rest!r}")
+        if key in arguments:
+            raise ValueError(f"{spec!r}: {key} is given twice")
+        try:
+            first, rest = _first(text)
+            arguments[key] = value_of(key, first)
+        except ValueError as error:
+            raise ValueError(f"{short(spec)}: {key}: {error}") from None
+    return name, arguments
+
+
+def _first(text: str) -> tuple[str, str | None]:
+    """The value in front of a text, and what follows its comma, if there is one."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        end = -1
+    if text[end : end + 1] == "," or end == len(text):
+        return text[:end], text[end + 1 :] if end < len(text) else None
+    if text[:1] in ("[", "{"):
+        raise ValueError("not valid JSON; quote the argument in the shell")
+    word, comma, rest = text.partition(",")
+    return word, rest if comma else None
