@@ -161,19 +161,42 @@ class Waiting(NamedTuple):
     features: NDArray[np.float64]  # (C, L, d) of contextual agents
 
 
-class Queue:
-    """The queue of a run, chunk by chunk.
+class EmptyQueue:
+    """The queue of a run in which clicks arrive at once: no session waits.
 
     Args:
-        delay: when clicks arrive.
         agent: who learns.
+
+    Attributes:
+        learn: the kernel that the loop calls after each session.
+        slots: how many sessions can wait.
     """
 
-    def __init__(self, delay: Delay, agent: CompiledAgent) -> None:
+    slots = 0
+
+    def __init__(self, agent: CompiledAgent) -> None:
+        self.learn = learn_at_once(agent.update_kernel)
+
+    def chunk(self, first: int, n_sessions: int) -> Waiting | None:
+        """What the kernel needs for ``n_sessions`` from ``first`` on."""
+        return None
+
+
+class Queue(EmptyQueue):
+    """The queue of a run with late clicks, chunk by chunk.
+
+    Args:
+        agent: who learns.
+        delay: when clicks arrive.
+    """
+
+    def __init__(self, agent: CompiledAgent, delay: Delay) -> None:
+        has_features = "features" in agent.observes
+        self.learn = learn_late(agent.update_kernel, has_features)
         self.slots, self._delay = delay.slots, delay
         self._sessions = self._due = np.zeros(0, np.int64)
         candidates = (0, 0)
-        if "features" in agent.observes:
+        if has_features:
             candidates = agent.n_items, agent.n_features  # type: ignore[attr-defined]
         self._kept = (
             np.empty((self.slots, agent.n_positions), np.int64),
@@ -182,7 +205,6 @@ class Queue:
         )
 
     def chunk(self, first: int, n_sessions: int) -> Waiting:
-        """What the kernel needs for ``n_sessions`` from ``first`` on."""
         ends = np.arange(first, first + n_sessions)
         sessions = np.append(self._sessions, ends)
         due = np.append(self._due, self._delay.due(first, n_sessions))

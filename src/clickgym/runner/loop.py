@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,7 +21,7 @@ from ..envs.registration import endless
 from ..envs.session import is_ranked_list, session
 from ..envs.task import Task
 from ..envs.wrappers.regret import Meter
-from .delay import Delay, LateAgent, Queue, learn_at_once, learn_late
+from .delay import Delay, EmptyQueue, LateAgent, Queue
 from .metrics import Metrics
 
 OnChunk = Callable[[int], object]
@@ -126,50 +126,55 @@ def play_compiled(
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    late: Any = None
-    if delay is None:
-        learn, slots = learn_at_once(agent.update_kernel), 0
-    else:
-        learn = learn_late(agent.update_kernel, "features" in agent.observes)
-        queue = Queue(delay, agent)
-        slots = queue.slots
+    queue = EmptyQueue(agent) if delay is None else Queue(agent, delay)
     task, chunk, seconds = None, 1000, 0.0
     while meter.step < meter.horizon:
         is_new = env.task is not task  # at the start, and where the users change
         if is_new:
             task = env.task
             memory, contexts = memory_of(task, agent), metrics.contexts(env)
-            kernels = agent.rank_kernel, learn, session(task.model), metrics.kernel, task.next_round
-            loop = entry(session_loop(*kernels))
+            kernels = session(task.model), metrics.kernel, task.next_round
+            loop = entry(session_loop(agent.rank_kernel, queue.learn, *kernels))
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
-        agent.make_room(size + slots)
-        if delay is not None:
-            late = queue.chunk(meter.step + 1, size)
+        agent.make_room(size + queue.slots)
+        late = queue.chunk(meter.step + 1, size)
         state = memory, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
         if is_new:
             loop(*state, 0, meter.totals)  # the first call compiles
-        memory.shown.fill(-1)
-        memory.drawn[0] = -1
-        regret, before = meter.totals[0], clock()
-        try:
-            played, realised, satisfied = loop(*state, size, meter.totals)
-        except Exception as error:
-            raise _blamed(agent, env, memory, meter.step, error) from error
-        lasted = clock() - before
-        if played < size:
-            step = meter.step + played + 1
-            check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
-        lost = meter.totals[0] - regret
-        last = agent.ranking, memory.clicks, memory.examined, satisfied, realised
-        env._record(size, lost, *last)
-        agent.ranking[0] = -1  # its clicks are learned
-        meter.advance(size)
+        lasted = _play_chunk(agent, env, meter, memory, partial(loop, *state), size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
             chunk = int(np.clip(chunk * CHUNK / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
     return seconds
+
+
+def _play_chunk(
+    agent: CompiledAgent,
+    env: ClickEnv,
+    meter: Meter,
+    memory: SessionMemory,
+    loop: Callable[[int, NDArray[np.float64]], tuple[int, float, int]],
+    size: int,
+) -> float:
+    """Play a chunk of sessions, and count it; return its seconds."""
+    memory.shown.fill(-1)
+    memory.drawn[0] = -1
+    regret, before = meter.totals[0], clock()
+    try:
+        played, realised, satisfied = loop(size, meter.totals)
+    except Exception as error:
+        raise _blamed(agent, env, memory, meter.step, error) from error
+    lasted = clock() - before
+    if played < size:
+        step = meter.step + played + 1
+        check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
+    last = agent.ranking, memory.clicks, memory.examined, satisfied, realised
+    env._record(size, meter.totals[0] - regret, *last)
+    agent.ranking[0] = -1  # its clicks are learned
+    meter.advance(size)
+    return lasted
 
 
 def memory_of(task: Task, agent: CompiledAgent) -> SessionMemory:
