@@ -68,16 +68,17 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     if isinstance(model, ClickModel) and (model.n_items < 4 or model.n_positions < 3):
         raise ValueError(f"model is {short(model)}; expected at least 4 items and 3 positions")
     checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
-    first = () if checks.model else (checks.attributes, checks.constructor)
-    others = (
-        checks.parameters,
-        checks.sessions,
-        checks.rewards,
-        checks.optimum,
-        checks.weights,
-        checks.files,
-        checks.environments,
-    )
+    first = {"class attributes": checks.attributes, "constructor": checks.constructor}
+    others = {
+        "parameters": checks.parameters,
+        "sessions (sample, marginals)": checks.sessions,
+        "rewards (expected)": checks.rewards,
+        "optimal list": checks.optimum,
+        "examination (position_weights)": checks.weights,
+        "descriptions, positions and items": checks.files,
+        "environments": checks.environments,
+    }
+    first = {} if checks.model else first
     run_checks(f"{model_class.__name__} breaks the interface of click models", first, others)
 
 
@@ -89,7 +90,6 @@ class _Checks:
         self.model: Any = model
 
     def attributes(self) -> None:
-        """Class attributes."""
         for name in ("short", "title", "rewards", *KERNELS[:3]):
             expect(hasattr(self.model_class, name), f"{name} is missing")
         shapes = self.model_class.shapes
@@ -101,20 +101,17 @@ class _Checks:
         expect(set(shapes) == taken, f"{what} {', '.join(sorted(taken))}")
 
     def constructor(self) -> None:
-        """Constructor."""
         for sizes in ((1, 1), (2, 2), (4, 3)):
             self.model = drawn_model(self.model_class, {}, *sizes, seed=0)
             made = (self.model.n_items, self.model.n_positions)
             expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
 
     def parameters(self) -> None:
-        """Parameters."""
         for name, value in self.model.parameters._asdict().items():
             is_open = isinstance(value, np.ndarray) and value.flags.writeable
             expect(not is_open, f"{name} is writeable; copy it and set its writeable flag to False")
 
     def sessions(self) -> None:
-        """Sessions (sample, marginals)."""
         for ranking in self._lists():
             clicks, examined, exits = self._sessions(ranking)
             for name, values in (("clicks", clicks), ("examined", examined)):
@@ -132,7 +129,6 @@ class _Checks:
             _compare(f"the examination probability of {ranking.tolist()}", exact, examined)
 
     def rewards(self) -> None:
-        """Rewards (expected)."""
         model, ranking = self.model, self._lists()[0]
         clicks, _, exits = self._sessions(ranking)
         for reward, cutoff in self._questions():
@@ -149,7 +145,6 @@ class _Checks:
             expect(value == other, f"{which} depends on lower positions: {value}, {other}")
 
     def optimum(self) -> None:
-        """Optimal list."""
         seeds = range(1, 5 if self.is_drawn else 1)
         drawn = [drawn_model(self.model_class, {}, 4, 3, seed) for seed in seeds]
         for model in [self.model, *drawn]:
@@ -166,7 +161,6 @@ class _Checks:
                 expect(value >= max(values) - EXACT, f"{what} {better}")
 
     def weights(self) -> None:
-        """Examination (position_weights)."""
         first, second = map(self.model.examination_probabilities, self._lists())
         weights = self.model.position_weights()
         if weights is not None:
@@ -178,7 +172,6 @@ class _Checks:
             expect(depends, f"{what}: agents of the position-based model require it")
 
     def files(self) -> None:
-        """Descriptions, positions and items."""
         model, ranking = self.model, self._lists()[0]
         again = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
         expect(again == model, f"from_dict(to_dict()) of {model!r} is {again!r}")
@@ -189,7 +182,6 @@ class _Checks:
         _same("the click probability of relabelled items", renamed, clicks)
 
     def environments(self) -> None:
-        """Environments."""
         model, faced = self.model, [self.model]
         forms = forms_of(self.model_class) if hasattr(self.model_class, "short") else ()
         if "NonStationary" in forms:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -90,37 +90,37 @@ def expect(condition: object, fault: str) -> None:
         raise Fault(fault)
 
 
-def run_checks(
-    what: str, first: Iterable[Callable[[], None]], others: Iterable[Callable[[], None]]
-) -> None:
+Checks = Mapping[str, Callable[[], None]]
+"""Checks by the names that a report gives them; a check raises a `Fault`."""
+
+
+def run_checks(what: str, first: Checks, others: Checks) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:
         what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
         first: checks on which the others depend; the first fault among them stops all checks.
-        others: checks that all run. A fault is reported with the first line of the docstring of its
-            check.
+        others: checks that all run.
 
     Raises:
-        AssertionError: a line for each fault.
+        AssertionError: a line for each fault, with the name of its check.
     """
     faults: list[str] = []
-    for check in first:
+    for name, check in first.items():
         if not faults:
-            faults += _fault(check)
+            faults += _fault(name, check)
     if not faults:
-        faults = [line for check in others for line in _fault(check)]
+        faults = [line for name, check in others.items() for line in _fault(name, check)]
     if faults:
         raise AssertionError("\n".join([f"{what}:", *(f"- {line}" for line in faults)]))
 
 
-def _fault(check: Callable[[], None]) -> list[str]:
-    title = " ".join((check.__doc__ or "").partition("\n\n")[0].split()).rstrip(".").lower()
+def _fault(name: str, check: Callable[[], None]) -> list[str]:
     try:
         check()
     except Fault as fault:
-        return [f"{title}: {fault}"]
+        return [f"{name}: {fault}"]
     except Exception as error:
         first_line = str(error).partition("\n")[0]
-        return [f"{title}: {type(error).__name__}: {first_line}"]
+        return [f"{name}: {type(error).__name__}: {first_line}"]
     return []

@@ -91,14 +91,24 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     check = _Check(agent)
-    further = [check.seeds, check.company, check.inputs, check.item_ids]
+    further = {
+        "seeds": check.seeds,
+        "agents side by side": check.no_shared_state,
+        "inputs": check.inputs,
+        "item ids": check.item_ids,
+    }
     if isinstance(check.first, CompiledAgent):
-        further += [check.methods, check.hyperparameters, check.arguments]
-        further += [check.kernels, check.engines]
+        further |= {
+            "methods": check.methods,
+            "hyper-parameters": check.hyperparameters,
+            "wrong arguments": check.arguments,
+            "kernels": check.kernels,
+            "engines": check.engines,
+        }
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
-        further.append(check.saving)
+        further["saving and loading"] = check.saving
     heading = f"{maker_name(check.maker)} breaks the interface of agents"
-    run_checks(heading, [check.constructor, check.lists], further)
+    run_checks(heading, {"constructor": check.constructor, "lists": check.lists}, further)
 
 
 class _Check:
@@ -159,7 +169,6 @@ class _Check:
     # -------------------------------------------------------------------------------- of all agents
 
     def constructor(self) -> None:
-        """Constructor."""
         for name in ("n_items", "n_positions", "seed"):
             expect(takes(self.maker, name), f"it takes no argument {name}")
         for seed in (0, None):
@@ -168,7 +177,6 @@ class _Check:
             expect(issubclass(kind, Agent), what)
 
     def lists(self) -> None:
-        """Lists."""
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
             agent = self.make(env, SHORT)
@@ -176,12 +184,10 @@ class _Check:
                 agent.update(*session)
 
     def seeds(self) -> None:
-        """Seeds."""
         first, second = (self.play(self.make(seed=3)) for _ in range(2))
         expect(first == second, f"two agents of one seed show different lists; {HOW_TO_DRAW}")
 
-    def company(self) -> None:
-        """Agents side by side."""
+    def no_shared_state(self) -> None:
         before = _global_generators()
         (alone,) = self.play(self.make())
         untouched = before == _global_generators()
@@ -193,7 +199,6 @@ class _Check:
         expect(together == [alone, alone], what)
 
     def inputs(self) -> None:
-        """Inputs."""
         agent = self.make()
 
         def rank(observation: Any) -> Any:
@@ -210,7 +215,6 @@ class _Check:
             _expect_same("update", "clicks", before[2], clicks)
 
     def item_ids(self) -> None:
-        """Item ids."""
         regret = np.zeros((2, SEEDS, len(FIRST)))
         for block, order in enumerate((np.argsort(ATTRACTION), np.argsort(-ATTRACTION))):
             env = self.env(order=order)
@@ -230,7 +234,6 @@ class _Check:
     # --------------------------------------------------------------------------- of compiled agents
 
     def methods(self) -> None:
-        """Methods."""
         agent, (observation, _) = self.make(), self.env().reset(seed=0)
         ranking = agent.rank(observation)
         shared = np.shares_memory(ranking, agent.ranking)
@@ -250,7 +253,6 @@ class _Check:
                 _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
 
     def hyperparameters(self) -> None:
-        """Hyper-parameters."""
         missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
         what = f"{missing} is not passed to the constructor of the base, so it is not saved"
         expect(not missing, what)
@@ -265,7 +267,6 @@ class _Check:
             expect(type(agent.hyperparameters[name]) is float, what)
 
     def arguments(self) -> None:
-        """Wrong arguments."""
         right = {**self.first.filled_in, **self.passed}
         wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
         if all(np.ndim(value) == 0 for value in right.values()):  # or arrays are refused first
@@ -276,7 +277,6 @@ class _Check:
             _expect_refusal(what, name, self.maker, **right | {name: value, "seed": 0})
 
     def kernels(self) -> None:
-        """Kernels."""
         agent = self.make()
 
         def rank(observation: Any) -> Any:
@@ -289,13 +289,11 @@ class _Check:
                 agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
 
     def engines(self) -> None:
-        """Engines."""
         agents = self.make(horizon=SHORT), self.make(horizon=SHORT)
         results = _run(agents[0], self.env(), "compiled"), _run(agents[1], self.env(), "python")
         _expect_equal("the compiled engine and the Python engine", *results, *agents)
 
     def saving(self) -> None:
-        """Saving and loading."""
         agent = self.make(horizon=SHORT, seed=7)  # `load` makes an agent with seed 0
         run(agent, self.env(), SESSIONS, seed=1)
         twin = _loaded(agent)
