@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,17 @@ class Metric(NamedTuple):
 
     Attributes:
         description: one line, for the command line.
-        kernel: what is summed over the sessions; None for ``window_regret``.
+        kernel: what is summed over the sessions; None for a metric that follows from the regret.
         context: builds the kernel's context; None if it needs none. A metric with a context is
             refused where candidates or states change from session to session.
+        kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
+            session; or ``"window"``, the mean since the checkpoint before.
     """
 
     description: str
     kernel: Callable[..., float] | None
     context: Callable[[Env], Any] | None = None
+    kind: Literal["sum", "window"] = "sum"
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -142,11 +145,15 @@ METRICS: dict[str, Metric] = {
         "regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of "
         "100,000 sessions)",
         None,
+        kind="window",
     ),
 }
-"""The metrics by name. The table has their running sums; of ``window_regret``, which follows from
-the regret, the value at each checkpoint.
-"""
+"""The metrics by name."""
+
+
+def is_sum(name: str) -> bool:
+    """Whether a column of results is a running sum over the sessions."""
+    return name not in METRICS or METRICS[name].kind == "sum"
 
 
 # -------------------------------------------------------------------------------- several, compiled

@@ -8,11 +8,10 @@ import polars
 from polars import col
 
 from ..core.statistics import half_width
+from .metrics import is_sum
 
 MEASURED = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")
-NOT_SUMMED = ("window_regret",)
-"""Metrics that hold a value of the checkpoint itself, not a sum over all sessions before it."""
 
 
 def metrics_of(frame: polars.DataFrame) -> list[str]:
@@ -35,7 +34,7 @@ def with_loss(frame: polars.DataFrame) -> polars.DataFrame:
 
 def per_session(frame: polars.DataFrame) -> polars.DataFrame:
     """The rows with further metrics divided by the sessions so far, as far as they are sums."""
-    sums = [name for name in metrics_of(frame) if name not in NOT_SUMMED]
+    sums = [name for name in metrics_of(frame) if is_sum(name)]
     return frame.with_columns(col(name) / col("step") for name in sums)
 
 

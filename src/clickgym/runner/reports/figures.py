@@ -25,7 +25,8 @@ from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
 from ..labels import PUBLISHED
-from ..summaries import NOT_SUMMED, average, metrics_of, per_session
+from ..metrics import is_sum
+from ..summaries import average, metrics_of, per_session
 
 Config = dict[str, Any]
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
@@ -153,7 +154,7 @@ def _draw(
 ) -> None:
     """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
     floor, scale = -math.inf, "log" if log else "linear"
-    label = measure if measure in NOT_SUMMED else f"{measure} per session"
+    label = f"{measure} per session" if is_sum(measure) else measure
     if measure == "regret":
         measure = "reward" if part["regret"].null_count() else "regret"
         label, floor = f"cumulative {measure}", FLOOR if log else -math.inf

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from ...core.formats import duration, regret_text
 from ...core.terminal import Column, print_table, say
+from ..metrics import is_sum
 from ..results import Results
-from ..summaries import NOT_SUMMED, metrics_of, without_regret
+from ..summaries import metrics_of, without_regret
 
 
 class InWords(NamedTuple):
@@ -47,7 +48,7 @@ def in_words(results: Results) -> InWords:
     metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
     known = set(table["env"]) - set(unknown)
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
-    per_session = [name if name in NOT_SUMMED else f"{name} / session" for name in metrics]
+    per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
     headings = ["environment", "agent", measure, "reward / session", *per_session]
     rows = []
     for row in table.iter_rows(named=True):
