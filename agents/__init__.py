@@ -9,23 +9,23 @@ from .cascade_vi import CascadeVI as CascadeVI
 from .compiled import CompiledAgent as CompiledAgent
 from .compiled import ContextualAgent as ContextualAgent
 from .compiled import StateAgent as StateAgent
-from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS
+from .rl.frozen_policy import FrozenPolicy as FrozenPolicy
+from .rl.stable_baselines import A2C as A2C
+from .rl.stable_baselines import DQN as DQN
+from .rl.stable_baselines import LEARNERS as LEARNERS
+from .rl.stable_baselines import PPO as PPO
+from .rl.stable_baselines import SAC as SAC
+from .rl.stable_baselines import TD3 as TD3
+from .rl.stable_baselines import Learner as Learner
+from .rl.stable_baselines import MaskablePPO as MaskablePPO
+from .rl.stable_baselines import RecurrentPPO as RecurrentPPO
 from .search_space import Range as Range
-from .stable_baselines import A2C as A2C
-from .stable_baselines import DQN as DQN
-from .stable_baselines import LEARNERS as LEARNERS
-from .stable_baselines import PPO as PPO
-from .stable_baselines import SAC as SAC
-from .stable_baselines import TD3 as TD3
-from .stable_baselines import Learner as Learner
-from .stable_baselines import MaskablePPO as MaskablePPO
-from .stable_baselines import RecurrentPPO as RecurrentPPO
 
 if TYPE_CHECKING:
-    from .plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
-    from .vec_env import as_vec_env as as_vec_env
+    from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
+    from .rl.vec_env import as_vec_env as as_vec_env
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
 """The agents that observe the state of stateful users, by name."""
@@ -53,5 +53,5 @@ if find_spec("stable_baselines3"):  # otherwise a star import would fail
 
 if not TYPE_CHECKING:  # both import torch
     __getattr__ = loader(
-        __name__, {"PlackettLuceActorCritic": ".plackett_luce", "as_vec_env": ".vec_env"}
+        __name__, {"PlackettLuceActorCritic": ".rl.plackett_luce", "as_vec_env": ".rl.vec_env"}
     )

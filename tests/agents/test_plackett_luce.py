@@ -20,7 +20,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 import clickgym
 from clickgym.agents import LEARNERS, PlackettLuceActorCritic
-from clickgym.agents.plackett_luce import PlackettLuceDistribution
+from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
 from clickgym.envs import RankedList
 
 SCORES = [1.0, 0.5, 0.0, -0.5, 2.0]
@@ -232,7 +232,7 @@ def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "clickgym.agents.plackett_luce")
+    monkeypatch.delitem(sys.modules, "clickgym.agents.rl.plackett_luce")
     monkeypatch.delitem(vars(clickgym.agents), "PlackettLuceActorCritic", raising=False)
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
     with pytest.raises(

@@ -12,8 +12,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from ...agents.stable_baselines import Actions, Learner
-from ...agents.vec_env import StableBaselinesVecEnv
+from ...agents.rl.stable_baselines import Actions, Learner
+from ...agents.rl.vec_env import StableBaselinesVecEnv
 from ...core.kernels import clock
 from ...envs import (
     REWARDS,

@@ -21,9 +21,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
-from .agent import Seed
-from .search_space import Range, SearchSpace
+from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
+from ..agent import Seed
+from ..search_space import Range, SearchSpace
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv

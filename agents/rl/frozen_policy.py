@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import (
+from ...core.checks import (
     as_call,
     check_count,
     check_flag,
@@ -19,9 +19,9 @@ from ..core.checks import (
     short,
     unknown,
 )
-from ..envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
-from ..envs.spaces import RankedList, check_ranking
-from .agent import Agent, Seed
+from ...envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
+from ...envs.spaces import RankedList, check_ranking
+from ..agent import Agent, Seed
 from .stable_baselines import Actions
 
 

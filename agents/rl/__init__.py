@@ -1,0 +1,1 @@
+"""Generic reinforcement learning; what it needs comes with ``pip install "clickgym[rl]"``."""
