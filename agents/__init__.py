@@ -12,15 +12,15 @@ from .compiled import StateAgent as StateAgent
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS
 from .rl.frozen_policy import FrozenPolicy as FrozenPolicy
-from .rl.stable_baselines import A2C as A2C
-from .rl.stable_baselines import DQN as DQN
-from .rl.stable_baselines import LEARNERS as LEARNERS
-from .rl.stable_baselines import PPO as PPO
-from .rl.stable_baselines import SAC as SAC
-from .rl.stable_baselines import TD3 as TD3
-from .rl.stable_baselines import Learner as Learner
-from .rl.stable_baselines import MaskablePPO as MaskablePPO
-from .rl.stable_baselines import RecurrentPPO as RecurrentPPO
+from .rl.learner import Learner as Learner
+from .rl.named_learners import A2C as A2C
+from .rl.named_learners import DQN as DQN
+from .rl.named_learners import LEARNERS as LEARNERS
+from .rl.named_learners import PPO as PPO
+from .rl.named_learners import SAC as SAC
+from .rl.named_learners import TD3 as TD3
+from .rl.named_learners import MaskablePPO as MaskablePPO
+from .rl.named_learners import RecurrentPPO as RecurrentPPO
 from .search_space import Range as Range
 
 if TYPE_CHECKING:

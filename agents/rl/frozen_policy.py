@@ -22,7 +22,7 @@ from ...core.checks import (
 from ...envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
 from ..agent import Agent, Seed
-from .stable_baselines import Actions
+from .learner import Actions
 
 
 class FrozenPolicy(Agent):

@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import Agent, Learner
 from ..agents.agent import Seed
-from ..agents.rl.stable_baselines import adopt
+from ..agents.rl.adoption import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from ...agents.rl.stable_baselines import Actions, Learner
+from ...agents.rl.learner import Actions, Learner
 from ...agents.rl.vec_env import StableBaselinesVecEnv
 from ...core.kernels import clock
 from ...envs import (

@@ -1,0 +1,269 @@
+"""`Learner`, the base class of algorithms of stable-baselines3 and sb3-contrib, and of any class
+with their interface.
+
+stable-baselines3 and torch are imported only when an algorithm learns; both come with ``pip install
+"clickgym[rl]"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
+from ..agent import Seed
+from ..search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
+
+Actions = Literal["rankings", "codes", "scores", "items", "lists"]
+"""The kinds of actions that represent a list.
+
+| actions | an action is | its space | wrapper | used by |
+|---|---|---|---|---|
+| `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
+| `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
+| `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
+| `lists` | the number of a list | `Discrete` | `EnumeratedVectorAction` | your own programs |
+"""
+
+_OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
+"""Hyper-parameters of the library's policies, not of its algorithms."""
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    """Check a value of the type of its default: sizes of layers, a positive integer, or a
+    non-negative number.
+    """
+    if isinstance(default, tuple):
+        return tuple(
+            check_count(name, size)
+            for size in (value if isinstance(value, list | tuple) else [value])
+        )
+    return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
+
+
+class _EnoughError(Exception):
+    """Ends an algorithm that continues although its callback returned False."""
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Context in which torch uses one thread: the networks are too small for more."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Learner:
+    """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
+    of sessions; `clickgym.run` runs them like agents.
+
+    An `Agent` returns one list at a time, but a learner gets the environment, and runs its own
+    training loop over parallel streams of sessions.
+
+    A subclass defines the class of the library, the kind of its actions, and its defaults. Other
+    hyper-parameters are passed to the class unchanged. These rules hold for all subclasses:
+
+    1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
+       own session only, so rewards of later sessions would only add noise to its value. If a list
+       is chosen item by item, the discount is 1: an episode is one list, with the reward at its
+       end. For stateful users an episode is one user, the state is observed, and the discount γ is
+       the probability that another session of the user follows. The episode also continues with
+       this probability, so the future counts by γ²: learning is faster than with a discount of 1
+       (``PPO:gamma=1.0``), but the policy looks only half as far ahead (docs/stateful_users.md).
+    2. Regret is measured online, over all training sessions: the first of each stream, then the
+       second of each, and so on. There is no evaluation phase, and exploration counts.
+    3. The last step runs on all streams; sessions beyond the horizon (fewer than ``n_envs``) are
+       not counted.
+    4. torch runs in one thread: the networks are too small for more.
+    5. If candidates change from session to session, their features are observed, and not the last
+       clicks, which belong to other candidates.
+
+    The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
+    seeds: a seed determines the run if no other code in the process draws from them meanwhile.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        seed: seeds the network's weights, the actions, and the order of items.
+        **hyperparameters: those of the class, ``n_envs``, and ``net_arch``, the sizes of the hidden
+            layers.
+
+    Attributes:
+        n_envs: the number of parallel streams.
+        items: ``(L,)`` a random order of the items, in which actions number them. Item ids
+            therefore carry no information, even if an instance is stored in order of attraction.
+            For ``rankings`` it is ``0..L-1``: the policy treats all ids alike, because the initial
+            weights of its outputs are exchangeable.
+        model: the library's object; None before the first training.
+        discount: None if sessions are independent; otherwise the probability that another session
+            of the same user follows, set by the code that runs the learner.
+
+    Raises:
+        ImportError: the library is not installed.
+        TypeError: the class has no such hyper-parameter.
+        ValueError: a bad argument.
+
+    Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
+    reinforcement learning implementations*, JMLR 2021.
+    """
+
+    engine: ClassVar[str] = "stable-baselines3"
+    click_models: ClassVar[str] = "any"
+    paper: ClassVar[str]
+    """A short reference to the paper and the library of the algorithm."""
+    package: ClassVar[str] = "stable_baselines3"
+    """The module that has a class of the same name."""
+    actions: Actions
+    """The kind of its actions."""
+    defaults: ClassVar[Mapping[str, Any]]
+    """The hyper-parameters with their defaults."""
+    with_features: ClassVar[Mapping[str, Any]] = {}
+    """Defaults that differ if candidates have features."""
+    search_space: ClassVar[SearchSpace] = {}
+    """The search space of `clickgym.tune`, as in `clickgym.agents.Agent`."""
+
+    discount: float | None = None
+    filled_in: Mapping[str, Any] = {}
+    """The arguments of the constructor that `clickgym.make_agent` filled in."""
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
+    ) -> None:
+        for module in ("stable_baselines3", self.package):
+            if find_spec(module) is None:
+                raise ImportError(
+                    f"{type(self).__name__} is an algorithm of {self.package}; install it: "
+                    'pip install "clickgym[rl]"'
+                )
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
+        self._check_names(hyperparameters.keys() - self.defaults.keys())
+        self.hyperparameters = {**self.defaults, **hyperparameters}
+        for name, default in self.defaults.items():
+            self.hyperparameters[name] = _checked(name, self.hyperparameters[name], default)
+        self._of_features = {
+            name: value for name, value in self.with_features.items() if name not in hyperparameters
+        }
+        self.n_envs = self.hyperparameters["n_envs"]
+        self.rng = generator(seed)
+        order = self.rng.permutation(self.n_items)
+        self.items = np.arange(self.n_items) if self.actions == "rankings" else order
+        self.model: Any = None
+
+    @property
+    def choices(self) -> int:
+        """The number of steps that choose a list."""
+        return self.n_positions if self.actions == "items" else 1
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        """Raise a TypeError for hyper-parameters that the library's class does not accept."""
+        taken = self._taken() if names else None
+        if taken is not None:
+            set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
+            choices = dict.fromkeys(
+                [*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)]
+            )
+            for name in names:
+                if name not in choices:
+                    raise TypeError(
+                        f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices)
+                    )
+
+    def _taken(self) -> list[str] | None:
+        """Return the argument names of the library's class; None if it accepts any."""
+        parameters = inspect.signature(self.algorithm().__init__).parameters
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+        )
+        return None if takes_any else list(parameters)
+
+    def algorithm(self) -> Any:
+        """Return the library's class; imports torch."""
+        return getattr(importlib.import_module(self.package), type(self).__name__)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments for the library's class; imports torch."""
+        arguments = dict(self.hyperparameters)
+        del arguments["n_envs"]
+        policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
+        policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
+        if "net_arch" in policy_kwargs:
+            policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # as the library requires
+        if policy_kwargs:
+            arguments["policy_kwargs"] = policy_kwargs
+        policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
+        if self.actions == "rankings":
+            from .plackett_luce import PlackettLuceActorCritic as policy
+        gamma = 1.0 if self.actions == "items" else 0.0
+        if self.discount is not None:  # the discount of a session, divided among its choices
+            gamma = self.discount ** (1 / self.choices)
+        always = {"policy": policy, "device": "cpu", "gamma": gamma}
+        return {
+            name: value for name, value in always.items() if taken is None or name in taken
+        } | arguments
+
+    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
+        """Learn from sessions; a further call continues the training.
+
+        Args:
+            envs: ``n_envs`` streams that accept the learner's actions; their attribute ``meter``
+                measures regret.
+            sessions: the number of sessions over all streams together.
+            on_step: the function to call after each step of the streams; learning ends when it
+                returns False.
+        """
+        from stable_baselines3.common.logger import Logger
+        from stable_baselines3.common.utils import set_random_seed
+
+        choices, going_on = self.choices, True
+
+        def after_step(*_: Any) -> bool:
+            nonlocal going_on
+            if not going_on:
+                raise _EnoughError
+            going_on = on_step()
+            return going_on
+
+        seed = int(self.rng.integers(2**31))
+        # seed here, because with a seed argument the library would also reseed the streams
+        set_random_seed(seed)
+        with one_thread(), contextlib.suppress(_EnoughError):
+            if self.model is None:
+                if "features" in getattr(envs.observation_space, "spaces", ()):
+                    self.hyperparameters |= self._of_features
+                self.model = self.algorithm()(env=envs, **self.arguments())
+            else:
+                self.model.set_env(envs)
+            self.model.action_space.seed(seed)
+            # without a logger it would make a temporary folder for each run
+            self.model.set_logger(Logger(None, []))
+            last = (
+                self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
+            )
+            self.model.learn(
+                sessions * choices, after_step, log_interval=None, reset_num_timesteps=False
+            )
+            short = last - self.model.num_timesteps
+            if going_on and short > 0:  # it ended within the last lists
+                self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
+
+    def __repr__(self) -> str:
+        return as_call(
+            self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters
+        )
