@@ -16,6 +16,13 @@ from ..search_space import Range, SearchSpace
 from .learner import Actions, Learner
 
 
+class _Untried(gym.Env):
+    """An environment of spaces alone."""
+
+    def __init__(self, n_positions: int, action_space: gym.Space) -> None:
+        self.observation_space, self.action_space = MultiBinary(n_positions), action_space
+
+
 class _Adopted(Learner):
     """A user's class with the interface of stable-baselines3 and its own defaults."""
 
@@ -44,19 +51,18 @@ class _Adopted(Learner):
             "scores": Box(-1, 1, (self.n_items,)),
             "items": Discrete(self.n_items),
         }
-        for self.actions, space in spaces.items():
-            env: gym.Env = gym.Env()
-            env.action_space, env.observation_space = space, MultiBinary(self.n_positions)
+        for actions, space in spaces.items():
+            arguments = self.arguments(discount=1.0 if actions == "items" else 0.0)
             try:
                 with warnings.catch_warnings():
                     # a batch may be too large for the single stream of this trial
                     warnings.simplefilter("ignore")
-                    self.adopted(env=env, **self.arguments())
+                    self.adopted(env=_Untried(self.n_positions, space), **arguments)
             except AssertionError as error:
                 if "only supports" not in str(error):
                     raise
             else:
-                return self.actions
+                return actions
         raise ValueError(
             f"{type(self).__name__} accepts no action space for ranked lists; "
             "expected MultiDiscrete (codes), Box (scores) or Discrete (items)"

@@ -111,8 +111,6 @@ class Learner:
             For ``rankings`` it is ``0..L-1``: the policy treats all ids alike, because the initial
             weights of its outputs are exchangeable.
         model: the library's object; None before the first training.
-        discount: None if sessions are independent; otherwise the probability that another session
-            of the same user follows, set by the code that runs the learner.
 
     Raises:
         ImportError: the library is not installed.
@@ -138,7 +136,6 @@ class Learner:
     search_space: ClassVar[SearchSpace] = {}
     """The search space of `clickgym.tune`, as in `clickgym.agents.Agent`."""
 
-    discount: float | None = None
     filled_in: Mapping[str, Any] = {}
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
@@ -197,8 +194,12 @@ class Learner:
         """Return the library's class; imports torch."""
         return getattr(importlib.import_module(self.package), type(self).__name__)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments for the library's class; imports torch."""
+    def arguments(self, discount: float | None = None) -> dict[str, Any]:
+        """Return the arguments for the library's class; imports torch.
+
+        Args:
+            discount: as for `learn`.
+        """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
         policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
@@ -211,14 +212,20 @@ class Learner:
         if self.actions == "rankings":
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
-        if self.discount is not None:  # the discount of a session, divided among its choices
-            gamma = self.discount ** (1 / self.choices)
+        if discount is not None:  # that of a session, divided among its choices
+            gamma = discount ** (1 / self.choices)
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {
             name: value for name, value in always.items() if taken is None or name in taken
         } | arguments
 
-    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
+    def learn(
+        self,
+        envs: VecEnv,
+        sessions: int,
+        on_step: Callable[[], bool],
+        discount: float | None = None,
+    ) -> None:
         """Learn from sessions; a further call continues the training.
 
         Args:
@@ -227,6 +234,8 @@ class Learner:
             sessions: the number of sessions over all streams together.
             on_step: the function to call after each step of the streams; learning ends when it
                 returns False.
+            discount: the probability that another session of the same user follows; None if
+                sessions are independent. Only the first call uses it.
         """
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
@@ -247,7 +256,7 @@ class Learner:
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
                     self.hyperparameters |= self._of_features
-                self.model = self.algorithm()(env=envs, **self.arguments())
+                self.model = self.algorithm()(env=envs, **self.arguments(discount))
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)

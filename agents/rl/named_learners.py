@@ -374,10 +374,10 @@ class TD3(Learner):
         "noise": Range(0.02, 1.0, log=True),
     }
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, discount: float | None = None) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise
 
-        arguments = super().arguments()
+        arguments = super().arguments(discount)
         spread = np.full(self.n_items, arguments.pop("noise"))
         return arguments | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
 

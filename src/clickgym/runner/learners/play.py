@@ -7,6 +7,7 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -67,11 +68,13 @@ def play_learner(
         RuntimeError: the learner ended before the horizon.
     """
     before = clock()
+    users: Any = env.task.model
+    discount = users.discount if env.model.may_leave else None
     if "features" in env.model.observes:
         apart = agent.actions == "rankings"
-        envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart))
+        envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart), discount)
     else:
-        envs = _streams(agent, _recorded(agent, env, meter, metrics))
+        envs = _streams(agent, _recorded(agent, env, meter, metrics), discount)
         envs.seed(int(env.np_random.integers(2**31)))
     reported = 0
 
@@ -82,7 +85,7 @@ def play_learner(
         reported = meter.step
         return meter.step < meter.horizon
 
-    agent.learn(envs, meter.horizon, on_step)
+    agent.learn(envs, meter.horizon, on_step, discount)
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
         name = type(agent).__name__
         raise RuntimeError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
@@ -94,16 +97,13 @@ def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> 
     them.
     """
     task = env.task
-    remembers = env.model.may_leave
-    if remembers:
-        agent.discount = task.model.discount
     recorded = RecordVectorRegret(
         ClickVectorEnv(
             task.model,
             agent.n_envs,
             REWARDS[task.code],
             task.cutoff,
-            reference=None if remembers else task.optimal_ranking,
+            reference=None if env.model.may_leave else task.optimal_ranking,
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
     )
@@ -119,8 +119,8 @@ def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> 
     return recorded
 
 
-def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
+def _streams(agent: Learner, envs: VectorEnv, discount: float | None) -> StableBaselinesVecEnv:
     """What the library plays on, with actions of the learner's kind."""
-    if agent.discount is None:
+    if discount is None:
         return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
     return StableBaselinesVecEnv(WRAPPERS[agent.actions](ObservedState(envs), agent.items))
