@@ -1,5 +1,7 @@
-"""The named learners: algorithms of stable-baselines3 and sb3-contrib with defaults for ranked
-lists.
+"""The named learners: algorithms of stable-baselines3 and sb3-contrib with other defaults.
+
+``n_envs`` streams are stepped together, because one pass through the network serves all of them,
+and updates follow after few sessions.
 """
 
 from __future__ import annotations
@@ -10,56 +12,6 @@ import numpy as np
 
 from ..search_space import Range
 from .learner import Learner
-
-_PPO = {
-    "n_envs": 64,
-    "n_steps": 4,
-    "batch_size": 128,
-    "n_epochs": 4,
-    "learning_rate": 1e-3,
-    "ent_coef": 0.0,
-    "clip_range": 0.2,
-    "net_arch": (64, 64),
-}
-_SCORES = {
-    "n_envs": 64,
-    "batch_size": 256,
-    "learning_starts": 1000,
-    "buffer_size": 100_000,
-    "net_arch": (64, 64),
-}
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "PPO": _PPO,
-    "A2C": {
-        "n_envs": 64,
-        "n_steps": 1,
-        "learning_rate": 1e-3,
-        "ent_coef": 0.0,
-        "net_arch": (64, 64),
-    },
-    "RecurrentPPO": _PPO | {"lstm_hidden_size": 32},
-    "MaskablePPO": _PPO | {"n_steps": 20, "batch_size": 320},
-    "DQN": {
-        "n_envs": 64,
-        "n_steps": 5,
-        "train_freq": 5,
-        "gradient_steps": 5,
-        "batch_size": 256,
-        "learning_rate": 1e-3,
-        "learning_starts": 1000,
-        "buffer_size": 100_000,
-        "target_update_interval": 640,
-        "exploration_fraction": 0.1,
-        "exploration_final_eps": 0.01,
-        "net_arch": (64, 64),
-    },
-    "SAC": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "ent_coef": 0.01},
-    "TD3": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "noise": 0.2},
-}
-"""The hyper-parameters of the named learners that differ from the library's defaults. ``n_envs``
-streams are stepped together, because one pass through the network serves all of them, and updates
-follow after few sessions.
-"""
 
 _SEARCHED: dict[str, Any] = {
     "n_envs": (32, 64, 128, 256),
@@ -106,7 +58,16 @@ class PPO(Learner):
 
     paper = "Schulman et al. 2017; stable-baselines3"
     actions = "rankings"
-    defaults = DEFAULTS["PPO"]
+    defaults: ClassVar = {
+        "n_envs": 64,
+        "n_steps": 4,
+        "batch_size": 128,
+        "n_epochs": 4,
+        "learning_rate": 1e-3,
+        "ent_coef": 0.0,
+        "clip_range": 0.2,
+        "net_arch": (64, 64),
+    }
     with_features: ClassVar = {"learning_rate": 3e-4}  # with 1e-3 training collapses after long
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 2, 4, 8),
@@ -150,7 +111,13 @@ class A2C(Learner):
 
     paper = "Mnih et al. 2016; stable-baselines3"
     actions = "rankings"
-    defaults = DEFAULTS["A2C"]
+    defaults: ClassVar = {
+        "n_envs": 64,
+        "n_steps": 1,
+        "learning_rate": 1e-3,
+        "ent_coef": 0.0,
+        "net_arch": (64, 64),
+    }
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 2, 4, 8),
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
@@ -193,7 +160,7 @@ class RecurrentPPO(Learner):
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
     actions = "codes"
-    defaults = DEFAULTS["RecurrentPPO"]
+    defaults: ClassVar = PPO.defaults | {"lstm_hidden_size": 32}
     search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32)}
 
 
@@ -233,7 +200,7 @@ class MaskablePPO(Learner):
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
     actions = "items"
-    defaults = DEFAULTS["MaskablePPO"]
+    defaults: ClassVar = PPO.defaults | {"n_steps": 20, "batch_size": 320}
     search_space: ClassVar = PPO.search_space | {
         "n_steps": (5, 10, 20, 40),
         "batch_size": (160, 320, 640, 1280),
@@ -277,7 +244,20 @@ class DQN(Learner):
 
     paper = "Mnih et al. 2015; stable-baselines3"
     actions = "items"
-    defaults = DEFAULTS["DQN"]
+    defaults: ClassVar = {
+        "n_envs": 64,
+        "n_steps": 5,
+        "train_freq": 5,
+        "gradient_steps": 5,
+        "batch_size": 256,
+        "learning_rate": 1e-3,
+        "learning_starts": 1000,
+        "buffer_size": 100_000,
+        "target_update_interval": 640,
+        "exploration_fraction": 0.1,
+        "exploration_final_eps": 0.01,
+        "net_arch": (64, 64),
+    }
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 3, 5, 10),
         "gradient_steps": (1, 2, 5),
@@ -323,7 +303,16 @@ class SAC(Learner):
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
     actions = "scores"
-    defaults = DEFAULTS["SAC"]
+    defaults: ClassVar = {
+        "n_envs": 64,
+        "batch_size": 256,
+        "learning_starts": 1000,
+        "buffer_size": 100_000,
+        "net_arch": (64, 64),
+        "gradient_steps": 4,
+        "learning_rate": 1e-3,
+        "ent_coef": 0.01,
+    }
     search_space: ClassVar = _SEARCHED | {
         "gradient_steps": (1, 2, 4),
         "batch_size": (64, 128, 256, 512),
@@ -367,7 +356,16 @@ class TD3(Learner):
 
     paper = "Fujimoto et al. 2018; stable-baselines3"
     actions = "scores"
-    defaults = DEFAULTS["TD3"]
+    defaults: ClassVar = {
+        "n_envs": 64,
+        "batch_size": 256,
+        "learning_starts": 1000,
+        "buffer_size": 100_000,
+        "net_arch": (64, 64),
+        "gradient_steps": 4,
+        "learning_rate": 1e-3,
+        "noise": 0.2,
+    }
     search_space: ClassVar = _SEARCHED | {
         "gradient_steps": (1, 2, 4),
         "batch_size": (64, 128, 256, 512),
