@@ -4,37 +4,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
-from .agent import Agent as Agent
-from .cascade_vi import CascadeVI as CascadeVI
-from .compiled import CompiledAgent as CompiledAgent
-from .compiled import ContextualAgent as ContextualAgent
-from .compiled import StateAgent as StateAgent
+from . import published
+from .agent import Agent
+from .compiled import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
-from .published import AGENTS, CONTEXTUAL_AGENTS
-from .rl.frozen_policy import FrozenPolicy as FrozenPolicy
-from .rl.learner import Learner as Learner
-from .rl.named_learners import A2C as A2C
-from .rl.named_learners import DQN as DQN
-from .rl.named_learners import LEARNERS as LEARNERS
-from .rl.named_learners import PPO as PPO
-from .rl.named_learners import SAC as SAC
-from .rl.named_learners import TD3 as TD3
-from .rl.named_learners import MaskablePPO as MaskablePPO
-from .rl.named_learners import RecurrentPPO as RecurrentPPO
-from .search_space import Range as Range
+from .published import AGENTS
+from .rl.frozen_policy import FrozenPolicy
+from .rl.learner import Learner
+from .search_space import Range
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
     from .rl.vec_env import as_vec_env as as_vec_env
 
-STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
-"""The agents that observe the state of stateful users, by name."""
-
 __all__ = [
     "AGENTS",
-    "CONTEXTUAL_AGENTS",
-    "LEARNERS",
-    "STATE_AGENTS",
     "Agent",
     "CompiledAgent",
     "ContextualAgent",
@@ -42,11 +26,8 @@ __all__ = [
     "Learner",
     "Range",
     "StateAgent",
-    *AGENTS,
-    *CONTEXTUAL_AGENTS,
-    *STATE_AGENTS,
-    *LEARNERS,
 ]
+__all__ += published.__all__
 
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += ["PlackettLuceActorCritic", "as_vec_env"]

@@ -12,12 +12,21 @@ import gymnasium as gym
 from report import publish, table
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
+from clickgym.agents import AGENTS, CompiledAgent
 
 SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), "ContextualPBMRank-v0"
 HORIZONS = {"compiled": 100_000, "python": 1_000}
 """The time of a session changes as an agent learns, so times are means over the whole run."""
 REPEATS = 2
+
+
+def agents_that_observe(*keys: str) -> list[str]:
+    """The compiled agents that read these keys of an observation beside the clicks."""
+    return [
+        name
+        for name, agent in AGENTS.items()
+        if issubclass(agent, CompiledAgent) and agent.observes == keys
+    ]
 
 
 def seconds_per_session(env: gym.Env, name: str, n_sessions: int, engine: str) -> float:
@@ -41,9 +50,10 @@ def fastest(env_id: str, agents: Iterable[str]) -> dict[tuple[str, str], float]:
 
 
 def main() -> None:
-    times = {env_id: fastest(env_id, AGENTS) for env_id in SAME_ITEMS}
+    agents = agents_that_observe()
+    times = {env_id: fastest(env_id, agents) for env_id in SAME_ITEMS}
     rows = []
-    for name in AGENTS:
+    for name in agents:
         cells = []
         for env_id in SAME_ITEMS:
             compiled, floor = times[env_id][name, "compiled"], times[env_id]["Fixed", "compiled"]
@@ -51,14 +61,15 @@ def main() -> None:
         rows.append([name, *cells, f"{times['PBMRank-v0'][name, 'python'] * 1e6:.0f} µs"])
     header = [column for env_id in SAME_ITEMS for column in (env_id, "of Fixed")]
     tables = [table(["agent", *header, "`env.step`"], rows)]
-    contextual = fastest(CONTEXTUAL, CONTEXTUAL_AGENTS)
+    contextual_agents = agents_that_observe("features")
+    contextual = fastest(CONTEXTUAL, contextual_agents)
     rows = [
         [
             name,
             f"{contextual[name, 'compiled'] * 1e9:,.0f} ns",
             f"{contextual[name, 'python'] * 1e6:.0f} µs",
         ]
-        for name in CONTEXTUAL_AGENTS
+        for name in contextual_agents
     ]
     tables.append(table(["agent", CONTEXTUAL, "`env.step`"], rows))
     publish("\n\n".join(tables))

@@ -14,9 +14,9 @@ from typing import Any
 import gymnasium as gym
 
 from clickgym import agents
+from clickgym.agents import AGENTS
 from clickgym.core.formats import markdown_table
 from clickgym.envs import ENVIRONMENTS, Users
-from clickgym.runner import PUBLISHED
 from clickgym_lab.results import read_results
 from clickgym_lab.studies import STUDIES
 
@@ -27,7 +27,7 @@ SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE
 
 def agent_page(name: str) -> str:
     """Return the page of an agent: its use, docstring, studies and papers."""
-    agent: Any = PUBLISHED[name]
+    agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     studies = [study for study in STUDIES if name in agents_of(study)]
     links = ", ".join(f"[{study}](../../lab/results/{study}.md)" for study in studies)
@@ -87,7 +87,7 @@ def package_page(module: str) -> str:
     """Return the page of a package's public names; agents and click models have separate pages."""
     package = importlib.import_module(module)
     pages = {model.__name__: f"environments/{name}.md" for name, model in models().items()}
-    pages |= {name: f"agents/{name}.md" for name in PUBLISHED}
+    pages |= {name: f"agents/{name}.md" for name in AGENTS}
     parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n\n")[0]]
     for name in package.__all__:
         thing = getattr(package, name)

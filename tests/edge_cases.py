@@ -22,9 +22,10 @@ import gymnasium as gym
 import numpy as np
 from engines import run_reporting
 from reference_agents import Reference, plain, reference_of
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent, Range
+from clickgym.agents import Agent, CompiledAgent, Range
 from clickgym.envs import (
     CLICK_MODELS,
     ClickEnv,
@@ -37,7 +38,7 @@ from clickgym.envs import (
     Users,
 )
 
-EVERY_AGENT = {**AGENTS, **CONTEXTUAL_AGENTS}
+EVERY_AGENT = {**CLICK_AGENTS, **CONTEXTUAL_AGENTS}
 
 PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 ROUND = (0.5, 0.7, 0.8, 0.9, 1.0)

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 from reference_agents import MODELS
-from registries import default_ids
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.envs import ENVIRONMENTS
 
 REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
@@ -37,7 +36,7 @@ PAIRS = {
     if run["env"] in REGISTERED
 }
 """Agent and model; an agent that the file does not have yet meets PBM and CM."""
-NEW = {*AGENTS, *CONTEXTUAL_AGENTS} - {name for name, _ in PAIRS}
+NEW = {*CLICK_AGENTS, *CONTEXTUAL_AGENTS} - {name for name, _ in PAIRS}
 PAIRS |= set(product(NEW, ("PBM", "CM")))
 
 

@@ -1,4 +1,6 @@
-"""The registered ids, and a context after which what is registered within is gone."""
+"""The registered ids and the published agents by kind, and a context after which what is registered
+within is gone.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from contextlib import contextmanager
 
 import gymnasium
 
+from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
 
 
@@ -20,6 +23,21 @@ def default_ids(*kinds: str) -> list[str]:
 
 SAME_ITEMS = default_ids("", "NonStationary")
 """The ids whose items are the same in every session."""
+
+
+def agents_that_observe(*keys: str) -> dict[str, type[CompiledAgent]]:
+    """The compiled agents that read these keys of an observation beside the clicks."""
+    return {
+        name: agent
+        for name, agent in AGENTS.items()
+        if issubclass(agent, CompiledAgent) and agent.observes == keys
+    }
+
+
+CLICK_AGENTS = agents_that_observe()
+CONTEXTUAL_AGENTS = agents_that_observe("features")
+STATE_AGENTS = agents_that_observe("state")
+LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, Learner)}
 
 
 @contextmanager

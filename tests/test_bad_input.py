@@ -13,10 +13,11 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
 from clickgym import agents, envs
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Range
+from clickgym.agents import Range
 from clickgym.command_line import main
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, ClickVectorEnv, PositionBasedModel
 
@@ -332,7 +333,7 @@ def recipes():
             if "n_positions" in inspect.signature(model).parameters:
                 arguments["n_positions"] = 2
             yield name, model, arguments
-    for name, agent in (AGENTS | CONTEXTUAL_AGENTS).items():
+    for name, agent in (CLICK_AGENTS | CONTEXTUAL_AGENTS).items():
         arguments = dict(SIZES)
         for parameter in list(inspect.signature(agent).parameters.values())[2:]:
             arguments[parameter.name] = right(agent, parameter)

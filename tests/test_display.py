@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gymnasium as gym
 import pytest
-from registries import default_ids
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, FrozenPolicy
+from clickgym.agents import FrozenPolicy
 from clickgym.envs import PositionBasedModel, load_instance
 
 IDS = default_ids()
@@ -53,7 +53,7 @@ def test_repr_of_an_instance():
     assert line(load_instance("yandex-9")).startswith("Instance(name='yandex-9', n_items=10, ")
 
 
-@pytest.mark.parametrize("name", [*AGENTS, *CONTEXTUAL_AGENTS])
+@pytest.mark.parametrize("name", [*CLICK_AGENTS, *CONTEXTUAL_AGENTS])
 def test_repr_of_an_agent(name):
     users = {"instance": "linear:n_pool=20,n_users=1"} if name in CONTEXTUAL_AGENTS else {}
     env = gym.make("ContextualPBMRank-v0" if users else "PBMRank-v0", **users)

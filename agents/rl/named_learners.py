@@ -378,9 +378,3 @@ class TD3(Learner):
         arguments = super().arguments(discount)
         spread = np.full(self.n_items, arguments.pop("noise"))
         return arguments | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
-
-
-LEARNERS: dict[str, type[Learner]] = {
-    learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
-}
-"""The named learners; they require ``pip install "clickgym[rl]"``."""

@@ -23,10 +23,9 @@ import polars
 from polars import col
 
 from clickgym import make_agent, run
-from clickgym.agents import LEARNERS
 from clickgym.runner import make_env
 from clickgym.runner.results import Trial
-from clickgym_lab.bench.board import DATA
+from clickgym_lab.bench.board import DATA, LEARNERS
 from clickgym_lab.bench.play import play
 from clickgym_lab.bench.tasks import all_tasks
 from clickgym_lab.results import read_results
@@ -66,7 +65,7 @@ class Replay(Sweeps):
         rows = self.shipped.filter(part=name)
         horizon = int(rows["step"].max())  # type: ignore[arg-type]
         figures = rows.filter(col("run") == 0, col("step") <= horizon // 10)
-        figures = figures.filter(~col("agent").is_in(list(LEARNERS)))
+        figures = figures.filter(~col("agent").is_in(LEARNERS))
         steps = figures["step"].unique().sort().to_list()
         frames = []
         for env_spec in envs:

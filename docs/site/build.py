@@ -18,8 +18,8 @@ from make_pages import study_figures
 from matplotlib.image import imsave
 from pages import agent_page, environment_page, ids_of, models, package_page
 
+from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
-from clickgym.runner import PUBLISHED
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
 OUT, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
@@ -45,11 +45,11 @@ def collect() -> None:
 def write_made_pages() -> None:
     """Write all pages that are made from the packages, and link the overviews to them."""
     folders = {
-        "agents": {name: agent_page(name) for name in PUBLISHED},
+        "agents": {name: agent_page(name) for name in AGENTS},
         "environments": {name: environment_page(name) for name in models()},
         "api": {package: package_page(package) for package in PACKAGES},
     }
-    links = {name: f"agents/{name}.md" for name in PUBLISHED}
+    links = {name: f"agents/{name}.md" for name in AGENTS}
     links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():
         (SOURCE / "docs" / folder).mkdir(exist_ok=True)

@@ -14,8 +14,8 @@ from make_pages import pages
 from pages import SECTION, agent_page, bibliography, environment_page, models, package_page, plain
 
 import clickgym_logs
+from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
-from clickgym.runner import PUBLISHED
 from clickgym_lab.mix_ts import MixTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def test_made_pages_are_up_to_date():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", AGENTS)
 def test_page_of_an_agent(name):
     """It has the parts in their order, and the bibliography has its papers."""
     text = agent_page(name)
@@ -42,7 +42,7 @@ def test_page_of_an_agent(name):
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("agent", [*PUBLISHED.values(), MixTS])
+@pytest.mark.parametrize("agent", [*AGENTS.values(), MixTS])
 def test_docstring_of_an_agent(agent):
     """The idea takes about five sentences, the algorithm 8 to 30 lines of pseudo-code."""
     text = sections(agent.__doc__)

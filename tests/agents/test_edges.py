@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 from edge_cases import EVERY_AGENT, LEAST_DELTA, LEAST_EXAMINATION, draw, play, what_is_not_finite
 from reference_agents import MODELS, REFERENCES, make, reference_of
+from registries import CONTEXTUAL_AGENTS
 
-from clickgym.agents import (
-    C2UCB,
-    CONTEXTUAL_AGENTS,
-    PBMUCB,
-    CascadeDUCB,
-    LinearTS,
-    TopRank,
-    UBMLinUCB,
-)
+from clickgym.agents import C2UCB, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS
 
 COMPILED = {

@@ -17,15 +17,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from reference_agents import RANDOMISED, make, plain
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from scipy.stats import chisquare, ks_2samp
 from slow import slow
 
 import clickgym
 from clickgym.agents import (
     AGENTS,
-    CONTEXTUAL_AGENTS,
     DCMKLUCB,
-    STATE_AGENTS,
     CascadeKLUCB,
     CascadeUCB1,
     CompiledAgent,
@@ -37,11 +36,10 @@ from clickgym.agents import (
 )
 from clickgym.core.state import declared
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
-from clickgym.runner import PUBLISHED
 
 L, K = 6, 3
-EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
-LEARNING = [name for name in AGENTS if name not in ("Fixed", "Random")]
+EVERY: dict[str, type[CompiledAgent]] = {**CLICK_AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
+LEARNING = [name for name in CLICK_AGENTS if name not in ("Fixed", "Random")]
 GIVEN = {
     "horizon": 1000,
     "n_features": 2,
@@ -76,9 +74,9 @@ def observed(session=0):
 
 
 def test_registries():
-    assert not set(AGENTS) & set(CONTEXTUAL_AGENTS)
-    assert all(name == agent.__name__ for name, agent in EVERY.items())
-    assert set(EVERY) <= set(clickgym.agents.__all__)
+    assert [*EVERY, *LEARNERS] == list(AGENTS)
+    assert all(name == agent.__name__ for name, agent in AGENTS.items())
+    assert set(AGENTS) <= set(clickgym.agents.__all__)
     assert {name for name, agent in EVERY.items() if not agent.learns_from_any_list} == LAST_LIST
 
 
@@ -86,9 +84,9 @@ def test_table_of_agents():
     """docs/agents.md has every agent, with the paper, the models and what the class requires."""
     page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\) \| (.+) \|$", page, flags=re.MULTILINE)
-    assert sorted(name for name, _, _ in rows) == sorted(PUBLISHED)
+    assert sorted(name for name, _, _ in rows) == sorted(AGENTS)
     for name, link, cells in rows:
-        agent = PUBLISHED[name]
+        agent = AGENTS[name]
         requires = ", ".join(getattr(agent, "requires", {})) or "–"
         any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
         assert cells.split(" | ") == [agent.paper, agent.click_models, requires, any_list]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from click_stories import assert_sampled_from
 from reference_agents import follow, reference_of
+from registries import CONTEXTUAL_AGENTS
 from slow import slow
 
 import clickgym
-from clickgym.agents import C2UCB, CONTEXTUAL_AGENTS, DCMLinUCB, PBMLinUCB, UBMLinUCB
+from clickgym.agents import C2UCB, DCMLinUCB, PBMLinUCB, UBMLinUCB
 from clickgym.agents.linear import _RidgeAgent
 from clickgym.envs import DependentClickModel
 

@@ -14,12 +14,13 @@ pytest.importorskip("stable_baselines3")
 
 import torch
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete, Text
+from registries import LEARNERS
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 import clickgym
-from clickgym.agents import LEARNERS, PlackettLuceActorCritic
+from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
 from clickgym.envs import RankedList
 

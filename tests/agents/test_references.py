@@ -19,10 +19,10 @@ from reference_agents import (
     make,
     reference_of,
 )
+from registries import CLICK_AGENTS
 from slow import slow
 
 from clickgym.agents import (
-    AGENTS,
     BCMPTS,
     DCMKLUCB,
     GRAB,
@@ -76,7 +76,7 @@ def test_five_items_on_three_positions(kind, arguments, model):
     follow(agent, reference_of(agent), model, 800)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", CLICK_AGENTS)
 def test_every_agent_in_the_cm(name):
     """Long enough for an index that stays at its bound for hundreds of sessions."""
     agent = make(name, MODELS["CM"], horizon=800)

@@ -14,11 +14,10 @@ import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from engines import assert_engines_agree
 from gymnasium.utils.env_checker import check_env
-from registries import default_ids
+from registries import CONTEXTUAL_AGENTS, default_ids
 from slow import slow
 
 import clickgym
-from clickgym.agents import CONTEXTUAL_AGENTS
 from clickgym.envs import (
     ENVIRONMENTS,
     CascadeModel,

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click_stories import STORIES, make_model
+from registries import CLICK_AGENTS
 
-from clickgym.agents import AGENTS, CompiledAgent
+from clickgym.agents import CompiledAgent
 from clickgym.envs import (
     CLICK_MODELS,
     CascadeModel,
@@ -102,12 +103,12 @@ each_model = pytest.mark.parametrize(
 for the others.
 """
 
-RANDOMISED = tuple(name for name in AGENTS if name not in ("Fixed", "Oracle"))
+RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracle"))
 
 
 @cache
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(AGENTS[name]).parameters
+    return inspect.signature(CLICK_AGENTS[name]).parameters
 
 
 def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> CompiledAgent:
@@ -124,7 +125,7 @@ def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> 
         arguments["examination"] = (
             model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
         )
-    return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
+    return CLICK_AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
 
 
 # --------------------------------------------------------------------------------- their references

@@ -8,10 +8,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
 from slow import slow
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
+from clickgym.agents import Agent, CompiledAgent
 from clickgym.core.checks import check_at_least
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import entry, kernel
@@ -21,7 +22,7 @@ TYPICAL = (
     *("CascadeTS", "CascadeKLUCB", "GLRCascadeKLUCB", "PBMHB", "BatchRank", "BubbleRank"),
     *("TopRank", "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "CascadeVI"),
 )
-EVERY = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
+EVERY = [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 
 
 @pytest.mark.parametrize(

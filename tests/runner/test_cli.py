@@ -11,12 +11,12 @@ from importlib.metadata import version
 import pytest
 
 import clickgym
+from clickgym.agents import AGENTS
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
-from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.metrics import METRICS
 
-NAMES = [*ENVIRONMENTS, *list_instances(), *PUBLISHED, *METRICS]
+NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
 
 # ------------------------------------------------------------------------------------------- help

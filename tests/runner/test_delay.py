@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from engines import assert_engines_agree
 from reference_agents import MODELS, make
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 from slow import slow
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, PBMUCB, Agent, Random
+from clickgym.agents import PBMUCB, Agent, Random
 from clickgym.envs import ClickEnv
 from clickgym.runner.delay import Delay
 
 PBM = MODELS["PBM"]
 DELAYS = ("batch:7", "fixed:5", "geometric:4")
-LATE = [name for name, agent in AGENTS.items() if agent.learns_from_any_list]
+LATE = [name for name, agent in CLICK_AGENTS.items() if agent.learns_from_any_list]
 LATE_WITH_FEATURES = [
     name for name, agent in CONTEXTUAL_AGENTS.items() if agent.learns_from_any_list
 ]

@@ -16,11 +16,11 @@ from engines import Recorder, assert_engines_agree, run_compiled, run_reporting,
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
 from reference_agents import MODELS, make
-from registries import SAME_ITEMS
+from registries import CLICK_AGENTS, SAME_ITEMS
 from slow import slow
 
 import clickgym
-from clickgym.agents import AGENTS, Agent, CompiledAgent, Random, TopRank
+from clickgym.agents import Agent, CompiledAgent, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
@@ -38,14 +38,14 @@ of all.
 # --------------------------------------------------------------------------------- the same numbers
 
 
-@by_pair(AGENTS)
+@by_pair(CLICK_AGENTS)
 def test_engines_give_the_same_numbers(kind, name):
     """BatchRank and TopRank are told a horizon of 10: 400 sessions have splits and blocks."""
     model = MODELS[kind]
     assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
 
 
-@by_id(AGENTS, SAME_ITEMS, most=3)
+@by_id(CLICK_AGENTS, SAME_ITEMS, most=3)
 def test_engines_agree_on_registered_ids(env_id, name):
     """Through `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model.epochs[0]
@@ -71,7 +71,7 @@ def test_engines_agree_on_every_reward(kind, reward, cutoff):
     )
 
 
-@by_pair(AGENTS, ["PBM", "CM"])
+@by_pair(CLICK_AGENTS, ["PBM", "CM"])
 def test_engines_agree_on_the_smallest_problem(name, kind):
     model = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}[
         kind
@@ -125,7 +125,7 @@ def test_runs_continue_one_another(name, whole, turns):
 
 
 @pytest.mark.parametrize(
-    "name", [*BY_HAND, *slow(*(name for name in AGENTS if name not in BY_HAND))]
+    "name", [*BY_HAND, *slow(*(name for name in CLICK_AGENTS if name not in BY_HAND))]
 )
 def test_hand_written_loop_gives_the_same(name):
     env, agent = gym.make("PBMRank-v0"), make(name, gym.make("PBMRank-v0").unwrapped.model)

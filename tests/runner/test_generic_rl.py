@@ -14,9 +14,10 @@ import pytest
 from engines import run_reporting
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
+from registries import LEARNERS
 
 import clickgym
-from clickgym.agents import LEARNERS, PPO, Random, RecurrentPPO
+from clickgym.agents import PPO, Random, RecurrentPPO
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,

@@ -10,10 +10,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from engines import run_reporting
+from registries import LEARNERS
 from slow import slow
 
 import clickgym
-from clickgym.agents import LEARNERS, Learner
+from clickgym.agents import Learner
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter

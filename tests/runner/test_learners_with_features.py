@@ -5,11 +5,11 @@ it learns.
 import gymnasium as gym
 import numpy as np
 import pytest
-from registries import default_ids
+from registries import LEARNERS, default_ids
 from slow import slow
 
 import clickgym
-from clickgym.agents import LEARNERS, Agent, FrozenPolicy
+from clickgym.agents import Agent, FrozenPolicy
 from clickgym.envs import ClickEnv, LinearModel, PositionBasedModel
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.metrics import Metrics

@@ -6,14 +6,15 @@ import math
 import gymnasium as gym
 import numpy as np
 import pytest
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Range
+from clickgym.agents import Range
 from clickgym.agents.linear import confidence
 from clickgym.runner.make import make_agent
 
 SEARCHED = {
     name: agent
-    for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items()
+    for name, agent in {**CLICK_AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items()
     if agent.search_space
 }
 

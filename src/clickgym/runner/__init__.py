@@ -6,12 +6,11 @@ its users call.
 
 from ..envs.any_env import sizes_of
 from .engines import engine_of
-from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label
+from .labels import AgentLike, UnsuitedError, by_label
 from .make import agent_maker, make_agent, make_env, maker_name, observed_sizes, requirements
 from .metrics import Metrics, wrong_pairs
 
 __all__ = [
-    "PUBLISHED",
     "AgentLike",
     "Metrics",
     "UnsuitedError",

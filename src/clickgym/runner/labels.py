@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
+from ..agents import AGENTS
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.specs import parse_spec
@@ -37,12 +37,7 @@ EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[s
 
 Thing = TypeVar("Thing")
 
-PUBLISHED: dict[str, type[Agent | Learner]] = {
-    **AGENTS,
-    **CONTEXTUAL_AGENTS,
-    **STATE_AGENTS,
-    **LEARNERS,
-}
+PUBLISHED = AGENTS
 RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
 """stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
 them: ``sb3_contrib:TRPO``.

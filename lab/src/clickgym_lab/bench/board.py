@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import polars
 
-from clickgym.agents import LEARNERS
-from clickgym.runner import PUBLISHED, AgentLike, agent_maker, observed_sizes
+from clickgym.agents import AGENTS, Learner
+from clickgym.runner import AgentLike, agent_maker, observed_sizes
 from clickgym.runner import requirements as required
 
 from ..results import read_results, write_results
@@ -22,6 +22,7 @@ DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
 were played again.
 """
+LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
 WORDS = {"initial": "production list"}
 """Of arguments whose names do not say what is required."""
 HEADER = (
@@ -166,7 +167,7 @@ def recommended() -> list[list[str]]:
     and of those that require more, if one of them is better.
     """
     rows = [["ability", "agent", "score", "bad run", "with knowledge", "score", "bad run"]]
-    agents = [line for line in published() if line.agent in PUBLISHED]
+    agents = [line for line in published() if line.agent in AGENTS]
     unaided = [line for line in agents if line.requires in ("", FEATURES)]
     for ability in ABILITIES:
         tasks = scored_tasks(ability == FEATURES, ability)

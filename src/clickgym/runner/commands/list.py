@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...agents import AGENTS
 from ...core.console import output
 from ...core.terminal import Column, print_table
 from ...envs import ENVIRONMENTS, list_instances
-from ..labels import PUBLISHED
 from ..metrics import METRICS
 
 WIDEST = 100
@@ -40,7 +40,7 @@ def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
         return columns, [[name, metric.description] for name, metric in METRICS.items()]
     columns = [Column("name"), *(Column(name, words=True) for name in ("made for", "requires"))]
     columns.append(Column("paper", rank=1, words=True))
-    agents: dict[str, Any] = dict(PUBLISHED)
+    agents: dict[str, Any] = dict(AGENTS)
     return columns, [
         [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
         for name, agent in agents.items()

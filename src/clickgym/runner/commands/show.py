@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ...agents import AGENTS
 from ...core.checks import unknown
 from ...core.console import output
 from ...core.formats import visible
 from ...core.terminal import say
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
-from ..labels import PUBLISHED
 from ..make import agent_maker, env_maker
 from ..metrics import METRICS
 
@@ -62,9 +62,9 @@ def text_of(name: str) -> str:
         return load_instance(name).description
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
-    if name in PUBLISHED or re.fullmatch(r"[\w.]+:[\w.]+", name):
+    if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         return _documented(agent_maker(name)[0])
-    raise ValueError(unknown("name", name, [*PUBLISHED, *ids, *instances, *METRICS]))
+    raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *METRICS]))
 
 
 def _documented(thing: Any) -> str:

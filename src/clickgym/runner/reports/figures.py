@@ -20,11 +20,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from polars import col
 
+from ...agents import AGENTS
 from ...core.checks import check_kind
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
-from ..labels import PUBLISHED
 from ..metrics import is_sum
 from ..summaries import average, metrics_of, per_session
 
@@ -63,8 +63,8 @@ def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
         >>> looks["TopRank"] == looks_of(["TopRank", "Random"])["TopRank"] != looks["mine"]
         True
     """
-    agents, published = list(dict.fromkeys(agents)), list(PUBLISHED)
-    numbers = {agent: published.index(agent) for agent in agents if agent in PUBLISHED}
+    agents, published = list(dict.fromkeys(agents)), list(AGENTS)
+    numbers = {agent: published.index(agent) for agent in agents if agent in AGENTS}
     for agent in agents:
         if agent not in numbers:
             number = zlib.crc32(agent.encode())
