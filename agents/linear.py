@@ -34,6 +34,7 @@ from ..core.sums import weighted_sum
 from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
+from .ridge import add_sample, multiply, refresh, solve_upper
 from .search_space import Range
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
@@ -41,7 +42,6 @@ ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10
 # a smaller λ would be lost to rounding in A, which could then be singular
 LEAST_RIDGE = 1e-6
-STEEP = 100.0  # largest w² xᵀA⁻¹x for the rank-one update of the inverse: beyond it, digits cancel
 # sessions between two factorisations, which remove the rounding errors of the rank-one updates
 REFRESH = 100
 
@@ -64,78 +64,6 @@ class LinearState(NamedTuple):
     weights: Floats
     phi: float  # φ', the largest sum of squared weights of a session
     exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
-
-
-# ----------------------------------------------------------------------------------- linear algebra
-# The inner loops run along rows and add to separate entries, so that the compiler can use vector
-# instructions without changing the order of any sum.
-
-
-@kernel
-def multiply(matrix, x, product):
-    """Write ``matrix @ x`` into ``product``, for a symmetric matrix."""
-    d = len(x)
-    for j in range(d):
-        product[j] = x[0] * matrix[0, j]
-    for i in range(1, d):
-        for j in range(d):
-            product[j] += x[i] * matrix[i, j]
-
-
-@kernel
-def solve_lower(factor, x):
-    """Solve ``F z = x`` in place."""
-    for i in range(len(x)):
-        for k in range(i):
-            x[i] -= factor[i, k] * x[k]
-        x[i] /= factor[i, i]
-
-
-@kernel
-def solve_upper(factor, x):
-    """Solve ``Fᵀ z = x`` in place."""
-    for i in range(len(x) - 1, -1, -1):
-        x[i] /= factor[i, i]
-        for k in range(i):
-            x[k] -= factor[i, k] * x[i]
-
-
-@kernel
-def add_sample(state, x, weight, click):
-    """Add a sample: ``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the Sherman-Morrison formula.
-
-    Return whether the formula is accurate; if not, ``A⁻¹`` is unchanged.
-    """
-    d, gain = len(x), state.vector
-    multiply(state.inverse, x, gain)
-    growth = weight * weight * weighted_sum(x, gain)
-    safe = -0.5 < growth < STEEP  # rounding may make it negative
-    scale = weight / math.sqrt(1.0 + growth) if safe else 0.0
-    for i in range(d):
-        gain[i] *= scale
-    for i in range(d):
-        for j in range(d):
-            state.inverse[i, j] -= gain[i] * gain[j]
-        weighted = weight * weight * x[i]
-        for j in range(d):
-            state.gram[i, j] += weighted * x[j]
-        state.moment[i] += weight * click * x[i]
-    return safe
-
-
-@kernel
-def refresh(state):
-    """Compute ``A⁻¹`` from A, by its `cholesky` factor."""
-    cholesky(state.gram, state.ridge, state.factor)
-    for i in range(len(state.gram)):
-        row = state.inverse[i]
-        row[:] = 0.0
-        row[i] = 1.0
-        solve_lower(state.factor, row)
-        solve_upper(state.factor, row)
-
-
-# --------------------------------------------------------------------------------------- the agents
 
 
 @kernel
