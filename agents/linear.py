@@ -157,9 +157,28 @@ def squares_of(weights: NDArray[np.float64]) -> float:
     return float(np.sum(weights.diagonal() ** 2))
 
 
-class _RidgeAgent(ContextualAgent):
-    """Base class of the agents: ridge regression over all positions with weight 1, unless a
-    subclass changes this.
+class RidgeAgent(ContextualAgent):
+    """Base class of the agents, which differ in their samples, in the weights of these, and in p_a.
+
+    Algorithm:
+        ::
+
+            λ: ridge;  d: the number of features;  I: the d × d identity matrix
+            φ': the largest sum of squared weights w_k of a session
+            A = λI,  b = 0
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b, the estimated weights of the features
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction, with
+                    α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … e, with x the features of the candidate shown there:
+                    A += w_k² x xᵀ
+                    b += w_k c_k x
+
+    A subclass sets the last sample e by ``feedback``, and the weights w_k by ``_weights``.
     """
 
     click_models = "any, with linear attraction"
@@ -211,7 +230,7 @@ def warn_of_rises(examination: NDArray[np.float64]) -> None:
         )
 
 
-class UBMLinUCB(_RidgeAgent):
+class UBMLinUCB(RidgeAgent):
     """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user
     browsing model.
 
@@ -228,22 +247,14 @@ class UBMLinUCB(_RidgeAgent):
         explores for very long.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            w: examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
-            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}² (the largest sum of squared weights of a session)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
-                for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
-                show the K candidates with the largest p_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                for k = 1 … K, with x the features of the candidate shown there:
-                    k' = the position of the last click above k; 0 if there is none
-                    A += w_{k,k'}² x xᵀ
-                    b += w_{k,k'} c_k x
+            w_k = w_{k,k'}, the given examination probability of position k, with k' the position of
+                the last click above k; 0 if there is none
+            φ' = Σ_k w_{k,k−1}²
+            e = K
 
     Args:
         n_items: L, candidates in each session.
@@ -306,7 +317,7 @@ class UBMLinUCB(_RidgeAgent):
         return self.hyperparameters["examination"].copy()
 
 
-class C2UCB(_RidgeAgent):
+class C2UCB(RidgeAgent):
     """C²UCB: LinUCB for lists, which counts every shown candidate as examined.
 
     Idea:
@@ -319,21 +330,12 @@ class C2UCB(_RidgeAgent):
         than they are, and therefore stay at lower positions.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
-                for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
-                show the K candidates with the largest p_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                for k = 1 … K, with x the features of the candidate shown there:
-                    A += x xᵀ
-                    b += c_k x
+            w_k = 1,  φ' = K
+            e = K
 
     Args:
         n_items: L, candidates in each session.
@@ -381,22 +383,12 @@ class CMLinUCB(C2UCB):
         candidates that they did not examine count as rejected.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
-                for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
-                show the K candidates with the largest p_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                e = the position of the first click; K if there is none
-                for k = 1 … e, with x the features of the candidate shown there:
-                    A += x xᵀ
-                    b += c_k x
+            w_k = 1,  φ' = K
+            e = the position of the first click; K if there is none
 
     Args:
         n_items: L, candidates in each session.
@@ -443,22 +435,12 @@ class DCMLinUCB(C2UCB):
         at low positions are overestimated.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            A = λI,  b = 0,  φ' = K (the largest sum of squared weights of a session)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
-                for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
-                show the K candidates with the largest p_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                e = the position of the last click; K if there is none
-                for k = 1 … e, with x the features of the candidate shown there:
-                    A += x xᵀ
-                    b += c_k x
+            w_k = 1,  φ' = K
+            e = the position of the last click; K if there is none
 
     Args:
         n_items: L, candidates in each session.
@@ -490,7 +472,7 @@ class DCMLinUCB(C2UCB):
     feedback = LAST_CLICK
 
 
-class PBMLinUCB(_RidgeAgent):
+class PBMLinUCB(RidgeAgent):
     """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the
     position-based model.
 
@@ -505,21 +487,13 @@ class PBMLinUCB(_RidgeAgent):
         best candidate then does not belong on top.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            κ: examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
-            A = λI,  b = 0,  φ' = Σ_k κ_k² (the sum of squared weights of a session)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
-                for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper bound of its attraction
-                show the K candidates with the largest p_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                for k = 1 … K, with x the features of the candidate shown there:
-                    A += κ_k² x xᵀ
-                    b += κ_k c_k x
+            w_k = κ_k, the given examination probability of position k
+            φ' = Σ_k κ_k²
+            e = K
 
     Args:
         n_items: L, candidates in each session.
@@ -571,7 +545,7 @@ class PBMLinUCB(_RidgeAgent):
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
 
 
-class LinearTS(_RidgeAgent):
+class LinearTS(RidgeAgent):
     """Linear Thompson sampling: show the best candidates for feature weights that are drawn from a
     normal posterior.
 
@@ -586,18 +560,14 @@ class LinearTS(_RidgeAgent):
         every shown candidate as examined.
 
     Algorithm:
+        that of `RidgeAgent`, where
+
         ::
 
-            A = λI,  b = 0        (λ: ridge;  I: the identity matrix, with a row for each feature)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                θ = A⁻¹ b, the estimated weights of the features
-                draw one θ̃ from the normal distribution N(θ, α² A⁻¹)        (α: alpha)
-                show the K candidates with the largest θ̃ᵀx_a, the largest on top; ties at random
-                observe the clicks c_1 … c_K
-                for k = 1 … K, with x the features of the candidate shown there:
-                    A += x xᵀ
-                    b += c_k x
+            p_a = θ̃ᵀx_a instead, with one θ̃ in each session drawn from the normal distribution
+                N(θ, α² A⁻¹)        (α: alpha)
+            w_k = 1
+            e = K
 
     Args:
         n_items: L, candidates in each session.

@@ -111,8 +111,8 @@ def described(thing: Any, heading: str = "**{}**") -> str:
             body = re.sub(r"^(\S.*?): ", r"- `\1`: ", body, flags=re.MULTILINE)
         elif title == "User":
             body = re.sub(r"^(?=\S)", "- ", body, flags=re.MULTILINE)
-        elif body.startswith("::"):
-            body = f"```text\n{textwrap.dedent(body.removeprefix('::')).strip()}\n```"
+        elif title == "Algorithm":
+            body = f"```text\n{algorithm(thing)}\n```"
         elif title.startswith("Example"):
             body = f"```pycon\n{body}\n```"
         return f"{heading.format(title)}\n\n{body}\n\n"
@@ -129,6 +129,21 @@ def described(thing: Any, heading: str = "**{}**") -> str:
     if lines:
         parts += [heading.format("Methods"), "\n".join(lines)]
     return "\n\n".join(parts)
+
+
+def algorithm(thing: Any) -> str:
+    """Return the pseudo-code of an agent; what is only the difference to that of another class is
+    below the other.
+    """
+    body = dict(SECTION.findall(inspect.cleandoc(thing.__doc__ or "") + "\n"))["Algorithm"]
+    name, lines = re.fullmatch(
+        r"(?:that of `(\w+)`, where\n\n)?::\n\n(.*)", textwrap.dedent(body).strip(), re.DOTALL
+    ).groups()
+    lines = textwrap.dedent(lines)
+    if name is None:
+        return lines
+    other = getattr(inspect.getmodule(thing), name)
+    return f"{algorithm(other)}\nwhere\n{textwrap.indent(lines, 4 * ' ')}"
 
 
 def _parameters(args: str, shapes: dict[str, str]) -> str:

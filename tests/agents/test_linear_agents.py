@@ -17,7 +17,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import C2UCB, DCMLinUCB, PBMLinUCB, UBMLinUCB
-from clickgym.agents.linear import _RidgeAgent
+from clickgym.agents.linear import RidgeAgent
 from clickgym.envs import DependentClickModel
 
 L, K, D = 7, 4, 3
@@ -25,7 +25,7 @@ WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2,
 KAPPA = np.array([0.9, 0.7, 0.5, 0.3])
 TOLD = {"UBMLinUCB": {"examination": WEIGHTS}, "PBMLinUCB": {"examination": KAPPA}}
 OPTIMISTIC = [name for name in CONTEXTUAL_AGENTS if name.endswith("UCB")]
-REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, _RidgeAgent)]
+REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, RidgeAgent)]
 by_name = pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
 
 
