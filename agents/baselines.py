@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
+from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_index, show, show_any
 from .search_space import Range
@@ -83,7 +84,9 @@ class Fixed(CompiledAgent):
     rank_kernel = show_front
     update_kernel = ignore
 
-    def __init__(self, n_items, n_positions, *, ranking, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
+    ) -> None:
         n_positions = check_positions(n_positions, n_items)
         items = (
             ranking
@@ -181,7 +184,7 @@ class Random(CompiledAgent):
     rank_kernel = rank_random
     update_kernel = ignore
 
-    def __init__(self, n_items, n_positions, *, seed=None):
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
 
 
@@ -271,7 +274,9 @@ class EpsilonGreedy(CompiledAgent):
 
     search_space = {"epsilon": Range(0.001, 0.5, log=True)}
 
-    def __init__(self, n_items, n_positions, *, epsilon=0.1, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None
+    ) -> None:
         epsilon = probability("epsilon", epsilon)
         super().__init__(n_items, n_positions, seed, epsilon=epsilon)
 

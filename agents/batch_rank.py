@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
@@ -246,7 +247,9 @@ class BatchRank(CompiledAgent):
     click_models = "CM, PBM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
 
-    def __init__(self, n_items, n_positions, *, horizon, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, horizon: float, seed: Seed = None
+    ) -> None:
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, 5))
 
     def best(self) -> NDArray[np.int64]:

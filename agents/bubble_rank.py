@@ -14,6 +14,7 @@ from ..core.checks import as_array, check_between, check_horizon, check_position
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
+from .agent import Seed
 from .compiled import CompiledAgent
 from .search_space import Range
 
@@ -200,7 +201,16 @@ class BubbleRank(CompiledAgent):
     requires = {"initial": "initial_ranking"}
     search_space = {"delta": Range(1e-30, 0.5, log=True)}
 
-    def __init__(self, n_items, n_positions, *, initial=None, delta=None, horizon=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        initial: ArrayLike | None = None,
+        delta: float | None = None,
+        horizon: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         if initial is not None:
             initial = check_initial(initial, n_items, n_positions)
         if delta is not None:

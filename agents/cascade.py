@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from .agent import Seed
 from .compiled import CompiledAgent, rates
-from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
+from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_draw, rank_by_index, show
 
 
 class CascadeAgent(CompiledAgent):
@@ -24,8 +25,16 @@ class CascadeAgent(CompiledAgent):
     learns_from_any_list = True
     search_space = {"feedback": FEEDBACK}
 
-    def __init__(self, n_items, n_positions, seed, *, feedback, **hyperparameters):
-        feedback = check_choice("feedback", feedback, FEEDBACK)
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        seed: Seed,
+        *,
+        feedback: Feedback,
+        **hyperparameters: Any,
+    ) -> None:
+        check_choice("feedback", feedback, FEEDBACK)
         super().__init__(n_items, n_positions, seed, feedback=feedback, **hyperparameters)
 
     def first_values(self) -> dict[str, Any]:
@@ -132,7 +141,14 @@ class CascadeUCB1(CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
 
-    def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: Feedback = "last_click",
+        seed: Seed = None,
+    ) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)
 
 
@@ -218,5 +234,12 @@ class CascadeTS(CascadeAgent):
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
 
-    def __init__(self, n_items, n_positions, *, feedback="last_click", seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: Feedback = "last_click",
+        seed: Seed = None,
+    ) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)

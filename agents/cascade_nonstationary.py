@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from .agent import Seed
 from .cascade import CascadeAgent, rank_by_bounds
-from .kernels import FEEDBACK, examined_positions
+from .kernels import FEEDBACK, Feedback, examined_positions
 from .search_space import Range
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
@@ -156,15 +157,15 @@ class CascadeDUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items,
-        n_positions,
+        n_items: int,
+        n_positions: int,
         *,
-        feedback="last_click",
-        gamma=None,
-        epsilon=0.5,
-        horizon=None,
-        seed=None,
-    ):
+        feedback: Feedback = "last_click",
+        gamma: float | None = None,
+        epsilon: float = 0.5,
+        horizon: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,
@@ -340,15 +341,15 @@ class CascadeSWUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items,
-        n_positions,
+        n_items: int,
+        n_positions: int,
         *,
-        feedback="last_click",
-        tau=None,
-        epsilon=0.5,
-        horizon=None,
-        seed=None,
-    ):
+        feedback: Feedback = "last_click",
+        tau: float | None = None,
+        epsilon: float = 0.5,
+        horizon: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,

@@ -22,8 +22,9 @@ import numpy as np
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
+from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, examined_positions, log_likelihood
+from .kernels import FEEDBACK, Feedback, examined_positions, log_likelihood
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
@@ -273,17 +274,17 @@ class GLRCascadeKLUCB(CascadeAgent):
 
     def __init__(
         self,
-        n_items,
-        n_positions,
+        n_items: int,
+        n_positions: int,
         *,
-        horizon,
-        feedback="last_click",
-        n_segments=1,
-        delta=None,
-        exploration=None,
-        n_vertices=1000,
-        seed=None,
-    ):
+        horizon: float,
+        feedback: Feedback = "last_click",
+        n_segments: int = 1,
+        delta: float | None = None,
+        exploration: float | None = None,
+        n_vertices: int = 1000,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,

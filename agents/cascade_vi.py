@@ -8,12 +8,13 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
+from .agent import Seed
 from .compiled import StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
@@ -235,8 +236,16 @@ class CascadeVI(StateAgent):
     search_space = {"bonus": Range(0.0, 2.0)}
 
     def __init__(
-        self, n_items, n_positions, *, n_states, mean_sessions, click_rewards, bonus=0.5, seed=None
-    ):
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_states: int,
+        mean_sessions: float,
+        click_rewards: ArrayLike,
+        bonus: float = 0.5,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,

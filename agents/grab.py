@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
+from .agent import Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
@@ -290,7 +291,15 @@ class GRAB(LeaderAgent):
     state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {"gamma": Range(1, 300, log=True)}
 
-    def __init__(self, n_items, n_positions, *, horizon=None, gamma=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: float | None = None,
+        gamma: int | None = None,
+        seed: Seed = None,
+    ) -> None:
         horizon = None if horizon is None else check_horizon(horizon)
         gamma = None if gamma is None else check_count("gamma", gamma)
         super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)

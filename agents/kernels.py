@@ -5,6 +5,7 @@ relation, Cholesky factors.
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ..core.kernels import kernel
 from ..envs.scan import scan as scan
 
 FIRST_CLICK, LAST_CLICK = 0, 1
-FEEDBACK = ("first_click", "last_click")
+Feedback = Literal["first_click", "last_click"]
+FEEDBACK = get_args(Feedback)
 
 
 @kernel

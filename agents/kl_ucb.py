@@ -13,17 +13,19 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
+from .agent import Seed
 from .cascade import CascadeAgent
 from .compiled import CompiledAgent, rates
 from .kernels import (
     FEEDBACK,
     LAST_CLICK,
+    Feedback,
     examined_positions,
     exploration,
     kl_upper,
@@ -207,7 +209,15 @@ class CascadeKLUCB(CascadeAgent):
 
     search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
 
-    def __init__(self, n_items, n_positions, *, feedback="last_click", c=C, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: Feedback = "last_click",
+        c: float = C,
+        seed: Seed = None,
+    ) -> None:
         c = check_at_least("c", c, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c)
 
@@ -283,7 +293,14 @@ class DCMKLUCB(CompiledAgent):
     click_models = "DCM"
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
-    def __init__(self, n_items, n_positions, *, position_order=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        position_order: ArrayLike | None = None,
+        seed: Seed = None,
+    ) -> None:
         if position_order is not None:
             position_order = check_position_order("position_order", position_order, n_positions)
         super().__init__(n_items, n_positions, seed, position_order=position_order)

@@ -25,12 +25,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_count
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
+from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
@@ -190,7 +191,17 @@ class RidgeAgent(ContextualAgent):
 
     search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 30.0, log=True)}
 
-    def __init__(self, n_items, n_positions, n_features, seed, *, ridge, alpha, **hyperparameters):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        seed: Seed,
+        *,
+        ridge: float | None,
+        alpha: float | None,
+        **hyperparameters: Any,
+    ) -> None:
         ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
         alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
         super().__init__(
@@ -298,8 +309,16 @@ class UBMLinUCB(RidgeAgent):
     requires = {"examination": "browsing"}
 
     def __init__(
-        self, n_items, n_positions, *, n_features, examination, ridge=None, alpha=None, seed=None
-    ):
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         check_count("n_positions", n_positions)
         examination = browsing_probabilities("examination", examination, n_positions)
         warn_of_rises(examination[:, 0])
@@ -364,7 +383,16 @@ class C2UCB(RidgeAgent):
 
     paper = "Qin et al. 2014; He et al. 2020, section 6.2"
 
-    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)
 
 
@@ -527,8 +555,16 @@ class PBMLinUCB(RidgeAgent):
     requires = {"examination": "examination"}
 
     def __init__(
-        self, n_items, n_positions, *, n_features, examination, ridge=None, alpha=None, seed=None
-    ):
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        ridge: float | None = None,
+        alpha: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         examination = check_examination("examination", examination, n_positions)
         warn_of_rises(examination)
         super().__init__(
@@ -599,6 +635,15 @@ class LinearTS(RidgeAgent):
 
     search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 5.0, log=True)}
 
-    def __init__(self, n_items, n_positions, *, n_features, ridge=None, alpha=0.5, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        ridge: float | None = None,
+        alpha: float = 0.5,
+        seed: Seed = None,
+    ) -> None:
         alpha = check_at_least("alpha", alpha, 0)
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)

@@ -14,6 +14,7 @@ from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
+from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw, show_at
 from .search_space import Range
@@ -220,7 +221,16 @@ class PBMHB(CompiledAgent):
     state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
 
-    def __init__(self, n_items, n_positions, *, c=1000.0, n_sweeps=1, fix_first=True, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        c: float = 1000.0,
+        n_sweeps: int = 1,
+        fix_first: bool = True,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,

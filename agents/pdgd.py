@@ -13,6 +13,7 @@ from ..core.checks import check_at_least
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
+from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
 from .search_space import Range
@@ -169,6 +170,14 @@ class PDGD(ContextualAgent):
 
     search_space = {"learning_rate": Range(0.003, 10.0, log=True)}
 
-    def __init__(self, n_items, n_positions, *, n_features, learning_rate=0.1, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        learning_rate: float = 0.1,
+        seed: Seed = None,
+    ) -> None:
         learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
         super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)

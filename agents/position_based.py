@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index, show_at
 from .search_space import Range
@@ -38,7 +39,15 @@ class ExaminationAgent(CompiledAgent):
 
     requires = {"examination": "examination"}
 
-    def __init__(self, n_items, n_positions, seed, *, examination, **hyperparameters):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        seed: Seed,
+        *,
+        examination: ArrayLike,
+        **hyperparameters: Any,
+    ) -> None:
         examination = check_examination("examination", examination, n_positions)
         super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
 
@@ -152,7 +161,15 @@ class PBMUCB(ExaminationAgent):
     state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
     search_space = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(self, n_items, n_positions, *, examination, epsilon=0.0, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        epsilon: float = 0.0,
+        seed: Seed = None,
+    ) -> None:
         epsilon = check_at_least("epsilon", epsilon, 0)
         super().__init__(n_items, n_positions, seed, examination=examination, epsilon=epsilon)
 
@@ -317,7 +334,16 @@ class PBMPIE(ExaminationAgent):
 
     search_space = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(self, n_items, n_positions, *, examination, horizon, epsilon=0.0, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        horizon: float,
+        epsilon: float = 0.0,
+        seed: Seed = None,
+    ) -> None:
         super().__init__(
             n_items,
             n_positions,

@@ -8,10 +8,11 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
 
@@ -277,7 +278,9 @@ class PBMTS(ExaminationAgent):
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
-    def __init__(self, n_items, n_positions, *, examination, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
         super().__init__(n_items, n_positions, seed, examination=examination)
 
     def best(self) -> NDArray[np.int64]:
@@ -365,5 +368,7 @@ class BCMPTS(ExaminationAgent):
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
 
-    def __init__(self, n_items, n_positions, *, examination, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
         super().__init__(n_items, n_positions, seed, examination=examination)

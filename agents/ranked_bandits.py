@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
@@ -189,7 +190,15 @@ class RankedExp3(CompiledAgent):
     update_kernel = learn_choices(learn_exp3)
     search_space = {"gamma": Range(0.0003, 1.0, log=True)}
 
-    def __init__(self, n_items, n_positions, *, horizon, gamma=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: float,
+        gamma: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         horizon = check_horizon(horizon)
         if gamma is not None:
             gamma = check_between("gamma", gamma, 0, 1, closed=True)
@@ -298,7 +307,7 @@ class RankedKLUCB(CompiledAgent):
     rank_kernel = rank_by_choices(choose_klucb)
     update_kernel = learn_choices(learn_choice)
 
-    def __init__(self, n_items, n_positions, *, seed=None):
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
 
     def best(self) -> NDArray[np.int64]:

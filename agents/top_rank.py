@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
+from .agent import Seed
 from .compiled import CompiledAgent
 from .kernels import show, shuffle_front, topological_layers
 from .search_space import Range
@@ -138,7 +139,15 @@ class TopRank(CompiledAgent):
     state_type, rank_kernel, update_kernel = State, rank, update
     search_space = {"delta": Range(1e-10, 0.5, log=True)}
 
-    def __init__(self, n_items, n_positions, *, horizon, delta=None, seed=None):
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        horizon: float,
+        delta: float | None = None,
+        seed: Seed = None,
+    ) -> None:
         horizon = check_horizon(horizon, 2)
         if delta is not None:
             delta = check_between("delta", delta, LEAST, 1)

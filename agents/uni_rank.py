@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
+from .agent import Seed
 from .kernels import kl_upper, show, shuffle_front, topological_layers
 from .leaders import LeaderAgent, find_leader, level_of
 
@@ -304,7 +305,9 @@ class UniRank(LeaderAgent):
     click_models = "CM, PBM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
 
-    def __init__(self, n_items, n_positions, *, horizon=None, seed=None):
+    def __init__(
+        self, n_items: int, n_positions: int, *, horizon: float | None = None, seed: Seed = None
+    ) -> None:
         horizon = None if horizon is None else check_horizon(horizon)
         super().__init__(n_items, n_positions, seed, horizon=horizon)
 

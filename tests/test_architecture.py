@@ -119,6 +119,25 @@ def test_sums_without_order_are_found(line, name):
     assert list(sums_without_order(f"# a @ b\n{line}\nnp.outer(a, b) * a.sum()")) == [(2, name)]
 
 
+def test_functions_have_types():
+    """All but kernels, which mypy cannot tell from functions whose types were forgotten."""
+    for module, file in FILES.items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not is_kernel(node):
+                arguments = [argument for argument in ast.walk(node.args) if is_untyped(argument)]
+                assert not arguments, f"{module}, line {node.lineno}: {node.name}"
+                assert node.returns is not None, f"{module}, line {node.lineno}: {node.name}"
+
+
+def is_kernel(node):
+    return any(ast.unparse(decorator) in ("kernel", "entry") for decorator in node.decorator_list)
+
+
+def is_untyped(node):
+    is_argument = isinstance(node, ast.arg) and node.arg not in ("self", "cls")
+    return is_argument and node.annotation is None
+
+
 def test_library_names_no_other_distribution():
     """Commands of others plug in by entry points."""
     texts = [file.read_text(encoding="utf-8") for file in FILES.values()]
