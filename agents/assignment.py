@@ -85,7 +85,7 @@ def assign(weight, items, chosen, potential, path):
 
 
 @kernel
-def lead(weight, chosen, place_of, detour):
+def margin(weight, chosen, place_of, detour):
     """Return by how much the sum of weights of an assignment exceeds that of any other: 0 for a
     tie, negative if another is better.
 

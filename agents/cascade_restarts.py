@@ -28,7 +28,7 @@ from .kernels import FEEDBACK, Feedback, examined_positions, log_likelihood
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
-LEAST = 1e-300  # 3 / δ may overflow for a smaller δ
+MIN_DELTA = 1e-300  # 3 / δ may overflow for a smaller δ
 LONGEST = 2**62  # sessions of a period
 
 
@@ -55,7 +55,7 @@ class State(NamedTuple):
     hull_sum: Annotated[Ints, "L 2 H"]
     n_vertices: Annotated[Ints, "L 2"]
     likelihood: Annotated[Floats, "L"]  # the maximal log-likelihood of all clicks under one mean
-    at_most: Annotated[Floats, "L"]  # an upper bound of the statistic
+    statistic_bound: Annotated[Floats, "L"]  # an upper bound of the statistic
     threshold: Annotated[Floats, "L"]  # a lower bound of the threshold
     drawn_order: Ints  # (L,) the random order in which items are forced to the top
     period: int  # ⌊L / p⌋, 0 for p = 0
@@ -109,13 +109,13 @@ def has_changed(state, item, n, total):
         add_point(state, item, side, n, total)
     before = state.likelihood[item]
     state.likelihood[item] = log_likelihood(total, n)
-    state.at_most[item] += before - state.likelihood[item]
-    if n < 2 or state.at_most[item] < state.threshold[item]:
+    state.statistic_bound[item] += before - state.likelihood[item]
+    if n < 2 or state.statistic_bound[item] < state.threshold[item]:
         return False
     state.threshold[item] = state.log_three_by_delta + 1.5 * math.log(n)  # increases with n
-    if state.at_most[item] >= state.threshold[item]:
-        state.at_most[item] = statistic(state, item, n, total)
-    return state.at_most[item] >= state.threshold[item]
+    if state.statistic_bound[item] >= state.threshold[item]:
+        state.statistic_bound[item] = statistic(state, item, n, total)
+    return state.statistic_bound[item] >= state.threshold[item]
 
 
 @kernel
@@ -139,7 +139,7 @@ def restart(state):
     for item in range(len(state.examined)):
         forget_klucb(state, item)
         state.n_vertices[item] = 0
-        state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
+        state.likelihood[item], state.statistic_bound[item], state.threshold[item] = 0.0, 0.0, 0.0
 
 
 @kernel
@@ -292,7 +292,7 @@ class GLRCascadeKLUCB(CascadeAgent):
             feedback=feedback,
             horizon=check_horizon(horizon, 2),
             n_segments=check_count("n_segments", n_segments),
-            delta=None if delta is None else check_between("delta", delta, LEAST, 1),
+            delta=None if delta is None else check_between("delta", delta, MIN_DELTA, 1),
             exploration=None if exploration is None else probability("exploration", exploration),
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )

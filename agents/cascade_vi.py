@@ -21,7 +21,7 @@ from .search_space import Range
 
 C = 3.0
 """The constant c in the level of confidence, log t + c log log t, as in CascadeKL-UCB."""
-PATIENCE = 1.01
+REPLAN_FACTOR = 1.01
 """A new plan is made when the number of sessions has grown by this factor since the last plan."""
 TOLERANCE = 1e-4
 """The tolerance of value iteration, relative to the largest total reward of a user."""
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 @kernel
-def hopeful(moves, values, best, level, bonus):
+def optimistic_value(moves, values, best, level, bonus):
     """Return the optimistic expected value of the next state after an outcome: a share of the
     weight goes to the best state.
     """
@@ -74,7 +74,7 @@ def improve(state, s, best, level):
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
         earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
-        later = hopeful(state.moves[s, outcome], state.values, best, level, state.bonus)
+        later = optimistic_value(state.moves[s, outcome], state.values, best, level, state.bonus)
         state.worth[outcome] = earned + state.discount * later
     for i in range(n_items):
         item = state.labels[i]
@@ -125,7 +125,7 @@ def rank(state, rng, ranking, user):
     state.last[0] = -1
     if state.t[0] >= state.next_plan[0]:
         plan(state, rng)
-        state.next_plan[0] = int(state.t[0] * PATIENCE) + 1
+        state.next_plan[0] = int(state.t[0] * REPLAN_FACTOR) + 1
     for k in range(len(ranking)):
         ranking[k] = state.lists[user[0], k]
 

@@ -14,7 +14,7 @@ from ..core.checks import check_count, check_horizon
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
-from .assignment import ROUNDING, assign, lead
+from .assignment import ROUNDING, assign, margin
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .search_space import Range
@@ -34,17 +34,17 @@ class State(NamedTuple):
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
     # These certify the leader without a new solution: it was ahead by `ahead` when its means were
-    # `before`, and since then the lead has shrunk by at most the losses of the leader's means and
+    # `before`, and since then the margin has shrunk by at most the losses of the leader's means and
     # the gains of the others.
     ahead: Annotated[Floats, "1", -np.inf]
     before: Annotated[Floats, "L K"]
     won: Annotated[Floats, "K"]
     # The count of each leader, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
-    led: Annotated[Ints, "C"]
+    counts: Annotated[Ints, "C"]
     slots: Annotated[NDArray[np.int32], "2C", -1]
     n_leaders: Annotated[Ints, "1"]
-    leading: Annotated[Ints, "1"]  # the number of the leader
+    leader_number: Annotated[Ints, "1"]  # the number of the leader
     gamma: int  # γ
     log_horizon: float  # log T; negative without a horizon
     # Working memory.
@@ -69,8 +69,8 @@ def is_certain(state):
 
 
 @kernel
-def measure_lead(state):
-    state.ahead[0] = lead(state.mean, state.leader, state.place_of, state.detour)
+def measure_margin(state):
+    state.ahead[0] = margin(state.mean, state.leader, state.place_of, state.detour)
     for k in range(len(state.leader)):
         state.won[k] = 0.0
         for item in range(len(state.place_of)):
@@ -81,7 +81,7 @@ def measure_lead(state):
 def choose_leader(state, rng):
     """Write the list with the largest sum of means; a random order of the items breaks ties."""
     if state.leader[0] >= 0:
-        measure_lead(state)
+        measure_margin(state)
         if state.ahead[0] > ROUNDING:
             return
     n_items = len(state.items)
@@ -90,8 +90,8 @@ def choose_leader(state, rng):
     state.place_of[:] = -1
     for k in range(len(state.leader)):
         state.place_of[state.leader[k]] = k
-    state.leading[0] = find_leader(state, state.leader)
-    measure_lead(state)
+    state.leader_number[0] = find_leader(state, state.leader)
+    measure_margin(state)
 
 
 @kernel
@@ -191,8 +191,8 @@ def rank(state, rng, ranking):
         choose_leader(state, rng)
     for k in range(len(ranking)):
         ranking[k] = state.leader[k]
-    times = state.led[state.leading[0]]  # before this session
-    state.led[state.leading[0]] += 1
+    times = state.counts[state.leader_number[0]]  # before this session
+    state.counts[state.leader_number[0]] += 1
     if times % state.gamma == 0:
         return
     chosen = choose_change(state, rng, add_neighbours(state, rng, level_of(state, times + 1)))

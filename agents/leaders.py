@@ -71,32 +71,32 @@ def enter_all(slots, leaders, n_leaders):
 class LeaderAgent(CompiledAgent):
     """Base class of the agents that count how often each leader was chosen.
 
-    The state has the fields ``leaders (C, n)``, with n integers for each leader, ``led (C,)`` (how
-    often each was chosen), the hash table ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of
-    two. Before a chunk of sessions it grows to hold a new leader for each session. C affects only
-    the memory: 4 n + 16 bytes for each of C leaders.
+    The state has the fields ``leaders (C, n)``, with n integers for each leader, ``counts (C,)``
+    (how often each was chosen), the hash table ``slots (2C,)`` and ``n_leaders (1,)``. C is a power
+    of two. Before a chunk of sessions it grows to hold a new leader for each session. C affects
+    only the memory: 4 n + 16 bytes for each of C leaders.
     """
 
-    growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
+    growing: ClassVar[frozenset[str]] = frozenset({"leaders", "counts", "slots"})
 
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, to hold a new leader for each of the next sessions."""
-        n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
+        n_leaders, room = int(self.state.n_leaders[0]), len(self.state.counts)
         if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return
         while room < n_leaders + n_sessions:
             room *= 2
-        leaders, led = (
+        leaders, counts = (
             np.zeros((room, self.state.leaders.shape[1]), np.int32),
             np.zeros(room, np.int64),
         )
-        leaders[:n_leaders], led[:n_leaders] = (
+        leaders[:n_leaders], counts[:n_leaders] = (
             self.state.leaders[:n_leaders],
-            self.state.led[:n_leaders],
+            self.state.counts[:n_leaders],
         )
         slots = np.full(2 * room, -1, np.int32)
         entry(enter_all)(slots, leaders, n_leaders)
-        self.state = self.state._replace(leaders=leaders, led=led, slots=slots)
+        self.state = self.state._replace(leaders=leaders, counts=counts, slots=slots)

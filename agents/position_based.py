@@ -18,7 +18,7 @@ from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index, show_at
 from .search_space import Range
 
-LEAST = 1e-100  # quotients by a smaller κ may overflow
+MIN_EXAMINATION = 1e-100  # quotients by a smaller κ may overflow
 
 
 def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
@@ -26,7 +26,7 @@ def check_examination(name: str, examination: ArrayLike, n_positions: int) -> ND
     position with κ = 0 carry no information.
     """
     check_count("n_positions", n_positions)
-    return probabilities(name, examination, (n_positions,), least=LEAST)
+    return probabilities(name, examination, (n_positions,), least=MIN_EXAMINATION)
 
 
 class ExaminationAgent(CompiledAgent):

@@ -18,7 +18,7 @@ from .search_space import Range
 
 # The paper's constant c; the published value 3.43 is a misprint of 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
-LEAST = 1e-300  # c / δ may overflow for a smaller δ
+MIN_DELTA = 1e-300  # c / δ may overflow for a smaller δ
 
 
 class State(NamedTuple):
@@ -150,7 +150,7 @@ class TopRank(CompiledAgent):
     ) -> None:
         horizon = check_horizon(horizon, 2)
         if delta is not None:
-            delta = check_between("delta", delta, LEAST, 1)
+            delta = check_between("delta", delta, MIN_DELTA, 1)
         super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
     def best(self) -> NDArray[np.int64]:

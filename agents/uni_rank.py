@@ -43,16 +43,16 @@ class State(NamedTuple):
     shown_start: Annotated[Ints, "K+1"]
     # The count of each leader partition, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
-    led: Annotated[Ints, "C"]
+    counts: Annotated[Ints, "C"]
     slots: Annotated[NDArray[np.int32], "2C", -1]
     n_leaders: Annotated[Ints, "1"]
-    leading: Annotated[Ints, "1"]  # the number of the leader
+    leader_number: Annotated[Ints, "1"]  # the number of the leader
     clicked: Annotated[Flags, "L"]  # false between sessions
     log_horizon: float  # log T; negative without a horizon
 
 
 @kernel
-def patience(state):
+def log_log_t(state):
     return math.log(math.log(state.t[0] + 3.0))
 
 
@@ -66,21 +66,21 @@ def strength(state, i, j):
 @kernel
 def choose_leader(state):
     """Write the leader partition of this session, and count the session for it."""
-    if state.weakest[0] <= patience(state):  # some relations may have ended
+    if state.weakest[0] <= log_log_t(state):  # some relations may have ended
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
             for j in range(len(state.order)):
                 if state.beats[i, j]:
-                    if strength(state, i, j) > patience(state):
+                    if strength(state, i, j) > log_log_t(state):
                         state.weakest[0] = min(state.weakest[0], strength(state, i, j))
                     else:
                         state.beats[i, j] = False
                         state.settled[0] = False
     if not state.settled[0]:
         state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
-        state.leading[0] = find_leader(state, state.part)
+        state.leader_number[0] = find_leader(state, state.part)
         state.settled[0] = True
-    state.led[state.leading[0]] += 1
+    state.counts[state.leader_number[0]] += 1
 
 
 @kernel
@@ -181,7 +181,7 @@ def merge(state, rng, level, n_positions):
 @kernel
 def rank(state, rng, ranking):
     choose_leader(state)
-    n_positions, level = len(ranking), level_of(state, state.led[state.leading[0]])
+    n_positions, level = len(ranking), level_of(state, state.counts[state.leader_number[0]])
     for b in range(merge(state, rng, level, n_positions)):
         first, stop = state.shown_start[b], state.shown_start[b + 1]
         shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
@@ -212,7 +212,7 @@ def compare(state, i, j, least):
 @kernel
 def update(state, ranking, clicks):
     state.t[0] += 1
-    least = patience(state)
+    least = log_log_t(state)
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = clicks[k]
     for k in range(len(ranking)):

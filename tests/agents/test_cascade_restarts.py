@@ -64,7 +64,7 @@ def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
             scanned = max(glr_statistics(observations[:n]).max(), 0.0)
             found = statistic(agent.state, 0, n, sum(observations[:n]))
             assert found == pytest.approx(scanned, rel=1e-9, abs=1e-9)
-            assert agent.state.at_most[0] >= scanned - 1e-9
+            assert agent.state.statistic_bound[0] >= scanned - 1e-9
     assert agent.state.n_restarts[0] == 0
 
 

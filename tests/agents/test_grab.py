@@ -131,10 +131,10 @@ def test_counts_of_leaders_survive_growth(kind, leader, attraction, sessions):
     for agent, engine in zip(agents, ("compiled", "python", "auto"), strict=True):
         clickgym.run(agent, ClickEnv(model), sessions, seed=10, engine=engine)
         n, state = agent.state.n_leaders[0], agent.state
-        assert 64 < n <= len(state.led)
+        assert 64 < n <= len(state.counts)
         assert sorted(state.slots[state.slots >= 0].tolist()) == list(range(n))
     for agent in agents:
-        leaders, led = agent.state.leaders[:n].tolist(), agent.state.led[:n].tolist()
+        leaders, led = agent.state.leaders[:n].tolist(), agent.state.counts[:n].tolist()
         found = dict(zip(map(tuple, leaders), led, strict=True))
         assert {leader: times for leader, times in found.items() if times} == counts
         assert plain(agent.state) == plain(agents[0].state)
@@ -153,7 +153,7 @@ def test_lists_of_equal_indices():
     agent.rank(None)
     counts = Counter()
     for _ in range(3000):
-        agent.state.led[agent.state.leading[0]] = 1
+        agent.state.counts[agent.state.leader_number[0]] = 1
         counts[int(agent.rank(None)[0])] += 1
     assert agent.state.leader.tolist() == [1]
     assert len(counts) == 3

@@ -32,7 +32,7 @@ def told(agent, reference, sums, t=1000, led=100):
         state.difference**2 / n > math.log(math.log(t + 3))
     )
     agent.rank(None)
-    state.led[state.leading[0]] = led
+    state.counts[state.leader_number[0]] = led
     reference.led[reference.leader()] = led
     return agent, reference
 

@@ -217,7 +217,7 @@ def plain(state: Any) -> dict[str, Any]:
     if "n_leaders" in arrays:
         filled = arrays["n_leaders"][0]
         del arrays["slots"]
-        arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
+        arrays |= {name: arrays[name][:filled] for name in ("leaders", "counts")}
     return arrays
 
 
