@@ -147,11 +147,8 @@ class _Check:
         instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=production)
         return ClickEnv("PBM", instance=instance)
 
-    def make(
-        self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0, **passed: Any
-    ) -> Any:
-        pair = self.maker, {**self.passed, **passed}
-        return make_agent(pair, env or self.env(), horizon=horizon, seed=seed)
+    def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
+        return make_agent((self.maker, self.passed), env or self.env(), horizon=horizon, seed=seed)
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same
@@ -260,7 +257,8 @@ class _Check:
             if type(value) is not float or name in self.passed:
                 continue
             try:
-                agent: Any = self.make(horizon=SESSIONS, **{name: 1})
+                pair = self.maker, {**self.passed, name: 1}
+                agent: Any = make_agent(pair, self.env(), horizon=SESSIONS, seed=0)
             except (TypeError, ValueError):  # it is out of the range
                 continue
             what = f"{name}=1 stays an integer, which kernels cut; make it a float"

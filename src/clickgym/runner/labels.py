@@ -37,7 +37,6 @@ EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[s
 
 Thing = TypeVar("Thing")
 
-PUBLISHED = AGENTS
 RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
 """stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
 them: ``sb3_contrib:TRPO``.
@@ -127,7 +126,7 @@ def _name_of(maker: Any) -> str | None:
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
         return None
-    if PUBLISHED.get(name) is maker:
+    if AGENTS.get(name) is maker:
         return str(name)
     library = module.partition(".")[0]
     if library in RL_LIBRARIES and getattr(sys.modules[library], name, None) is maker:
@@ -172,7 +171,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             raise ValueError(
                 f"the label of {what} {short(thing)} is {label!r}; expected some words"
             )
-        is_name = ":" in label or label in PUBLISHED or label in gym.registry
+        is_name = ":" in label or label in AGENTS or label in gym.registry
         if is_name and label != own_label(thing):
             raise ValueError(f"the label {label!r} is the name of something else; choose another")
         if label in labelled:

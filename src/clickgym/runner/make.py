@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import Agent, Learner
+from ..agents import AGENTS, Agent, Learner
 from ..agents.agent import Seed
 from ..agents.rl.adoption import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
@@ -19,7 +19,7 @@ from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, split
+from .labels import AgentLike, EnvLike, UnsuitedError, split
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -141,11 +141,11 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
     thing, hyperparameters = split(agent)
     if not isinstance(thing, str):
         return _checked_maker(thing, short(thing)), hyperparameters
-    if thing in PUBLISHED:
-        return PUBLISHED[thing], hyperparameters
+    if thing in AGENTS:
+        return AGENTS[thing], hyperparameters
     module, colon, attribute = thing.partition(":")
     if not colon:
-        raise ValueError(unknown("agent", thing, PUBLISHED) + "; your own is named module:Class")
+        raise ValueError(unknown("agent", thing, AGENTS) + "; your own is named module:Class")
     try:
         maker = operator.attrgetter(attribute)(module_of("agent", thing))
     except AttributeError:
@@ -236,7 +236,8 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, passed = agent_maker((agent, hyperparameters))
+    maker, passed = agent_maker(agent)
+    passed = {**passed, **hyperparameters}
     name, parameters = maker_name(maker), parameters_of(maker)
     required = [key for key, it in parameters.items() if it.default is it.empty]
     for key in passed:
