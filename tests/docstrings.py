@@ -6,7 +6,6 @@ import doctest
 import importlib
 import pkgutil
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,19 @@ import pytest
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
-def module_names(*packages: str) -> Iterator[str]:
-    """Every module of some packages; of those of the library, if none is named."""
+def module_names(*packages: str) -> list[str]:
+    """Every module of some packages and of those within them; of those of the library, if none is
+    named.
+    """
+    names: dict[str, None] = {}
     for package in (
         packages
         or tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     ):
-        yield package
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-            if not module.ispkg:
-                yield f"{package}.{module.name}"
+        names[package] = None
+        path = importlib.import_module(package).__path__
+        names |= {module.name: None for module in pkgutil.walk_packages(path, f"{package}.")}
+    return list(names)
 
 
 def check_examples(module_name: str) -> None:

@@ -8,10 +8,11 @@ import os
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 import pytest
+from docstrings import module_names
 
 ROOT = Path(__file__).resolve().parents[1]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
@@ -147,6 +148,23 @@ def test_library_names_no_other_distribution():
 def test_every_package_is_listed():
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
     assert packages == set(SETUPTOOLS["packages"])
+
+
+@pytest.mark.parametrize(
+    ("packages", "folders"),
+    [
+        ((), SETUPTOOLS["package-dir"].values()),
+        (("clickgym_logs",), ["logs/src/clickgym_logs"]),
+        (("clickgym_lab",), ["lab/src/clickgym_lab"]),
+    ],
+    ids=["library", "logs", "lab"],
+)
+def test_examples_of_every_module_are_run(packages, folders):
+    """The names by which tests run the examples in docstrings are those of all files."""
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    names = module_names(*packages)
+    assert {find_spec(name).origin for name in names} == set(map(str, files))
+    assert len(names) == len(files)
 
 
 @pytest.mark.parametrize("package", ["clickgym", "clickgym.envs", "clickgym.agents"])

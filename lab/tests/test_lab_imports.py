@@ -1,8 +1,13 @@
-"""What clickgym-lab takes of the library: public names, as everybody may."""
+"""What clickgym-lab takes of the library: public names, as everybody may. And its
+examples.
+"""
 
 import ast
 from importlib import import_module
 from pathlib import Path
+
+import pytest
+from docstrings import check_examples, module_names
 
 import clickgym_lab
 
@@ -22,3 +27,8 @@ def test_imports_are_public():
             if module.partition(".")[0] == "clickgym" and not module.startswith(TOOLS):
                 names = {alias.name for alias in node.names}
                 assert names <= set(import_module(module).__all__), f"{file.name}: {module}"
+
+
+@pytest.mark.parametrize("module_name", module_names("clickgym_lab"))
+def test_examples_in_docstrings_are_true(module_name):
+    check_examples(module_name)

@@ -1,8 +1,11 @@
-"""What clickgym-logs takes of the library: public names."""
+"""What clickgym-logs takes of the library: public names. And its examples."""
 
 import ast
 from importlib import import_module
 from pathlib import Path
+
+import pytest
+from docstrings import check_examples, module_names
 
 import clickgym_logs
 
@@ -22,3 +25,8 @@ def test_imports_are_public():
 
 def test_number_of_public_names():
     assert len(clickgym_logs.__all__) <= 30
+
+
+@pytest.mark.parametrize("module_name", module_names("clickgym_logs"))
+def test_examples_in_docstrings_are_true(module_name):
+    check_examples(module_name)

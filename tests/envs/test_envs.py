@@ -249,6 +249,6 @@ def test_record_regret_adds_up_what_info_says(env_id):
 # documentation -----------------------------------------------------
 
 
-@pytest.mark.parametrize("module_name", [*module_names()])
+@pytest.mark.parametrize("module_name", module_names())
 def test_examples_in_docstrings_are_true(module_name):
     check_examples(module_name)
