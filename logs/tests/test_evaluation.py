@@ -21,6 +21,7 @@ from clickgym.envs import (
     CascadeModel,
     DependentClickModel,
     DynamicBayesianModel,
+    Instance,
     PositionBasedModel,
     UserBrowsingModel,
     load_instance,
@@ -32,6 +33,7 @@ from clickgym_logs import (
     ListPolicy,
     PBMEstimator,
     UniformPolicy,
+    compare,
     empirical_policy,
     evaluate,
     write_tidy,
@@ -666,6 +668,22 @@ def test_policy_from_a_fitted_file(tidy, printed, refused):
         assert message in refused([*words, str(policy)])
     words[words.index("hats")] = "shoes"
     assert "h.json has no list for the query 'shoes' of the log" in refused([*words, f"{file}:PBM"])
+
+
+@pytest.mark.parametrize(
+    ("reward", "cutoff", "best"),
+    [("clicks", None, [1, 2, 3]), ("clicks", 2, [2, 3]), ("any_click", 1, [3])],
+)
+def test_policy_of_a_file_is_the_best_for_reward_and_cutoff(tmp_path, reward, cutoff, best):
+    """The third position is examined most: the best item is there, if it counts."""
+    users = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.3, 0.6, 0.9])
+    facts = {"query": "q", "items": list("abcd")}
+    Instance("q", {"PBM": users}, 3, estimation=facts).save(tmp_path / "q.json")
+    items = np.array(list(itertools.permutations(range(4), 3)))
+    log = click_log(items, np.ones(items.shape))
+    spec = f"{tmp_path / 'q.json'}:PBM"
+    compared = compare(log, spec, ["ips"], logging="uniform", reward=reward, cutoff=cutoff)
+    assert compared.policies[spec].ranking[:cutoff].tolist() == best
 
 
 def test_evaluate_refuses_in_one_line(tidy, refused):

@@ -95,6 +95,22 @@ def test_linear_attraction_is_the_least_squares_fit():
     assert linear.estimation["explained_by_linear_fit"] == pytest.approx(share, abs=1e-4)
 
 
+def test_fitted_attractions_that_leave_the_unit_interval_are_moved_and_scaled():
+    """By one number each, so that their lowest is 0 and their highest at most 1."""
+    users, items = (part.ravel() for part in np.indices((20, 12)))
+    others = np.random.default_rng(0).integers(0, 2, 240)
+    stars = np.where((users < 10) & (items < 6), 5, others)  # half of the users like half of all
+    ratings = pl.DataFrame({"user": users, "item": items, "rating": stars})
+    arguments = {"n_items": 8, "n_positions": 3, "dimension": 4}
+    given = contextual_instance(ratings, **arguments).model("LabelledModel of UBM")
+    model = contextual_instance(ratings, linear=True, **arguments).model("LinearModel of UBM")
+    x, y = fitted(given), np.concatenate(given.attractions)
+    best = x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    assert best.min() < -0.01
+    expected = (best - best.min()) / (max(best.max(), 1.0) - best.min())
+    np.testing.assert_allclose(x @ model.theta, expected, atol=1e-9)
+
+
 def test_who_rated_too_little_is_left_out():
     users, items = np.nonzero(np.ones((6, 9)))
     kept = np.ones(len(users), bool)

@@ -95,6 +95,15 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
     ]  # c and b as in the most frequent list, then a
 
 
+def test_production_list_is_the_most_frequent_one():
+    """Not the first or the rarest; what it lacks follows, most displayed first."""
+    items = [[3, 0, 1]] + [[2, 1, 4]] * 3 + [[0, 1, 2]] * 2
+    log = ClickLog(items, np.zeros((6, 3)), [0] * 6, tuple("abcde"), ("q",))
+    instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
+    labels = [instance.labels[item] for item in instance.initial_ranking]
+    assert labels == ["c", "b", "e", "a", "d"]
+
+
 def test_better_of_two_estimators_of_one_model_is_kept(log_file):
     fitted = fit_models(read_log(log_file), ["all"], tol=1e-4)
     scores = {name: fitted.scored[name].score(fitted.test) for name in ("SDBN", "DBN")}

@@ -1,5 +1,6 @@
 """The times of a click log: what they may be, and that they stay with their sessions."""
 
+import time
 from datetime import datetime
 
 import numpy as np
@@ -116,6 +117,25 @@ def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
     assert read_log(named).times is None
     np.testing.assert_array_equal(read_log(named, columns={"time": "when"}).times, log.times)
     assert read_log(tmp_path / "log.csv", columns={"time": ""}).times is None
+
+
+@pytest.fixture
+def far_east(monkeypatch):
+    """The machine's clock is nine hours ahead of UTC."""
+    if not hasattr(time, "tzset"):
+        pytest.skip("this system sets no time zone of a process")
+    monkeypatch.setenv("TZ", "XXX-9")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_a_time_without_an_offset_is_utc_wherever_the_machine_is(tmp_path):
+    texts = ["1970-01-02", "1970-01-01T09:00:00", "1970-01-01T09:00:00+09:00"]
+    log = read_log(written(tmp_path / "log.csv", texts))
+    np.testing.assert_array_equal(log.times, [86400, 9 * 3600, 0])
 
 
 @pytest.mark.parametrize(

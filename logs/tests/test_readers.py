@@ -378,6 +378,12 @@ def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, content
         assert log.times is None
 
 
+def test_a_click_on_what_another_session_showed_is_left_out(log_file):
+    path = log_file("log.tsv", YANDEX + "3\t0\tQ\t9\t1\t21\t22\t23\n3\t1\tC\t11\n3\t2\tC\t22\n")
+    before = read_yandex(log_file("before.tsv", YANDEX))
+    assert rows(read_yandex(path)) == [*rows(before), ("9-1", ["21", "22", "23"], [0, 1, 0])]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -1,6 +1,7 @@
 """Can a log be simulated? Lists are left out, and their clicks predicted."""
 
 import re
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -75,6 +76,17 @@ def test_items_that_other_lists_hardly_show_are_not_predicted():
     items[:500] = [0, 1, 15]  # an item of its own
     with_new = ClickLog(items, log.clicks, log.queries, (*log.item_labels, "new"), log.query_labels)
     assert check_models(with_new, ["PBM"]).verdict == "can"
+
+
+def test_the_most_frequent_lists_are_left_out():
+    """Five of a query at most, each shown in 100 sessions or more: not the twelve shown rarely."""
+    orders = np.array(list(permutations(range(4), 3)))[:18]
+    counts = np.array([99] * 12 + [100, 110, 120, 130, 140, 150])
+    items = np.repeat(orders, counts, axis=0)
+    clicks = np.random.default_rng(0).random(items.shape) < 0.3
+    log = ClickLog(items, clicks, np.zeros(len(items)), tuple("abcd"), ("q",))
+    assert check_models(log, ["CM"]).n_lists == 5
+    assert check_models(log[: counts[:14].sum()], ["CM"]).n_lists == 2
 
 
 def test_a_log_with_one_list_per_query_is_refused():
