@@ -3,14 +3,16 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import polars
 import pytest
 from replay import differences, replay
+from scipy.special import stdtrit
 
 from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import page
-from clickgym_lab.studies.plots import LOOKS
+from clickgym_lab.studies.plots import LOOKS, band, grid, points
 from clickgym_lab.studies.study import Sweeps, compact, read_all, read_study, run_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -98,6 +100,24 @@ def test_damaged_results_are_refused(tmp_path):
         read_results(path)
     write_results(path, polars.DataFrame({"a": [1]}), {"command": "c"})
     assert read_results(path)[1] == {"command": "c"}
+
+
+def test_bands_are_intervals_of_the_mean():
+    """At 95 %, by Student's t; a band ends at 0."""
+    values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 9.0]])
+    half = stdtrit(2, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(3)
+    mean = values.mean(axis=0)
+    ends = np.maximum([mean - half, mean + half], 0.0)
+    _, (axes, other) = grid(2)
+    band(axes, np.array([10, 20]), values, "TopRank")
+    (drawn,) = axes.collections
+    for place, step in enumerate((10, 20)):
+        heights = [y for x, y in drawn.get_paths()[0].vertices if x == step]
+        assert (min(heights), max(heights)) == pytest.approx(ends[:, place])
+    points(other, [10, 20], values.T, "TopRank")
+    (bars,) = other.collections
+    for place, bar in enumerate(bars.get_segments()):
+        assert bar[:, 1] == pytest.approx([mean[place] - half[place], mean[place] + half[place]])
 
 
 def test_every_agent_has_a_look():

@@ -111,6 +111,11 @@ def test_seed_shared_with_an_agent(env_id, seed):
 
 BAD_ACTIONS = {  # of many more in `test_spaces`
     "duplicate": ([4, 1, 4], ValueError, "position 2 shows item 4 again, already at position 0"),
+    "duplicate in an array": (  # which is not checked before the random numbers are drawn
+        np.array([4, 1, 4]),
+        ValueError,
+        "position 2 shows item 4 again, already at position 0",
+    ),
     "floats": ([0.0, 1.0, 2.0], TypeError, "got float64"),
 }
 

@@ -197,10 +197,10 @@ def test_vector_environment_changes_at_the_same_steps(mode):
 
 
 def test_agents_know_the_first_epoch():
-    env = gym.make("NonStationaryPBMRank-v0")
+    first, last = (PositionBasedModel([0.5, 0.4, 0.3], κ) for κ in ([1.0, 0.5], [0.2, 0.9]))
+    env = ClickEnv(PiecewiseStationaryModel([first, last], [0, 50]))
     agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
-    first = env.unwrapped.model.epochs[0]
-    np.testing.assert_array_equal(agent.hyperparameters["examination"], first.examination)
+    np.testing.assert_array_equal(agent.hyperparameters["examination"], [1.0, 0.5])
 
 
 # -------------------------------------------------------------------------------- instance families

@@ -199,6 +199,21 @@ def test_batch_of_one_is_no_delay(engine):
     assert (regret("fixed:1") != regret(None)).any()
 
 
+def test_room_for_all_that_is_learned_at_once(monkeypatch):
+    """An agent whose state grows when it learns gets room for all clicks that may come in a chunk,
+    and for a list of others; kernels allocate no memory.
+    """
+    agent, rooms = PBMUCB(5, 3, examination=PBM.examination, seed=1), []
+    monkeypatch.setattr(agent, "make_room", rooms.append)
+    steps = [999, 1000]  # at the end of the second chunk, a single session, all clicks come
+    clickgym.run(agent, ClickEnv(PBM), 1000, seed=0, delay="batch:1000", checkpoints=steps)
+    assert len(rooms) == 2
+    assert rooms[1] >= 1000
+    rooms.clear()
+    agent.update(None, [2, 1, 0], [0, 0, 0])
+    assert rooms == [1]
+
+
 # ------------------------------------------------------------------------------------- refusals
 
 
