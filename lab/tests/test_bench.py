@@ -251,6 +251,10 @@ def test_partial_lines_have_no_overall_score():
     names = [task.name for task in quick_tasks()]
     line = line_of("A", "", runs_of(names, 1, 100.0))
     assert line.cells(board.scored_tasks())[2:4] == ["", ""]
+    tasks = board.scored_tasks()[:6]
+    for n, has_score in ((2, False), (3, True)):  # half of the tasks is enough
+        line = board.Line("A", "", {task.name: np.ones(2) for task in tasks[:n]}, 0.0, True)
+        assert (line.summary(tasks, intervals=False) is not None) == has_score
 
 
 def test_bench_command(small, printed, tmp_path, monkeypatch):

@@ -370,6 +370,7 @@ def test_configuration_that_does_not_fit(tmp_path, edited, named, refused):
         lambda frame: frame.with_columns(agent=polars.lit("b")),
         lambda frame: frame.with_columns(instance=polars.lit("b")),
         lambda frame: frame.head(1),
+        lambda frame: frame.with_columns(polars.col("step") - 1),  # as many, but other checkpoints
         None,
     ],
 )
