@@ -55,6 +55,17 @@ def test_the_score_is_a_geometric_mean_of_ratios_to_random_lists():
     assert module._score(perfect) == pytest.approx(1e-9)
 
 
+def test_best_trial_and_default_are_scored_by_other_seeds_than_the_trials():
+    """The trials have the seeds 3 and 4; the lowest of their scores is too low by chance."""
+    result, scores = tuned(3, seed=3), []
+    for agent in (result.agent, "CascadeKLUCB"):
+        agents = {"tuned": agent, "Random": "Random"}
+        results = clickgym.sweep(["CMRank-v0"], agents, seed=5, checkpoints=[200], **SMALL)
+        scores.append(module._score(results.frame))
+    assert [result.score, result.default_score] == pytest.approx(scores)
+    assert result.score not in result.trials["score"].to_list()
+
+
 def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
     whole = tuned(20, n_jobs=2)
     assert tuned(20, n_jobs=1).trials.equals(whole.trials)
