@@ -67,6 +67,16 @@ def test_runs_on_a_part_of_the_instances_are_left_out():
     assert (row["runs"], row["regret"]) == (1, 2.0)
 
 
+def test_agents_on_other_instances_stay_in_the_table():
+    """Runs are compared with those of their own agent: a folder may grow by agents on fewer."""
+    both = [frame_of({"a": [1, 2]}, instance=name) for name in "ij"]
+    table = clickgym.Results(polars.concat([*both, frame_of({"b": [3, 5]})])).table()
+    assert table.select("agent", "regret", "runs", "instances").rows() == [
+        ("a", 1.5, 2, 2),
+        ("b", 4.0, 2, 1),
+    ]
+
+
 def test_unknown_regret_is_ranked_by_reward():
     rows = [
         ("Shop-v0", "custom", agent, run, 10, None, 10.0 * n + run, 1, *TIMED)
