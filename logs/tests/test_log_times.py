@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime
+from itertools import permutations
 
 import numpy as np
 import polars as pl
@@ -117,6 +118,18 @@ def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
     assert read_log(named).times is None
     np.testing.assert_array_equal(read_log(named, columns={"time": "when"}).times, log.times)
     assert read_log(tmp_path / "log.csv", columns={"time": ""}).times is None
+
+
+def test_chance_is_that_of_sessions_at_different_times():
+    """Two users a time meet each of thirty lists, click differently, and are logged ten times each:
+    at another time nobody clicks alike, so that it was no chance that those ten did.
+    """
+    lists = list(permutations(range(5), 3))[:30]
+    users = [(0, [0, 0, 0]), (0, [1, 0, 0]), (1, [0, 1, 0]), (1, [0, 0, 1])]
+    sessions = [(ranking, *user) for ranking in lists for user in users for _ in range(10)]
+    items, times, clicks = zip(*sessions, strict=True)
+    log = ClickLog(items, clicks, [0] * 1200, tuple("abcde"), ("q",), times=times)
+    np.testing.assert_array_equal(log.repeated, np.arange(1200) % 10 > 0)
 
 
 @pytest.fixture
