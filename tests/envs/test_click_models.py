@@ -26,6 +26,7 @@ from slow import slow
 from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
+    ClickEnv,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
@@ -207,6 +208,14 @@ def test_satisfaction_below_the_cutoff_does_not_count():
     model = DependentClickModel([0.0, 1.0], [1.0, 1.0])
     assert model.expected_reward([0, 1], "satisfaction") == 1
     assert model.expected_reward([0, 1], "satisfaction", cutoff=1) == 0
+
+
+@pytest.mark.parametrize("reward", DependentClickModel.rewards)
+def test_sessions_earn_nothing_below_the_cutoff(reward):
+    """Item 1 is always clicked, and satisfies; item 0 never."""
+    env = ClickEnv(DependentClickModel([0.0, 1.0], [1.0, 1.0]), reward, cutoff=1)
+    env.reset(seed=0)
+    assert [env.step(ranking)[1] for ranking in ([0, 1], [1, 0])] == [0.0, 1.0]
 
 
 # optima ------------------------------------------------------------

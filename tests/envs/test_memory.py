@@ -222,6 +222,9 @@ def test_actions_after_a_user_has_left():
                 envs.step(actions[:, :1])
         results = [envs.step(None if ended.all() else actions), twins.step(good)]
         np.testing.assert_equal(*results)
+        infos = results[0][4]
+        assert not infos["regret"][ended].any()  # no session was played there
+        assert not infos["expected_reward"][ended].any()
         ended = results[0][2]
     assert some > 100
     assert everybody > 0
