@@ -176,6 +176,22 @@ def test_function_that_chooses_items():
         FrozenPolicy(4, 3, model=lambda observation: 2, actions="items").rank(np.zeros(3, np.int8))
 
 
+def test_where_episodes_start():
+    """Items one by one: with each list, as in training; whole lists: with the first one."""
+    starts = {"items": [], "codes": []}
+    for actions, items in (("items", [2, 0, 1]), ("codes", [[0, 0, 0]])):
+        choices = iter(3 * items)
+
+        def predict(observation, episode_start, calls=starts[actions], choices=choices):
+            calls.append(bool(episode_start))
+            return next(choices)
+
+        agent = FrozenPolicy(4, 3, model=predict, actions=actions)
+        for _ in range(3):
+            agent.rank(np.zeros(3, np.int8))
+    assert starts == {"items": [True, False, False] * 3, "codes": [True, False, False]}
+
+
 def test_drawn_actions_repeat_with_the_seed():
     model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
 
