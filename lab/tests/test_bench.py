@@ -15,7 +15,7 @@ from clickgym.envs import load_instance
 from clickgym_lab.bench import board
 from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
 from clickgym_lab.bench.play import log_of_production, play, playable, prepared
-from clickgym_lab.bench.score import Anchor, anchors_of, score, scores_of, summarize
+from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym_lab.bench.tasks import ABILITIES, DISAPPOINTING, Task, all_tasks, quick_tasks
 from clickgym_lab.results import read_results, write_results
 
@@ -183,6 +183,9 @@ def test_scores_leave_out_near_anchors():
     table = polars.DataFrame({"task": ["t0", "t0", "t1"], "run": [1, 0, 0], "loss": [9.0, 90, 1]})
     (scores,) = scores_of(table, anchors, made_tasks(2)).values()
     assert scores.tolist() == [0.0, 1.0]
+    safety = TASK._replace(measure="violations", horizon=100_000)  # 100 violations are no matter
+    assert is_scored(Anchor(300.0, 30.0, "A"), safety)
+    assert not is_scored(Anchor(200.0, 20.0, "A"), safety)
 
 
 # -------------------------------------------------------------------------------------------- board

@@ -111,6 +111,12 @@ def test_panels_curves_and_metrics(results):
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[3].lines}
     wanted = {row["agent"]: row["ndcg"] for row in table.iter_rows(named=True)}
     assert ends == pytest.approx(wanted)
+    rows = {row["agent"]: row for row in table.iter_rows(named=True)}
+    for panel, measure in ((figure.axes[1], "regret"), (figure.axes[3], "ndcg")):
+        for line, band in zip(panel.lines, panel.collections, strict=True):
+            mean, half = (rows[line.get_label()][key] for key in (measure, f"{measure}_ci95"))
+            heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
+            assert (min(heights), max(heights)) == pytest.approx((mean - half, mean + half))
 
 
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
