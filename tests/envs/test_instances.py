@@ -55,6 +55,18 @@ def test_item_ids_say_nothing():
         assert abs(correlation) < 0.33
 
 
+@pytest.mark.parametrize("name", ["yandex-9982", "li2019-switching:query=yandex-990,seed=1"])
+def test_random_ids_change_no_item(name):
+    """The production list shows the same items, of the same attractions."""
+    plain, shuffled = load_instance(name), load_instance(name).shuffled(3)
+    assert shuffled.initial_ranking.tolist() != plain.initial_ranking.tolist()
+    for kind, model in plain.models.items():
+        for one, other in zip(model.epochs, shuffled.models[kind].epochs, strict=True):
+            np.testing.assert_array_equal(
+                other.attraction[shuffled.initial_ranking], one.attraction[plain.initial_ranking]
+            )
+
+
 def test_shipped_files_are_those_of_the_fit_script(data_folder, tmp_path, monkeypatch):
     log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     if not log.is_file():

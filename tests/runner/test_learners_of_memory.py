@@ -3,13 +3,15 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 
 import clickgym
 from clickgym.agents import DQN, PPO, MaskablePPO
-from clickgym.envs import ItemByItemVector
+from clickgym.envs import CascadeMDP, ClickVectorEnv, ItemByItemVector
 
 pytest.importorskip("sb3_contrib")
 
+from clickgym.agents.vec_env import StableBaselinesVecEnv
 from clickgym.runner.learners.observed_state import ObservedState
 
 ENV = "CascadeMDPRank-v0"
@@ -40,6 +42,20 @@ def test_the_state_is_seen_one_hot_beside_the_clicks():
             )
             assert others["final_obs"][b][4:].argmax() == infos["final_obs"][b]["state"]
     assert ends > 20
+
+
+@pytest.mark.parametrize(("n_sessions", "cut_off"), [(2, False), (3, True)])
+def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
+    """The library values what would have followed for those who were cut off, and for no others."""
+    users = CascadeMDP([[0.5, 0.2]], [[[1.0]] * 3], n_positions=1, n_sessions=n_sessions)
+    mode = AutoresetMode.SAME_STEP
+    envs = ClickVectorEnv(users, 3, autoreset_mode=mode, max_episode_steps=2)
+    adapter = StableBaselinesVecEnv(ObservedState(envs))
+    adapter.reset()
+    for over in (False, True):
+        _, _, dones, infos = adapter.step(np.zeros((3, 1), np.int64))
+        assert dones.tolist() == [over] * 3
+    assert [info["TimeLimit.truncated"] for info in infos] == [cut_off] * 3
 
 
 def test_item_by_item_an_episode_may_be_the_life_of_a_user():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import gymnasium as gym
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -106,6 +107,17 @@ def test_seeds_come_from_names():
         6002560857175825168,
         2704252693420592272,
     )  # of version 3.0
+
+
+def test_a_run_of_a_sweep_has_its_two_seeds():
+    """The first is that of the environment, the second that of the agent."""
+    env = gym.make("PBMRank-v0")
+    env_seed, agent_seed = Trial("PBMRank-v0", env.unwrapped.instance, "Random", 0).seeds(9)
+    agent = clickgym.make_agent("Random", env, seed=agent_seed)
+    alone = clickgym.run(agent, env, 200, seed=env_seed)
+    swept = clickgym.sweep(["PBMRank-v0"], ["Random"], 200, 1, seed=9, n_jobs=1).frame
+    assert swept["regret"].to_list() == alone.regret.tolist()
+    assert swept["clicks"].to_list() == alone.clicks.tolist()
 
 
 # ----------------------------------------------------------------------------------------- resuming
