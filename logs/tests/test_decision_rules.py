@@ -88,3 +88,13 @@ def test_level_where_every_query_passes():
     decisions = decide_all(both)
     assert [decision.verdict for decision in decisions] == ["better", "better"]
     assert [decision.level for decision in decisions] == [0.005, 0.005]
+
+
+def test_rewards_by_block_of_five_sessions_or_more():
+    """Of the production list in twenty blocks of thirty sessions."""
+    shown = np.array([5, 4, 0] + [20] * 17)
+    is_production = (np.arange(30) < shown[:, None]).ravel()
+    items = np.where(is_production[:, None], A, C)
+    (decided,) = decide_all(log_of(items, (items == 0).astype(np.int8)))
+    assert decided.production == ("a", "b", "c")
+    np.testing.assert_array_equal(decided.by_block[0], [1.0, np.nan, np.nan] + [1.0] * 17)
