@@ -19,9 +19,12 @@ def test_ducb_survives_complete_forgetting():
     seen, not as NaN.
     """
     agent, rng = CascadeDUCB(5, 2, gamma=1e-200, seed=6), np.random.default_rng(0)
-    for _ in range(300):
+    for session in range(300):
         ranking = agent.rank(None)
         assert not np.isnan(agent.state.indices).any()
+        forgotten = agent.state.examined == 0
+        assert (agent.state.indices[forgotten] == np.inf).all()
+        assert forgotten.any() or session < 4
         agent.update(None, ranking, rng.integers(0, 2, 2))
 
 
