@@ -62,10 +62,10 @@ def list_length(row):  # type: ignore[no-untyped-def]
 
 
 @entry
-def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
+def faulty_list(items, clicks, seen_in):  # type: ignore[no-untyped-def]
     """The first session whose list has an item twice, and the item; -1 for the item where there is
     none at a position that has one below it or a click, or at the first; twice -1 where all is
-    well.
+    well. ``seen_in`` has a -1 for each item there is.
     """
     for session in range(len(items)):
         n = list_length(items[session])
@@ -73,9 +73,9 @@ def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
             item = items[session, k]
             if item < 0:
                 return session, -1
-            for below in range(k + 1, n):
-                if item == items[session, below]:
-                    return session, item
+            if seen_in[item] == session:
+                return session, item
+            seen_in[item] = session
         for k in range(n, items.shape[1]):
             if clicks[session, k]:
                 return session, -1

@@ -91,7 +91,8 @@ class ClickLog:
         ).shape
         checked("clicks", _check_clicks, shape)
         checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **options)
-        session, item = faulty_list(self.items, self.clicks)
+        seen_in = np.full(n_labels["item_labels"], -1, np.int32)
+        session, item = faulty_list(self.items, self.clicks, seen_in)
         if item >= 0:
             raise ValueError(
                 f"items[{session}] shows the item {self.item_labels[item]!r} twice; expected "

@@ -4,36 +4,62 @@ Challenge 2011.
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_kind, check_path, is_sequence, unknown
+from clickgym.core.checks import check_kind, check_path, is_sequence, short, unknown
 from clickgym.core.formats import one_line
 
 from .counting import faulty_list
 from .log import ClickLog
-
-Source = str | PathLike[str] | pl.DataFrame | Sequence[str | PathLike[str]]
-"""A data frame; or a file, a folder or a glob (``logs/*.parquet``), or several of these."""
+from .names import csv_line
+from .tables import Source, Table, log_files
 
 LABELS = ("session", "query", "item")
 NEEDED = ("session", "position", "item", "clicked")
 ROLES = (*NEEDED, "query", "propensity", "list_propensity", "time")
 FEATURE = re.compile("feature_[1-9][0-9]*")
 OF_SESSIONS = ("query", "list_propensity", "time")
+EXPECTED = {
+    **dict.fromkeys(LABELS, "a label"),
+    "position": "a whole number from 0 or 1 on",
+    "clicked": "0 or 1, or true or false",
+    **dict.fromkeys(("propensity", "list_propensity"), "a probability in (0, 1]"),
+    "time": "a number, or a date and time",
+}
+"""What the values of a role are; those of features are numbers."""
+CALLED = {
+    "session": ("visit", "sid", "request", "impression", "search", "user"),
+    "position": ("rank", "pos", "slot", "place"),
+    "item": ("doc", "product", "article", "sku", "url", "result"),
+    "clicked": ("click", "clk", "label"),
+    "query": ("keyword", "term", "search"),
+    "propensity": ("probability", "prob"),
+    "time": ("ts", "date", "day"),
+}
+"""Parts of names that columns may have."""
 ONE_QUERY = "all"
+MOST_NAMES = 30
+"""Columns that a message names."""
 INTEGER = re.compile("-?[0-9]{1,19}")
 NUMBER = re.compile(r"-?[0-9]+\.[0-9]*")
+FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+WRITTEN_AS_FLOAT = r"^-?[0-9]+\.0$"
 YANDEX = re.compile(rb"\d+\t\d+\tQ\t")
+FEW, MOST_CELLS, MOST_CELLS_A_ROW = 0.001, 2_000_000, 16
+"""At most this share of sessions, whose lists are longer than others, is left out; where as many
+cells of an array for all lists, and for each row of the log, would else be exceeded.
+"""
 
 
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
@@ -64,21 +90,38 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         ('b', 'a')
     """
     names = _checked_columns(columns)
-    if isinstance(source, pl.DataFrame):
-        return ClickLog(**_sessions("the frame", _rows("the frame", source, names)))
-    files = log_files(source)
-    if YANDEX.match(_first_line(files[0])):
-        if len(files) > 1:
-            raise ValueError(f"{files[0]} is a log of Yandex; expected it by itself")
-        return read_yandex(files[0])
-    tables = [_rows(file, file, names) for file in files]
+    sources: Sequence[Path | pl.DataFrame]
+    if isinstance(source, pl.DataFrame | pl.LazyFrame) or hasattr(source, "__arrow_c_stream__"):
+        sources, name = [_frame(source)], "the frame"
+    else:
+        sources, name = log_files(source), log_name(source)
+        first = Table(sources[0])
+        if YANDEX.match(first.head):
+            if len(sources) > 1:
+                raise ValueError(f"{first.name} is a log of Yandex; expected it by itself")
+            return read_yandex(sources[0])
+    for guess in (True, False):
+        try:
+            return ClickLog(**_sessions(name, _all_rows(sources, names, guess)))
+        except _SessionFault as error:  # perhaps because 7 and 007 are one number
+            fault = error
+    raise ValueError(f"{_place(fault.session, sources, names)} {fault.what}")
+
+
+class _SessionFault(Exception):
+    """What is wrong with a session."""
+
+    def __init__(self, session: object, what: str) -> None:
+        self.session, self.what = str(session), what
+
+
+def _frame(source: Any) -> pl.DataFrame:
+    """A data frame of Polars; of one of pandas or pyarrow, a copy."""
     try:
-        rows = pl.concat(tables, how="vertical_relaxed") if len(tables) > 1 else tables.pop()
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(
-            f"{files[0]} and {len(files) - 1} more differ in their columns: {one_line(str(error))}"
-        ) from None
-    return ClickLog(**_sessions(log_name(source), rows))
+        return source.collect() if isinstance(source, pl.LazyFrame) else pl.DataFrame(source)
+    except Exception as error:  # of either library
+        kind, line = type(source).__name__, one_line(str(error).partition("\n")[0])
+        raise ValueError(f"the {kind} cannot be converted by Polars: {line}") from None
 
 
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -90,30 +133,6 @@ def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     return dict(names)
 
 
-def log_files(source: Any) -> list[Path]:
-    """The files of a log: one, those of a folder or a glob by name, or several in the given
-    order.
-    """
-    sources = list(source) if is_sequence(source) else [source]
-    files: list[Path] = []
-    for entry in sources:
-        if not isinstance(entry, str | PathLike):
-            expected = "a path or a data frame of Polars, as polars.from_pandas makes it"
-            raise TypeError(f"log is of type {type(entry).__name__}; expected {expected}")
-        path = Path(entry)
-        if path.is_dir():
-            files += sorted(
-                file for file in path.iterdir() if file.is_file() and file.name[0] not in "._"
-            )
-        elif not path.exists() and any(mark in path.name for mark in "*?["):
-            files += sorted(path.parent.glob(path.name))
-        else:
-            files.append(path)
-    if not files:
-        raise ValueError(f"{', '.join(map(str, sources)) or 'log'}: there is no file")
-    return files
-
-
 def log_name(source: Any) -> str:
     """What a log is called: by its file, its folder, or the first of several."""
     sources = list(source) if is_sequence(source) else [source]
@@ -121,101 +140,190 @@ def log_name(source: Any) -> str:
     return first if len(sources) == 1 else f"{first} and {len(sources) - 1} more"
 
 
-def _first_line(file: Path) -> bytes:
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-        return stream.readline(1 << 20)
-
-
-def _rows(name: object, source: Path | pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """The columns of a table by their roles, with the types that a log needs."""
-    try:
-        table = _scan(source, {})
-        schema = table.collect_schema()
-        roles = [*ROLES, *filter(FEATURE.fullmatch, (*schema, *columns))]
-        names = {
-            role: columns.get(role, role) for role in roles if columns.get(role, role) in schema
-        }
-        needed = dict.fromkeys([*NEEDED, *(role for role, column in columns.items() if column)])
-        missing = [columns.get(role, role) for role in needed if role not in names]
-        if missing:
-            raise ValueError(
-                f"{name}: no column {', '.join(missing)}; the log has {', '.join(schema)}, and "
-                "needs a row for each session and position"
-            )
-        first = table.select(**{role: pl.col(column) for role, column in names.items()}).head(1)
-        example = first.collect()
-        try:
-            rows = _typed(source, names, _kinds(example, guess=True))
-        except pl.exceptions.PolarsError:
-            rows = _typed(source, names, _kinds(example, guess=False))
-    except pl.exceptions.PolarsError as error:
-        # The first line says what is wrong, those that follow advise.
-        raise ValueError(f"{name}: {one_line(str(error).partition(chr(10))[0])}") from None
-    for role in rows.columns:
-        if rows[role].null_count():
-            row = rows[role].is_null().arg_true()[0] + 1
-            raise ValueError(f"{name}: row {row} has no value in the column {names[role]!r}")
-    return rows
-
-
-def _kinds(example: pl.DataFrame, guess: bool) -> dict[str, Any]:
-    """The type in which each role is read; ``guess``: sessions and times are numbers if those of
-    the first row are.
-    """
-    kinds: dict[str, Any] = {}
-    for role, kind in example.schema.items():
-        word = str(example[role][0]) if example.height else ""
-        if role in ("session", "time") and guess and INTEGER.fullmatch(word):
-            kinds[role] = pl.Int64
-        elif role == "time" and guess and NUMBER.fullmatch(word):
-            kinds[role] = pl.Float64
-        elif role in LABELS:
-            kinds[role] = pl.Categorical
-        elif role == "position":
-            kinds[role] = pl.Int32
-        elif role == "clicked":
-            kinds[role] = pl.String if word.lower() in ("true", "false") else pl.Int8
-        else:
-            kinds[role] = kind if role == "time" else pl.Float64
-    return kinds
-
-
-def _scan(source: Path | pl.DataFrame, kinds: Mapping[str, Any]) -> pl.LazyFrame:
-    """A table; the columns of CSV are texts, but those of which ``kinds`` has the type."""
-    if isinstance(source, pl.DataFrame):
-        return source.lazy()
-    if source.suffix == ".parquet":
-        return pl.scan_parquet(source, glob=False)
-    header = _first_line(source)
-    if header.startswith(b"{"):
-        zipped = source.suffix == ".gz"
-        return pl.read_ndjson(gzip.decompress(source.read_bytes()) if zipped else source).lazy()
-    separator = max(",\t;", key=lambda mark: header.count(mark.encode()))
-    return pl.scan_csv(
-        source, separator=separator, infer_schema=False, schema_overrides=kinds, glob=False
-    )
-
-
-def _typed(
-    source: Path | pl.DataFrame, names: Mapping[str, str], kinds: Mapping[str, Any]
+def _all_rows(
+    sources: Sequence[Path | pl.DataFrame], names: Mapping[str, str], guess: bool
 ) -> pl.DataFrame:
-    """The columns of a table by their roles, each in its type."""
-    table = _scan(source, {names[role]: kind for role, kind in kinds.items()})
-    schema = table.collect_schema()
-    columns: dict[str, pl.Expr] = {}
-    for role, kind in kinds.items():
-        values, present = pl.col(names[role]), schema[names[role]]
-        if kind == pl.Categorical and present != kind:
-            values = values.cast(pl.String)
-        if role == "time" and isinstance(present, pl.Date | pl.Datetime):
-            values = values.dt.epoch("us") / 1e6
-        elif role == "clicked" and kind == pl.String:
-            words = values.cast(pl.String).str.to_lowercase()
-            values = words.replace({"true": "1", "false": "0"}).cast(pl.Int8)
-        elif present != kind:
-            values = values.cast(kind)
-        columns[role] = values
-    return table.select(**columns).collect()
+    """The rows of several tables, in types that they share."""
+    parts = [_rows(Table(source, _wanted(names)), names, guess) for source in sources]
+    for other, part in zip(sources[1:], parts[1:], strict=True):
+        for role in {*part.columns} ^ {*parts[0].columns}:
+            there, absent = (other, sources[0]) if role in part.columns else (sources[0], other)
+            raise ValueError(f"{there} has the column {names.get(role, role)}, {absent} has not")
+    if len({part.schema["session"] for part in parts}) > 1:
+        labels = pl.col("session").cast(pl.String).cast(pl.Categorical)
+        parts = [part.with_columns(labels) for part in parts]
+    if len({part.schema.get("time") for part in parts}) > 1:
+        parts = [
+            part.with_columns(_times(part["time"], part["session"]).cast(pl.Float64))
+            for part in parts
+        ]
+    return pl.concat(part.select(parts[0].columns) for part in parts)
+
+
+def _wanted(names: Mapping[str, str]) -> list[str]:
+    """The columns that a log is read from, but features."""
+    return [*{names.get(role, role): None for role in ROLES}, *names.values()]
+
+
+def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
+    """The columns of a table by their roles, with the types that a log needs.
+
+    ``guess``: columns of CSV are parsed as those of the first row, which is faster than as texts;
+    where this fails, they are read as texts.
+    """
+    columns = _columns(table, names)
+    types: dict[str, Any] = {}
+    if table.is_csv and guess:
+        guessed = _guessed(table.row(columns, 0))
+        types = {
+            columns[role]: guessed[role] for role in guessed if columns[role] not in table.folders
+        }
+    for parsed in [types, {}] if types else [{}]:
+        kinds = table.schema | parsed
+        values = {role: _typed(role, column, kinds[column]) for role, column in columns.items()}
+        try:
+            rows = table.read(values, parsed)
+        except ValueError:
+            if not parsed:
+                raise
+        else:
+            faulty = [role for role in columns if rows[role].null_count()]
+            if not faulty:
+                break
+            if not parsed:
+                _refuse_value(table, columns, rows, faulty)
+    integers = (role for role in LABELS if role in rows.columns)
+    return rows.with_columns(_as_integers(rows[role]) for role in integers)
+
+
+def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
+    """The column of each role that a table has."""
+    columns = {column.strip(): column for column in table.schema}
+    roles = dict.fromkeys([*ROLES, *filter(FEATURE.fullmatch, (*columns, *names))])
+    found = {
+        role: columns[names.get(role, role)] for role in roles if names.get(role, role) in columns
+    }
+    needed = dict.fromkeys([*NEEDED, *(role for role, column in names.items() if column)])
+    missing = {role: names.get(role, role) for role in needed if role not in found}
+    if missing:
+        rest = [column for column in table.columns if column not in found.values()]
+        named = csv_line(f"{role}={_guess(role, rest)}" for role in missing).replace(", ", ",")
+        there = csv_line(map(one_line, table.columns[:MOST_NAMES]))
+        more = ", ..." if len(table.columns) > MOST_NAMES else ""
+        raise ValueError(
+            f"{table.name}: no column {csv_line(missing.values())}; the log has {there}{more}, and "
+            "needs a row for each session and position; name its columns, as by --columns "
+            f"{named}"
+        )
+    for column in found.values():
+        if f"{column}_duplicated_0" in table.schema:  # as Polars calls the second
+            raise ValueError(f"{table.name}: two columns are called {column}")
+    features = sorted(int(role[8:]) for role in found if FEATURE.fullmatch(role))
+    for number in range(1, len(features) + 1):
+        if number != features[number - 1]:
+            raise ValueError(
+                f"{table.name}: no column feature_{number}; expected all of "
+                f"feature_1 to feature_{features[-1]}"
+            )
+    return found
+
+
+def _guess(role: str, columns: list[str]) -> str:
+    """The column that is most probably of a role, which is taken from the list."""
+    for part in (role, *CALLED.get(role, ())):
+        for column in columns:
+            if part in column.lower():
+                columns.remove(column)
+                return column
+    close = get_close_matches(role, columns, 1, cutoff=0.5)
+    return close[0] if close else "COLUMN"
+
+
+def _guessed(first: Mapping[str, Any]) -> dict[str, Any]:
+    """The types in which columns of CSV are parsed: sessions and times are numbers if those of the
+    first row are.
+    """
+    types: dict[str, Any] = {}
+    for role, word in first.items():
+        if role in ("session", "time") and INTEGER.fullmatch(word or ""):
+            types[role] = pl.Int64
+        elif role in LABELS:
+            types[role] = pl.Categorical
+        elif role == "time":
+            types[role] = pl.Float64 if NUMBER.fullmatch(word or "") else pl.String
+        else:
+            types[role] = {"position": pl.Int32, "clicked": pl.Int8}.get(role, pl.Float64)
+    return types
+
+
+def _typed(role: str, column: str, kind: Any) -> pl.Expr:
+    """The values of a column in the type of its role; null where a value is none of the role."""
+    values, nothing = pl.col(column), pl.repeat(None, pl.len(), dtype=pl.Float64)
+    if kind.is_nested() or kind in (pl.Object, pl.Null):
+        return nothing
+    if kind.is_float():
+        values = values.fill_nan(None)  # which pandas takes for a missing value
+    if role in LABELS:
+        if role == "session" and kind.is_integer() and kind not in (pl.UInt64, pl.Int128):
+            return values.cast(pl.Int64)
+        return values.cast(pl.String).cast(pl.Categorical) if kind != pl.Categorical else values
+    if role == "time" and kind in (pl.Date, pl.Datetime):
+        return values.dt.epoch("us") / 1e6
+    if role == "time" and kind.is_integer():
+        return values.cast(pl.Int64, strict=False)
+    if kind.is_temporal() or (kind == pl.Boolean and role != "clicked"):
+        return nothing
+    if not kind.is_numeric():
+        values = values.cast(pl.String)
+        if role == "time":
+            return values
+        values = values.str.strip_chars().str.to_lowercase()
+        if role == "clicked":
+            values = values.replace({"true": "1", "false": "0"})
+    if not kind.is_integer():
+        values = values.cast(pl.Float64, strict=False)
+    if role == "clicked":
+        return pl.when((values == 0) | (values == 1)).then(values).cast(pl.Int8)
+    if role == "position":
+        return pl.when(values == values.floor()).then(values).cast(pl.Int32, strict=False)
+    is_right = (values > 0) & (values <= 1) if role.endswith("propensity") else values.is_finite()
+    return pl.when(is_right).then(values).cast(pl.Float64)
+
+
+def _refuse_value(
+    table: Table, columns: Mapping[str, str], rows: pl.DataFrame, faulty: Iterable[str]
+) -> NoReturn:
+    """Raise the ValueError for the first value that is none of its role."""
+    row, role = min((int(rows[role].is_null().arg_max() or 0), role) for role in faulty)
+    value = table.row({role: columns[role]}, row)[role]
+    where = f"{table.name}, {table.line(row)}"
+    if value is None or value != value:
+        raise ValueError(f"{where} has no value in the column {columns[role]!r}")
+    expected = EXPECTED.get(role, "a number")
+    raise ValueError(f"{where}: {columns[role]} is {short(value)}; expected {expected}")
+
+
+def _as_integers(labels: pl.Series) -> pl.Series:
+    """Labels that are all written as 7.0, as pandas does with integers beside missing values, as
+    7.
+    """
+    if labels.dtype == pl.Categorical and len(labels) and labels[0].endswith(".0"):
+        distinct = labels.cast(pl.String)
+        if distinct.str.contains(WRITTEN_AS_FLOAT).all():
+            return distinct.str.head(-2).cast(pl.Categorical)
+    return labels
+
+
+def _place(session: str, sources: Sequence[Path | pl.DataFrame], names: Mapping[str, str]) -> str:
+    """Where the first row of a session is."""
+    places = []
+    for source in sources:
+        table = Table(source, _wanted(names))
+        found = _rows(table, names, False)["session"].cast(pl.String) == session
+        if found.any():
+            places.append(f"{table.name}, {table.line(int(found.arg_max() or 0))}")
+    also = f", also in {places[1]}," if len(places) > 1 else ""
+    return f"{places[0] if places else 'the log'}: the session {session!r}{also}"
 
 
 def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
@@ -226,6 +334,20 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     begins = rows["session"].ne_missing(rows["session"].shift())
     starts = begins.arg_true().to_numpy()
     lengths = np.diff(starts, append=rows.height)
+    width = max(
+        int(np.quantile(lengths, 1 - FEW, method="higher")),
+        max(MOST_CELLS, MOST_CELLS_A_ROW * rows.height) // len(lengths),
+    )
+    if lengths.max() > width:
+        few = lengths > width
+        warnings.warn(
+            f"{name}: {few.sum():,} of {len(lengths):,} sessions are left out, such as "
+            f"{str(rows['session'][int(starts[few.argmax()])])!r}: their lists have more than "
+            f"{width:,} positions (up to {lengths.max():,}), hardly by users, and would fill "
+            "the memory",
+            stacklevel=3,
+        )
+        return _sessions(name, rows.filter(np.repeat(~few, lengths)))
     positions = rows["position"].to_numpy()
     base = int(positions.min())
     if base not in (0, 1):
@@ -233,18 +355,12 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     places = np.arange(base, base + rows.height, dtype=np.int32)
     places -= np.repeat(starts, lengths).astype(np.int32)
     _check_all(
-        name,
-        rows,
-        positions == places,
-        f"does not have each position from {base} on exactly once",
+        rows, positions == places, f"does not have each position from {base} on exactly once"
     )
     for role in OF_SESSIONS:
         if role in rows.columns:
             alike = begins | rows[role].eq_missing(rows[role].shift())
-            _check_all(name, rows, alike.to_numpy(), f"has two values of {role}")
-    _check_all(
-        name, rows, rows["clicked"].is_between(0, 1).to_numpy(), "has a click that is not 0 or 1"
-    )
+            _check_all(rows, alike.to_numpy(), f"has two values of {role}")
     heads = rows[starts]
     shape = len(starts), int(lengths.max())
     filled = np.arange(shape[1]) < lengths[:, None]
@@ -260,11 +376,10 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     items, item_labels = coded(rows["item"])
     rows = rows.with_columns(item=items)
     lists, clicks = padded("item", -1), padded("clicked", 0)
-    session, twice = faulty_list(lists, clicks)
+    session, twice = faulty_list(lists, clicks, np.full(len(item_labels), -1, np.int32))
     if twice >= 0:
-        which = str(heads["session"][session])
-        raise ValueError(
-            f"{name}: the session {which!r} shows the item {item_labels[twice]!r} twice"
+        raise _SessionFault(
+            heads["session"][session], f"shows the item {item_labels[twice]!r} twice"
         )
     fields: dict[str, Any] = {
         "items": lists,
@@ -280,7 +395,7 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     if "list_propensity" in rows.columns:
         fields["list_propensities"] = heads["list_propensity"].to_numpy(writable=True)
     if "time" in rows.columns:
-        fields["times"] = _times(name, heads["time"]).to_numpy(writable=True)
+        fields["times"] = _times(heads["time"], heads["session"]).to_numpy(writable=True)
     n_features = sum(FEATURE.fullmatch(role) is not None for role in rows.columns)
     if n_features:
         features = [padded(f"feature_{j + 1}", 0) for j in range(n_features)]
@@ -288,21 +403,24 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     return fields
 
 
-def _times(name: object, times: pl.Series) -> pl.Series:
+def _times(times: pl.Series, sessions: pl.Series) -> pl.Series:
     """Numbers; texts that are no numbers are dates, and become seconds since 1970."""
     if times.dtype != pl.String:
         return times
+    times = times.str.strip_chars()
     for kind in (pl.Int64, pl.Float64):
         numbers = times.cast(kind, strict=False)
-        if not numbers.null_count():
+        if not numbers.null_count() and numbers.is_finite().all():
             return numbers
-    texts = times.unique()
+    texts = times.unique(maintain_order=True)
     seconds = [as_seconds(text) for text in texts]
     if None in seconds:
-        wrong = texts[seconds.index(None)]
-        raise ValueError(
-            f"{name}: the time {wrong!r} is neither a number, as others, nor a date and time in "
-            "ISO 8601"
+        none = [text for text, second in zip(texts, seconds, strict=True) if second is None]
+        wrong = next((text for text in none if not FLOAT.fullmatch(text)), none[0])
+        raise _SessionFault(
+            sessions[int((times == wrong).arg_max() or 0)],
+            f"has the time {wrong!r}, which is neither a number, as others, nor a date and time in "
+            "ISO 8601",
         )
     return times.replace_strict(texts, seconds, return_dtype=pl.Float64)
 
@@ -337,10 +455,9 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_all(name: object, rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
+def _check_all(rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
     if not right.all():
-        session = str(rows["session"][int(np.argmin(right))])
-        raise ValueError(f"{name}: the session {session!r} {what}")
+        raise _SessionFault(rows["session"][int(np.argmin(right))], what)
 
 
 def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
@@ -376,12 +493,15 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
         2012.
     """
     path = check_path("path", path)
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    width = text.partition(b"\n")[0].count(b"\t") + 1
+    table = Table(path)
+    content = table.content()
+    width = content.partition(b"\n")[0].count(b"\t") + 1
     schema: dict[str, Any] = {f"column_{j + 1}": pl.Int64 for j in range(width)}
     schema["column_3"] = pl.String
     try:
-        lines = pl.read_csv(text, has_header=False, separator="\t", quote_char=None, schema=schema)
+        lines = pl.read_csv(
+            content, has_header=False, separator="\t", quote_char=None, schema=schema
+        )
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{path}: {one_line(str(error).partition(chr(10))[0])}") from None
     letters = lines["column_3"].fill_null("")

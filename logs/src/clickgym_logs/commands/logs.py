@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..names import csv_fields
+
 Log = Annotated[
     list[str],
     typer.Argument(
@@ -45,8 +47,8 @@ Cutoff = Annotated[
 
 def names(columns: str) -> dict[str, str]:
     """The names of columns as ``--columns`` gives them."""
-    parts = [part.partition("=") for part in columns.split(",") if part]
-    result = {name: column for name, _, column in parts}
+    parts = [part.partition("=") for part in csv_fields(columns) if part]
+    result = {name.strip(): column.strip() for name, _, column in parts}
     if not all(name and equals for name, equals, _ in parts) or len(result) < len(parts):
         raise ValueError(
             f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in "
