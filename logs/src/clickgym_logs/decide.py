@@ -31,6 +31,7 @@ from .fitting import fit_models
 from .lists import QueryLists, Ranking
 from .log import BLOCKS, ClickLog
 from .measured import LEAST_SESSIONS, PASSED, POWER, Measured, Reason, measure
+from .names import csv_line
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
@@ -159,7 +160,7 @@ class Decision:
             low, high = self.best.interval
             percent = 100 * self.best.difference / self.best.base if self.best.base else math.inf
             return (
-                f"Show {', '.join(self.best.labels[: self.cutoff])}: it earned "
+                f"Show {csv_line(self.best.labels[: self.cutoff])}: it earned "
                 f"{self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
                 f"{production} at the same times ({low:+.4f} to {high:+.4f}, "
                 f"p = {self.best.p_value:.2g})."

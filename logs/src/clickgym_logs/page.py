@@ -23,6 +23,7 @@ from clickgym.core.formats import finite
 
 from .decide import UNITS, Decision
 from .measured import Measured
+from .names import csv_line
 
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
@@ -110,7 +111,7 @@ def proposal_sentence(decision: Decision) -> str:
         return ""
     return (
         f"The click model {proposal.model} expects {proposal.gain:+.4f} of "
-        f"{', '.join(proposal.labels)}. This is a proposal, no promise: an A/B test of "
+        f"{csv_line(proposal.labels)}. This is a proposal, no promise: an A/B test of "
         f"{proposal.sessions:,} sessions would settle it."
     )
 

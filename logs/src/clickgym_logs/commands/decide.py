@@ -12,6 +12,7 @@ from clickgym.core.terminal import Column, print_table, say
 
 from ..decide import LEVEL, Decision, decide_all
 from ..decide import decide as decide_
+from ..names import csv_fields, csv_line
 from ..page import MOST_ROWS, figures, not_shown, proposal_sentence, write_decisions
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
@@ -78,7 +79,7 @@ def decide(
         if every:
             decisions = decide_all(sessions, **settings)
         else:
-            today = None if production is None else production.split(",")
+            today = None if production is None else csv_fields(production)
             decisions = [decide_(sessions, query, production=today, seed=seed, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     if every:
@@ -95,7 +96,7 @@ def _print_all(decisions: list[Decision]) -> None:
             decision.query,
             f"{decision.n_sessions:,}",
             decision.verdict,
-            ", ".join(decision.recommended or decision.production),
+            csv_line(decision.recommended or decision.production),
         )
         for decision in decisions
     ]
@@ -107,10 +108,10 @@ def _print(decision: Decision) -> None:
     console = output()
     say(console, decision.sentence, "bold")
     rows: list[tuple[str, ...]] = [
-        (f"{decision.n_production:,}", "in production", "", "", "", ", ".join(decision.production))
+        (f"{decision.n_production:,}", "in production", "", "", "", csv_line(decision.production))
     ]
     rows += [
-        (f"{entry.sessions:,}", *figures(decision, entry), ", ".join(entry.labels))
+        (f"{entry.sessions:,}", *figures(decision, entry), csv_line(entry.labels))
         for entry in decision.measured[:MOST_ROWS]
     ]
     numbers = [Column(name, right=True) for name in ("gain", "interval", "p")]
