@@ -16,6 +16,7 @@ from clickgym.envs import CLICK_MODELS, load_instance
 
 from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
 from .log import ClickLog
+from .names import csv_fields
 from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy
 
 
@@ -139,7 +140,7 @@ def read_policy(
     if spec == "uniform":
         return UniformPolicy(np.setdiff1d(log.items, -1), log.n_positions)
     if spec.startswith("fixed:"):
-        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+        return FixedPolicy(_numbers(csv_fields(spec.removeprefix("fixed:")), log))
     is_path = ":" not in spec or Path(spec).exists()
     file, model = (spec, "") if is_path else spec.rsplit(":", 1)
     if not file.endswith(".json"):

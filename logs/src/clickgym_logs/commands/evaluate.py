@@ -12,6 +12,7 @@ from clickgym.core.terminal import Column, print_table, say
 
 from ..comparison import Comparison, compare
 from ..evaluation import ESTIMATORS
+from ..names import csv_line
 from ..policies import FixedPolicy
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
@@ -124,7 +125,7 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
         say(console, f"Caution: {text}", "bold")
     for name, shown in compared.policies.items():
         if isinstance(shown, FixedPolicy):
-            say(console, f"{name} shows: {', '.join(items[item] for item in shown.ranking)}")
+            say(console, f"{name} shows: {csv_line(items[item] for item in shown.ranking)}")
     numbers = ("estimate", "interval", "effective sessions", "difference", "interval")
     heads = [Column("policy"), Column("estimator"), *(Column(name, right=True) for name in numbers)]
     rows = [
