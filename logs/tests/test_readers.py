@@ -3,7 +3,9 @@ one line.
 """
 
 import gzip
+import json
 import math
+from decimal import Decimal
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickgym
+from clickgym.core.files import sealed
 from clickgym_logs import (
     ClickLog,
     contextual_instance,
@@ -21,6 +24,7 @@ from clickgym_logs import (
     read_yandex,
     write_tidy,
 )
+from clickgym_logs.names import csv_fields, csv_line
 from clickgym_logs.record import record
 
 
@@ -290,19 +294,20 @@ def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("8,q,1,a", r"log\.csv: .*row 4 has no value in the column 'clicked'"),
-        ("8,q,1,,0", "row 4 has no value in the column 'item'"),
-        ("8,q,1,a,yes", "could not parse `yes` as dtype `i8` at column 'clicked'"),
-        ("8,q,1,a,2", "the session '8' has a click that is not 0 or 1"),
-        ("8,q,x,a,0", "could not parse `x` as dtype `i32` at column 'position'"),
+        ("8,q,1,a", r"log\.csv, line 5 has no value in the column 'clicked'"),
+        ("8,q,1,,0", "line 5 has no value in the column 'item'"),
+        ("8,q,1,a,yes", "line 5: clicked is 'yes'; expected 0 or 1"),
+        ("\n8,q,1,a,2", "line 6: clicked is '2'; expected 0 or 1"),
+        ('8,q,1,"a\nb",0\n9,q,x,a,0', "line 7: position is 'x'; expected a whole number from 0"),
         (
             "8,q,1,a,0\n8,q,3,b,0",
-            "the session '8' does not have each position from 1 on exactly once",
+            r"log\.csv, line 5: the session '8' does not have each position from 1 on exactly once",
         ),
         ("8,q,1,a,0\n8,q,1,b,0", "the session '8' does not have each position"),
         ("8,q,1,a,0\n8,r,2,b,0", "the session '8' has two values of query"),
         ("8,q,1,a,0\n8,q,2,a,0", "the session '8' shows the item 'a' twice"),
-        ("8,q,1,a,0,9", "found more fields than defined in 'Schema'"),
+        ("8,q,1,a,0,9", r"log\.csv cannot be read \(line 5 has 6 values; the first line has 5\)"),
+        ('8,q,1,"a,0', "a quote is not closed, or not doubled"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, line, message):
@@ -314,13 +319,16 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, line, message):
 def test_missing_columns_and_wrong_names(log_file, tmp_path):
     path = log_file("log.csv", SESSIONS)
     for columns, message in (
-        ({"item": "doc", "time": "when"}, "no column doc, when; the log has .* needs a row for"),
+        (
+            {"item": "doc", "time": "when"},
+            "no column doc, when; the log has session, .* --columns item=item,time=COLUMN$",
+        ),
         ({"itme": "doc"}, "unknown column 'itme'"),
         (["item"], "columns is .*expected names of columns"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             read_log(path, columns=columns)
-    with pytest.raises(TypeError, match=r"log is of type dict; expected .* polars.from_pandas"):
+    with pytest.raises(TypeError, match=r"log is of type dict; expected .* pandas"):
         read_log({"session": [1]})
     with pytest.raises(ValueError, match="no row in the log"):
         read_log(log_file("empty.csv", "session,position,item,clicked\n"))
@@ -328,6 +336,154 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
         read_log(log_file("log.parquet", b"PAR1 nothing PAR1"))
     with pytest.raises(FileNotFoundError):
         read_log(tmp_path / "none.csv")
+
+
+WRITERS = {
+    "csv": lambda frame: frame.write_csv().encode(),
+    "csv.gz": lambda frame: gzip.compress(frame.write_csv().encode()),
+    "jsonl": lambda frame: b"\xef\xbb\xbf\n" + frame.write_ndjson().encode(),
+    "json": lambda frame: frame.write_json().encode(),
+    "parquet": sealed,
+}
+
+
+@pytest.mark.parametrize("ending", [*WRITERS, "frame"])
+@pytest.mark.parametrize(
+    ("clicks", "value"),
+    [
+        (["1.0", "0", "-0.0", "1"], None),
+        ([1.0, 0.0, -0.0, 1.0], None),
+        ([Decimal("1.0"), Decimal(0), Decimal(0), Decimal(1)], None),
+        ([True, False, False, True], None),
+        ([1.0, 0.7, 0.0, 1.0], "0.7"),
+        ([1, 2**62, 0, 1], str(2**62)),
+        (["1", "inf", "0", "1"], "inf"),
+    ],
+)
+def test_whole_numbers_are_read_alike_from_everything(log_file, ending, clicks, value):
+    """1.0 is 1, and what is no whole number is refused with its row and value."""
+    frame = pl.DataFrame(
+        {"session": [1.0, 1.0, 2.0, 2.0], "position": [1.0, 2.0, 1.0, 2.0], "item": [7.0, 8, 8, 7]}
+    ).with_columns(clicked=pl.Series(clicks))
+    source = frame if ending == "frame" else log_file(f"log.{ending}", WRITERS[ending](frame))
+    if value is None:
+        assert rows(read_log(source)) == [("all", ["7", "8"], [1, 0]), ("all", ["8", "7"], [0, 1])]
+        return
+    where = {"csv": "line 3", "csv.gz": "line 3", "jsonl": "line 3"}.get(ending, "row 2")
+    with pytest.raises(ValueError, match=f"{where}: clicked is '?{value}'?; expected 0 or 1"):
+        read_log(source)
+
+
+def test_columns_of_json_are_there_where_any_object_has_them(log_file):
+    """Columns that are not read are of any kind; 007 is not 7."""
+    lines = [
+        {"session": "7", "position": 1, "item": "a", "clicked": 0, "meta": {"time": 5}},
+        {"session": "007", "position": 1, "item": "b", "clicked": 1, "meta": [None, "query"]},
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    log = read_log(log_file("log.jsonl", text))
+    assert rows(log) == [("all", ["a"], [0]), ("all", ["b"], [1])]
+    assert log.times is None
+    late = json.dumps({**lines[0], "session": 8, "query": "q"})
+    with pytest.raises(ValueError, match="line 1 has no value in the column 'query'"):
+        read_log(log_file("log.jsonl", text + late))
+    with pytest.raises(ValueError, match="line 3 is not a JSON object"):
+        read_log(log_file("log.jsonl", text + late[:-9]))
+
+
+def test_partitions_and_globs(tmp_path):
+    head, days = "session,position,item,clicked\n", ("2026-03-01", "2026-03-02")
+    for day, session in zip(days, ("7", "9f3a"), strict=True):
+        folder = tmp_path / "logs" / f"day={day}"
+        folder.mkdir(parents=True)
+        (folder / "part.csv").write_text(f"{head}{session},1,a,1\n")
+    (tmp_path / "logs" / "_SUCCESS").touch()
+    for pattern in ("logs", "logs/*", "logs/**", "logs/**/*.csv", "logs/day=*/part.csv"):
+        log = read_log(tmp_path / pattern, columns={"time": "day"})
+        assert log.times.tolist() == [1772323200.0, 1772409600.0]
+    (tmp_path / "logs" / f"day={days[1]}" / "part.csv").write_text(f"{head}7,1,b,0\n")
+    with pytest.raises(
+        ValueError, match=r"01/part.csv, line 2: the session '7', also in .*02/part"
+    ):
+        read_log(tmp_path / "logs")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("log.csv.gz", gzip.compress(SESSIONS.encode())[:-9], "its gzip data are damaged"),
+        ("log.csv.gz", SESSIONS, "it is not gzipped, as its name says"),
+        ("log.csv", SESSIONS.encode("utf-16"), "it is text in UTF-16"),
+        ("log.csv", SESSIONS.replace("b", "ä").encode("latin-1"), "line 3 is not UTF-8"),
+        ("log.zip", b"PK\x03\x04" + bytes(30), "it is a zip archive or a spreadsheet"),
+        ("log.csv", bytes(range(256)), "it is not text"),
+        ("log.csv", "", "it is empty"),
+        ("log.parquet", SESSIONS, "it is not Parquet, as its name says"),
+        ("log.parquet", b"PAR1 nothing PAR1", "it is damaged"),
+        ("log.json", '[{"session": 1}, ', "it is not an array of JSON objects"),
+    ],
+)
+def test_a_file_that_is_no_log_is_refused_in_a_line(log_file, name, content, message):
+    with pytest.raises(ValueError, match=rf"{name} cannot be read \({message}.*\); expected CSV"):
+        read_log(log_file(name, content))
+
+
+def test_few_sessions_with_much_longer_lists_are_left_out():
+    """The memory of a crawler's 5,000 positions in each of 2,000 sessions is not taken."""
+    sessions = np.append(np.arange(2_000), np.full(5_000, 2_000))
+    frame = pl.DataFrame({"session": sessions}).with_columns(
+        position=pl.int_range(pl.len()).over("session"),
+        item=pl.int_range(pl.len()),
+        clicked=pl.lit(0),
+    )
+    with pytest.warns(UserWarning, match="left out 1 of 2,001 sessions, .* '2000' has 5,000"):
+        log = read_log(frame)
+    assert (log.items.shape, len(log.item_labels)) == ((2_000, 1), 2_000)
+    assert read_log(frame[:-4_500]).items.shape == (2_001, 500)  # which is little memory
+
+
+def test_lists_are_printed_as_they_can_be_typed():
+    labels = ["a", "red shoes", "1,5", '5" pipe', " b", ""]
+    assert csv_line(labels) == 'a, "red shoes", "1,5", "5"" pipe", " b", ""'
+    assert csv_fields(csv_line(labels)) == labels
+    assert csv_fields("a,b , 5 c") == ["a", "b", "5 c"]
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 3),
+    st.sampled_from(
+        [2**63, -(2**63), 1.0, 0.7, math.nan, math.inf, "1.0", "007", "", "é", '"', ","]
+    ),
+    st.text(max_size=3),
+    st.lists(st.integers(0, 1), max_size=1),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), ending=st.sampled_from([*WRITERS, "frame"]))
+def test_any_table_is_a_log_or_refused_in_a_line(tmp_path_factory, data, ending):
+    """Columns of any values, and files in which bytes were changed."""
+    columns = {"session": [1, 1], "position": [1, 2], "item": ["a", "b"], "clicked": [0, 1]}
+    for name in data.draw(st.sets(st.sampled_from([*columns, "query", "time", "propensity"]))):
+        columns[name] = data.draw(st.lists(VALUES, min_size=2, max_size=2))
+    source = frame = pl.DataFrame(columns, strict=False)
+    if ending != "frame":
+        source = tmp_path_factory.getbasetemp() / f"fuzz.{ending}"
+        try:
+            content = bytearray(WRITERS[ending](frame))
+        except pl.exceptions.PolarsError:  # CSV has no lists
+            content = bytearray(b"session,position\n")
+        for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
+            content[place] = data.draw(st.integers(0, 255))
+        source.write_bytes(content)
+    said = ""
+    try:
+        read_log(source)
+    except ValueError as error:
+        said = str(error)
+    assert "\n" not in said
 
 
 @pytest.mark.parametrize("column", ["time", "list_propensity"])
@@ -422,11 +578,14 @@ def test_ratings(tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("userId,movieId\n1,2\n", "rating"),
-        ("userId,movieId,rating\n1,2,x\n", "conversion"),
-        ("userId,movieId,rating\n1,,3\n", "row 1 has no item"),
-        ("userId,movieId,rating\n1,2,3\n1,2,4\n", "a user rates an item twice"),
-        ("userId,movieId,rating\n1,2,-3\n", r"rating\[0\] is -3"),
+        ("user;movieId\n1;2\n", "no column userId, rating; the table has user, movieId; expected"),
+        (
+            "userId,movieId,rating\n1,2,x\n",
+            r"ratings\.csv, line 2: rating is 'x'; expected a number",
+        ),
+        ("userId,movieId,rating\n1,,3\n", "line 2 has no value in the column 'movieId'"),
+        ("userId,movieId,rating\n1,2,3\n1,2,4\n", "line 3: the user '1' rates the item '2' twice"),
+        ("userId,movieId,rating\n1,2,-3\n", "line 2: rating is '-3'; expected a number from 0"),
     ],
 )
 def test_wrong_ratings_are_refused(log_file, text, message):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import traceback
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from .core.formats import one_line
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
+ISSUES = "https://github.com/clickgym/clickgym/issues"
 COMMANDS = {
     "list": "List the environments, instances, agents and metrics.",
     "show": "Print the docstring of an agent or environment, or what an instance or a metric is.",
@@ -169,7 +171,7 @@ def one_line_warnings() -> Iterator[None]:
 
 
 class _Command(TyperCommand):
-    """A command that takes several values after one flag, and reports errors in one line."""
+    """A command that takes several values after one flag, and reports warnings in one line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [option for option in self.params if getattr(option, "multiple", False)]
@@ -180,12 +182,8 @@ class _Command(TyperCommand):
         try:
             with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # which Typer would take for itself
             raise typer.Exit(_fail("stopped", INTERRUPTED)) from None
-        except (SessionError, WorkerError, FileError) as error:
-            raise typer.Exit(_fail(str(error), FAULT)) from error
-        except (ValueError, TypeError, ImportError, OSError) as error:
-            raise typer.Exit(_fail(str(error), BAD_INPUT)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -208,6 +206,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
+    except (SessionError, WorkerError, FileError) as error:
+        return _fail(str(error), FAULT)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        return _fail(str(error), BAD_INPUT)
+    except MemoryError as error:
+        return _fail(f"the memory is not enough: {error or 'it is full'}", FAULT)
+    except BaseException as error:
+        if not isinstance(error, Exception) and not _is_panic(error):
+            raise
+        return _fail(_report(error), FAULT)
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether an error is a panic of Polars, which is not an `Exception`."""
+    return type(error).__name__ == "PanicException"
+
+
+def _report(error: BaseException) -> str:
+    """What to tell of an error that no input should cause, and how to report it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = [*frames[:1], *(one for one in frames if "clickgym" in one.filename)][-1]
+    where = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return (
+        f"this is a fault of clickgym {version('clickgym')}: {type(error).__name__} ({error}) in "
+        f"{where}; please report this line and the command at {ISSUES}"
+    )
 
 
 def _fail(message: str, code: int) -> int:

@@ -44,7 +44,6 @@ from clickgym.core.checks import (
     check_positions,
     numbers,
 )
-from clickgym.core.formats import one_line
 from clickgym.envs import (
     CLICK_MODELS,
     DEFAULT_INSTANCE,
@@ -57,7 +56,9 @@ from clickgym.envs import (
 )
 
 from .distinct import grouped
-from .readers import coded
+from .names import csv_line
+from .readers import checked_rows, coded
+from .tables import Table
 
 Floats: TypeAlias = NDArray[np.float64]
 Pairs: TypeAlias = NDArray[np.int64]
@@ -74,7 +75,7 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     """Read a table of ratings in the format of MovieLens.
 
     Args:
-        path: CSV file, gzipped if its name ends with ``.gz``, or Parquet, with the columns
+        path: CSV, perhaps gzipped, JSON or Parquet, with the columns
             ``userId``, ``movieId`` and ``rating`` (a number from 0); others are not read.
 
     Returns:
@@ -85,21 +86,22 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
 
     Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
     """
-    path = check_path("path", path)
-    try:
-        table = (
-            pl.scan_parquet(path)
-            if path.suffix == ".parquet"
-            else pl.scan_csv(path, infer_schema=False)
+    columns = {"user": "userId", "item": "movieId", "rating": "rating"}
+    table = Table(check_path("path", path), columns.values())
+    missing = [column for column in columns.values() if column not in table.schema]
+    if missing:
+        raise ValueError(
+            f"{table.name}: no column {csv_line(missing)}; the table has "
+            f"{csv_line(table.columns)}; expected {csv_line(columns.values())}"
         )
-        rows = table.select(
-            user=pl.col("userId").cast(pl.String),
-            item=pl.col("movieId").cast(pl.String),
-            rating=pl.col("rating").cast(pl.Float64),
-        ).collect()
-        _check_ratings(rows)
-    except (pl.exceptions.PolarsError, ValueError) as error:
-        raise ValueError(f"{path}: {one_line(str(error))}") from None
+    rows = checked_rows(table, columns).with_columns(pl.col("user", "item").cast(pl.String))
+    again = rows.select(~pl.struct("user", "item").is_first_distinct()).to_series()
+    if again.any():
+        row = int(again.arg_max() or 0)
+        user, item, _ = rows.row(row)
+        raise ValueError(
+            f"{table.name}, {table.line(row)}: the user {user!r} rates the item {item!r} twice"
+        )
     return rows
 
 

@@ -17,6 +17,7 @@ from clickgym.core.checks import check_choice
 from .distinct import distinct, grouped
 from .evaluation import earnings
 from .log import BLOCKS, ClickLog
+from .names import csv_line
 
 RECENT = 200
 """Sessions that tell today's production list, at least."""
@@ -106,7 +107,7 @@ class QueryLists:
         number = {label: item for item, label in enumerate(self.item_labels)}
         ranking = tuple(number[check_choice("item", label, number)] for label in labels)
         if ranking not in self.rows:
-            raise ValueError(f"the log never shows the production list {', '.join(labels)}")
+            raise ValueError(f"the log never shows the production list {csv_line(labels)}")
         return ranking
 
     def in_production(self) -> Ranking:

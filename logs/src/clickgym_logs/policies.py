@@ -26,6 +26,7 @@ from clickgym.core.checks import (
 
 from .distinct import sorted_distinct
 from .log import ClickLog
+from .names import csv_line
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -259,7 +260,7 @@ def check_query(log: ClickLog) -> str:
         raise ValueError("the log has no sessions")
     labels = [log.query_labels[query] for query in np.unique(log.queries)]
     if len(labels) > 1:
-        names = ", ".join(labels[:MOST_NAMES]) + (", ..." if len(labels) > MOST_NAMES else "")
+        names = csv_line(labels[:MOST_NAMES]) + (", ..." if len(labels) > MOST_NAMES else "")
         raise ValueError(f"the log has {len(labels):,} queries ({names}); choose one with --query")
     return labels[0]
 

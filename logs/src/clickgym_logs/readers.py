@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from os import PathLike
@@ -25,7 +26,7 @@ from .log import ClickLog
 from .names import csv_line
 from .tables import Source, Table, log_files
 
-LABELS = ("session", "query", "item")
+LABELS = ("session", "query", "item", "user")
 NEEDED = ("session", "position", "item", "clicked")
 ROLES = (*NEEDED, "query", "propensity", "list_propensity", "time")
 FEATURE = re.compile("feature_[1-9][0-9]*")
@@ -36,6 +37,7 @@ EXPECTED = {
     "clicked": "0 or 1, or true or false",
     **dict.fromkeys(("propensity", "list_propensity"), "a probability in (0, 1]"),
     "time": "a number, or a date and time",
+    "rating": "a number from 0",
 }
 """What the values of a role are; those of features are numbers."""
 CALLED = {
@@ -118,7 +120,13 @@ class _SessionFault(Exception):
 def _frame(source: Any) -> pl.DataFrame:
     """A data frame of Polars; of one of pandas or pyarrow, a copy."""
     try:
-        return source.collect() if isinstance(source, pl.LazyFrame) else pl.DataFrame(source)
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        with suppress(Exception):
+            return pl.DataFrame(source)
+        # A column of pandas may hold numbers and texts.
+        values = source.astype(object).where(source.notna(), None)
+        return pl.DataFrame(values.to_dict("list"), strict=False)
     except Exception as error:  # of either library
         kind, line = type(source).__name__, one_line(str(error).partition("\n")[0])
         raise ValueError(f"the {kind} cannot be converted by Polars: {line}") from None
@@ -168,8 +176,7 @@ def _wanted(names: Mapping[str, str]) -> list[str]:
 def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
     """The columns of a table by their roles, with the types that a log needs.
 
-    ``guess``: columns of CSV are parsed as those of the first row, which is faster than as texts;
-    where this fails, they are read as texts.
+    ``guess``: columns of CSV are parsed in the types that the first row suggests.
     """
     columns = _columns(table, names)
     types: dict[str, Any] = {}
@@ -178,6 +185,21 @@ def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
         types = {
             columns[role]: guessed[role] for role in guessed if columns[role] not in table.folders
         }
+    return checked_rows(table, columns, types)
+
+
+def checked_rows(
+    table: Table, columns: Mapping[str, str], types: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
+    """The columns of a table by their roles, or the ValueError of the first value that is none of
+    its role.
+
+    Args:
+        table: a file or a frame.
+        columns: the column of each role.
+        types: in which columns of CSV are parsed, which is faster than as texts; where one fails,
+            all are read as texts.
+    """
     for parsed in [types, {}] if types else [{}]:
         kinds = table.schema | parsed
         values = {role: _typed(role, column, kinds[column]) for role, column in columns.items()}
@@ -186,14 +208,13 @@ def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
         except ValueError:
             if not parsed:
                 raise
-        else:
-            faulty = [role for role in columns if rows[role].null_count()]
-            if not faulty:
-                break
-            if not parsed:
-                _refuse_value(table, columns, rows, faulty)
-    integers = (role for role in LABELS if role in rows.columns)
-    return rows.with_columns(_as_integers(rows[role]) for role in integers)
+            continue
+        faulty = [role for role in columns if rows[role].null_count()]
+        if not faulty:
+            break
+        if not parsed:
+            _refuse_value(table, columns, rows, faulty)
+    return rows.with_columns(_as_integers(rows[role]) for role in LABELS if role in rows.columns)
 
 
 def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
@@ -286,7 +307,11 @@ def _typed(role: str, column: str, kind: Any) -> pl.Expr:
         return pl.when((values == 0) | (values == 1)).then(values).cast(pl.Int8)
     if role == "position":
         return pl.when(values == values.floor()).then(values).cast(pl.Int32, strict=False)
-    is_right = (values > 0) & (values <= 1) if role.endswith("propensity") else values.is_finite()
+    is_right = values.is_finite()
+    if role.endswith("propensity"):
+        is_right = (values > 0) & (values <= 1)
+    elif role == "rating":
+        is_right &= values >= 0
     return pl.when(is_right).then(values).cast(pl.Float64)
 
 
@@ -340,11 +365,11 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     )
     if lengths.max() > width:
         few = lengths > width
+        label = str(rows["session"][int(starts[few.argmax()])])
         warnings.warn(
-            f"{name}: {few.sum():,} of {len(lengths):,} sessions are left out, such as "
-            f"{str(rows['session'][int(starts[few.argmax()])])!r}: their lists have more than "
-            f"{width:,} positions (up to {lengths.max():,}), hardly by users, and would fill "
-            "the memory",
+            f"{name}: left out {few.sum():,} of {len(lengths):,} sessions, each with more than "
+            f"{width:,} positions (session {label!r} has {lengths[few][0]:,}), as a crawler's: "
+            "all lists take the memory of the longest",
             stacklevel=3,
         )
         return _sessions(name, rows.filter(np.repeat(~few, lengths)))

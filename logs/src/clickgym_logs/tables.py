@@ -108,6 +108,7 @@ class Table:
     def __init__(self, source: Path | pl.DataFrame, wanted: Collection[str] | None = None) -> None:
         self.is_csv = self._is_lines = self._is_zipped = False
         self.schema: dict[str, Any] = {}
+        self.head = b""
         self.folders: dict[str, str] = {}
         self._frame: pl.DataFrame | None = None
         self.columns: list[str] = []
@@ -130,8 +131,11 @@ class Table:
     def row(self, columns: Mapping[str, str], number: int) -> dict[str, Any]:
         """The values of a row, counted from 0; none if there is no such row."""
         values = {role: pl.col(column) for role, column in columns.items()}
+        if not self.is_csv:  # empty lines of JSON count for the slice of a whole table
+            values = {role: value.slice(number, 1) for role, value in values.items()}
         with self._reading():
-            rows = self._scan({}).select(**values).slice(number, 1).collect()
+            table = self._scan({}).select(**values)
+            rows = (table.slice(number, 1) if self.is_csv else table).collect()
         return dict(zip(rows.columns, *rows.rows(), strict=True)) if rows.height else {}
 
     def content(self) -> bytes:
@@ -154,8 +158,8 @@ class Table:
         with self._stream() as stream:
             head = stream.read(HEAD)
         is_parquet = head.startswith(PARQUET) and not self._is_zipped
-        self._starts_with_mark = head.startswith(BOM)
         self.head = head.removeprefix(BOM).lstrip()
+        self._starts_late = len(self.head) < len(head)
         what = next((what for magic, what in FOREIGN.items() if head.startswith(magic)), "")
         if file.suffix == ".gz" and not self._is_zipped:
             what = "not gzipped, as its name says"
@@ -213,9 +217,9 @@ class Table:
                 names |= {name: True for key, name in spelled.items() if key in chunk}
         self.schema = {name: pl.String for name, is_there in names.items() if is_there}
         self._content: Any = self._file
-        if self._is_zipped or self._starts_with_mark or not self._is_lines:
+        if self._is_zipped or self._starts_late or not self._is_lines:
             with self._stream() as stream:
-                self._content = io.BytesIO(stream.read().removeprefix(BOM))
+                self._content = io.BytesIO(stream.read().removeprefix(BOM).lstrip())
         if not self._is_lines:
             self._frame = pl.read_json(self._content, schema=self.schema)
         # What the first object lacks may be the key of an object within it, or within a text.
