@@ -154,11 +154,14 @@ def test_a_time_without_an_offset_is_utc_wherever_the_machine_is(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["1", "2", "x"], r"the time '.' is neither a number, as others, nor a date"),
-        (["2026-01-01", "2"], r"the time '2' is neither"),
-        (["2026-01-01", "2026-02-30"], r"the time '2026-02-30' is neither"),
-        (["1", ""], r"row 3 has no value in the column 'time'"),
-        (["1", "nan"], r"times\[1\] is nan; expected a finite number"),
+        (
+            ["1", "2", "x"],
+            r"line 6: the session '2' has the time 'x', which is neither a number, as",
+        ),
+        (["2026-01-01", "2"], r"the time '2', which is neither"),
+        (["2026-01-01", "2026-02-30"], r"the time '2026-02-30', which is neither"),
+        (["1", ""], r"line 4 has no value in the column 'time'"),
+        (["1", "nan"], r"line 4: the session '1' has the time 'nan', which is neither"),
     ],
 )
 def test_an_unreadable_time_is_named(tmp_path, texts, message):

@@ -97,7 +97,7 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     rows = checked_rows(table, columns).with_columns(pl.col("user", "item").cast(pl.String))
     again = rows.select(~pl.struct("user", "item").is_first_distinct()).to_series()
     if again.any():
-        row = int(again.arg_max() or 0)
+        row = again.arg_true()[0]
         user, item, _ = rows.row(row)
         raise ValueError(
             f"{table.name}, {table.line(row)}: the user {user!r} rates the item {item!r} twice"

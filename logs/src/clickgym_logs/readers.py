@@ -74,16 +74,22 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     the sessions are sorted by their names.
 
     Args:
-        source: a data frame of Polars; or a file: CSV with commas, tabs or semicolons, JSON lines,
-            both perhaps gzipped (``.gz``), Parquet (``.parquet``), or what `read_yandex` reads;
-            several files, a folder or a glob are one table.
+        source: a data frame of Polars, pandas or pyarrow; or a file: CSV with commas, tabs,
+            semicolons or bars, JSON lines, an array of JSON objects, all perhaps gzipped, Parquet,
+            or what `read_yandex` reads; several files, a folder with its subfolders or a glob
+            (``logs/**/*.csv``) are one table. A folder called ``day=2026-03-01`` is a column of
+            its files.
         columns: names of columns that differ, such as ``{"item": "doc_id"}``; ``{"time": ""}``:
             there is no time.
 
     Raises:
-        ValueError: a column is missing or has wrong values, or a session has not each position
-            exactly once.
+        ValueError: a file is of another format or damaged, a column is missing or has wrong values,
+            or a session has not each position exactly once; with the file, the row and the value.
         OSError: there is no such file.
+
+    Warns:
+        UserWarning: sessions were left out: at most one in a thousand, whose lists are so much
+            longer than others that arrays as wide as theirs would take the memory.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -219,13 +225,12 @@ def checked_rows(
 
 def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     """The column of each role that a table has."""
-    columns = {column.strip(): column for column in table.schema}
+    columns = {column.strip(): column for column in table.schema if column.strip()}
     roles = dict.fromkeys([*ROLES, *filter(FEATURE.fullmatch, (*columns, *names))])
-    found = {
-        role: columns[names.get(role, role)] for role in roles if names.get(role, role) in columns
-    }
+    called = {role: names.get(role, role) for role in roles}
+    found = {role: columns[column] for role, column in called.items() if column in columns}
     needed = dict.fromkeys([*NEEDED, *(role for role, column in names.items() if column)])
-    missing = {role: names.get(role, role) for role in needed if role not in found}
+    missing = {role: called[role] for role in needed if role not in found}
     if missing:
         rest = [column for column in table.columns if column not in found.values()]
         named = csv_line(f"{role}={_guess(role, rest)}" for role in missing).replace(", ", ",")
@@ -239,13 +244,13 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     for column in found.values():
         if f"{column}_duplicated_0" in table.schema:  # as Polars calls the second
             raise ValueError(f"{table.name}: two columns are called {column}")
-    features = sorted(int(role[8:]) for role in found if FEATURE.fullmatch(role))
-    for number in range(1, len(features) + 1):
-        if number != features[number - 1]:
-            raise ValueError(
-                f"{table.name}: no column feature_{number}; expected all of "
-                f"feature_1 to feature_{features[-1]}"
-            )
+    features = {int(role[8:]) for role in found if FEATURE.fullmatch(role)}
+    absent = {*range(1, len(features) + 1)} - features
+    if absent:
+        raise ValueError(
+            f"{table.name}: no column feature_{min(absent)}, but feature_{max(features)}; expected "
+            "all numbers from 1 on"
+        )
     return found
 
 
@@ -285,7 +290,7 @@ def _typed(role: str, column: str, kind: Any) -> pl.Expr:
     if kind.is_float():
         values = values.fill_nan(None)  # which pandas takes for a missing value
     if role in LABELS:
-        if role == "session" and kind.is_integer() and kind not in (pl.UInt64, pl.Int128):
+        if role == "session" and kind.is_integer() and not str(kind).endswith(("UInt64", "128")):
             return values.cast(pl.Int64)
         return values.cast(pl.String).cast(pl.Categorical) if kind != pl.Categorical else values
     if role == "time" and kind in (pl.Date, pl.Datetime):
@@ -319,7 +324,7 @@ def _refuse_value(
     table: Table, columns: Mapping[str, str], rows: pl.DataFrame, faulty: Iterable[str]
 ) -> NoReturn:
     """Raise the ValueError for the first value that is none of its role."""
-    row, role = min((int(rows[role].is_null().arg_max() or 0), role) for role in faulty)
+    row, role = min((rows[role].is_null().arg_true()[0], role) for role in faulty)
     value = table.row({role: columns[role]}, row)[role]
     where = f"{table.name}, {table.line(row)}"
     if value is None or value != value:
@@ -346,7 +351,7 @@ def _place(session: str, sources: Sequence[Path | pl.DataFrame], names: Mapping[
         table = Table(source, _wanted(names))
         found = _rows(table, names, False)["session"].cast(pl.String) == session
         if found.any():
-            places.append(f"{table.name}, {table.line(int(found.arg_max() or 0))}")
+            places.append(f"{table.name}, {table.line(found.arg_true()[0])}")
     also = f", also in {places[1]}," if len(places) > 1 else ""
     return f"{places[0] if places else 'the log'}: the session {session!r}{also}"
 
@@ -359,12 +364,11 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     begins = rows["session"].ne_missing(rows["session"].shift())
     starts = begins.arg_true().to_numpy()
     lengths = np.diff(starts, append=rows.height)
-    width = max(
-        int(np.quantile(lengths, 1 - FEW, method="higher")),
-        max(MOST_CELLS, MOST_CELLS_A_ROW * rows.height) // len(lengths),
-    )
+    width = max(MOST_CELLS, MOST_CELLS_A_ROW * rows.height) // len(lengths)
     if lengths.max() > width:
-        few = lengths > width
+        width = max(width, int(np.quantile(lengths, 1 - FEW, method="higher")))
+    few = lengths > width
+    if few.any():
         label = str(rows["session"][int(starts[few.argmax()])])
         warnings.warn(
             f"{name}: left out {few.sum():,} of {len(lengths):,} sessions, each with more than "
@@ -443,7 +447,7 @@ def _times(times: pl.Series, sessions: pl.Series) -> pl.Series:
         none = [text for text, second in zip(texts, seconds, strict=True) if second is None]
         wrong = next((text for text in none if not FLOAT.fullmatch(text)), none[0])
         raise _SessionFault(
-            sessions[int((times == wrong).arg_max() or 0)],
+            sessions[(times == wrong).arg_true()[0]],
             f"has the time {wrong!r}, which is neither a number, as others, nor a date and time in "
             "ISO 8601",
         )
