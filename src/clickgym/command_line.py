@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, ImportError, OSError) as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
-        return _fail(f"the memory is not enough: {error or 'it is full'}", FAULT)
+        return _fail(f"the memory is not enough: {str(error) or 'it is full'}", FAULT)
     except BaseException as error:
         if not isinstance(error, Exception) and not _is_panic(error):
             raise

@@ -19,6 +19,38 @@ from clickgym.runner.metrics import METRICS
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
 
+class PanicException(BaseException):
+    """As Polars calls its own."""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ValueError("bad\ninput"), 2, "bad input"),
+        (MemoryError(), 1, "the memory is not enough: it is full"),
+        (
+            KeyError("x"),
+            1,
+            r"this is a fault of clickgym .*KeyError \('x'\) in command_line.py, line ",
+        ),
+        (
+            PanicException("index\nout"),
+            1,
+            r"this is a fault .*PanicException \(index out\).*issues$",
+        ),
+    ],
+)
+def test_every_error_ends_in_a_line(monkeypatch, capsys, error, code, message):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr("clickgym.command_line.import_module", fails)
+    assert main(["show", "TopRank"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"clickgym: .*{message}.*\n", err)
+
+
 # ------------------------------------------------------------------------------------------- help
 
 

@@ -195,7 +195,7 @@ def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
 
 
 def checked_rows(
-    table: Table, columns: Mapping[str, str], types: Mapping[str, Any] | None = None
+    table: Table, columns: Mapping[str, str], types: dict[str, Any] | None = None
 ) -> pl.DataFrame:
     """The columns of a table by their roles, or the ValueError of the first value that is none of
     its role.

@@ -15,7 +15,7 @@ Log = Annotated[
         show_default=False,
         help="The click log, before the options: a table with one row per session and position "
         "(CSV, JSON lines or Parquet, with the columns session, query, position, item, clicked), "
-        "or in the format of Yandex 2011; a file, a folder, or several.",
+        "or in the format of Yandex 2011; a file, a folder, a glob in quotes, or several.",
     ),
 ]
 Columns = Annotated[
