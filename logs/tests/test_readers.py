@@ -543,7 +543,7 @@ def test_a_click_on_what_another_session_showed_is_left_out(log_file):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("0\t9\tC\t1x", "could not parse `1x`"),
+        ("0\t9\tC\t1x", r"log\.tsv, line 10: expected a click"),
         ("0\t9\tQ\t1\t1", "line 10: expected a click"),
         ("0\t9\tT\t1", "line 10: expected a click"),
         ("", "line 10: expected a click"),

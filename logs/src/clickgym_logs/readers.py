@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NoReturn
 
 import numpy as np
@@ -46,18 +47,15 @@ CALLED = {
     "item": ("doc", "product", "article", "sku", "url", "result"),
     "clicked": ("click", "clk", "label"),
     "query": ("keyword", "term", "search"),
-    "propensity": ("probability", "prob"),
     "time": ("ts", "date", "day"),
 }
 """Parts of names that columns may have."""
 ONE_QUERY = "all"
-MOST_NAMES = 30
-"""Columns that a message names."""
 INTEGER = re.compile("-?[0-9]{1,19}")
 NUMBER = re.compile(r"-?[0-9]+\.[0-9]*")
-FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WRITTEN_AS_FLOAT = r"^-?[0-9]+\.0$"
 YANDEX = re.compile(rb"\d+\t\d+\tQ\t")
+YANDEX_LINE = re.compile(rb"\d+\t\d+\t[QC](\t\d+)+")
 FEW, MOST_CELLS, MOST_CELLS_A_ROW = 0.001, 2_000_000, 16
 """At most this share of sessions, whose lists are longer than others, is left out; where as many
 cells of an array for all lists, and for each row of the log, would else be exceeded.
@@ -234,12 +232,10 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     if missing:
         rest = [column for column in table.columns if column not in found.values()]
         named = csv_line(f"{role}={_guess(role, rest)}" for role in missing).replace(", ", ",")
-        there = csv_line(map(one_line, table.columns[:MOST_NAMES]))
-        more = ", ..." if len(table.columns) > MOST_NAMES else ""
+        there = shorten(csv_line(map(one_line, table.columns)), 400, placeholder=" ...")
         raise ValueError(
-            f"{table.name}: no column {csv_line(missing.values())}; the log has {there}{more}, and "
-            "needs a row for each session and position; name its columns, as by --columns "
-            f"{named}"
+            f"{table.name}: no column {csv_line(missing.values())}; the log has {there}, and needs "
+            f"a row for each session and position; name its columns, as by --columns {named}"
         )
     for column in found.values():
         if f"{column}_duplicated_0" in table.schema:  # as Polars calls the second
@@ -269,16 +265,15 @@ def _guessed(first: Mapping[str, Any]) -> dict[str, Any]:
     """The types in which columns of CSV are parsed: sessions and times are numbers if those of the
     first row are.
     """
-    types: dict[str, Any] = {}
-    for role, word in first.items():
-        if role in ("session", "time") and INTEGER.fullmatch(word or ""):
+    kinds: dict[str, Any] = {"position": pl.Int32, "clicked": pl.Int8, "time": pl.String}
+    kinds |= dict.fromkeys(LABELS, pl.Categorical)
+    types = {role: kinds.get(role, pl.Float64) for role in first}
+    for role in ("session", "time"):
+        word = first.get(role) or ""
+        if INTEGER.fullmatch(word):
             types[role] = pl.Int64
-        elif role in LABELS:
-            types[role] = pl.Categorical
-        elif role == "time":
-            types[role] = pl.Float64 if NUMBER.fullmatch(word or "") else pl.String
-        else:
-            types[role] = {"position": pl.Int32, "clicked": pl.Int8}.get(role, pl.Float64)
+        elif role == "time" and NUMBER.fullmatch(word):
+            types[role] = pl.Float64
     return types
 
 
@@ -444,8 +439,9 @@ def _times(times: pl.Series, sessions: pl.Series) -> pl.Series:
     texts = times.unique(maintain_order=True)
     seconds = [as_seconds(text) for text in texts]
     if None in seconds:
-        none = [text for text, second in zip(texts, seconds, strict=True) if second is None]
-        wrong = next((text for text in none if not FLOAT.fullmatch(text)), none[0])
+        none = texts.filter(pl.Series([second is None for second in seconds]))
+        is_number = none.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
+        wrong = none[is_number.arg_min() or 0]
         raise _SessionFault(
             sessions[(times == wrong).arg_true()[0]],
             f"has the time {wrong!r}, which is neither a number, as others, nor a date and time in "
@@ -522,17 +518,23 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
         2012.
     """
     path = check_path("path", path)
-    table = Table(path)
-    content = table.content()
+    content = Table(path).content()
     width = content.partition(b"\n")[0].count(b"\t") + 1
     schema: dict[str, Any] = {f"column_{j + 1}": pl.Int64 for j in range(width)}
     schema["column_3"] = pl.String
+    expected = (
+        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' "
+        f"and {width - 5} URLs, as in the first line"
+    )
     try:
         lines = pl.read_csv(
             content, has_header=False, separator="\t", quote_char=None, schema=schema
         )
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path}: {one_line(str(error).partition(chr(10))[0])}") from None
+    except pl.exceptions.PolarsError:
+        texts = content.splitlines()
+        right = [YANDEX_LINE.fullmatch(text) and text.count(b"\t") < width for text in texts]
+        _check_lines(path, np.array(right, np.bool_), expected)
+        raise ValueError(f"{path}: a number has more than 18 digits") from None
     letters = lines["column_3"].fill_null("")
     is_page, is_click = (letters == "Q").to_numpy(), (letters == "C").to_numpy()
     # session, time, then of a page: query, region and URLs; of a click: its URL. -1 is nothing.
@@ -541,13 +543,7 @@ def read_yandex(path: str | PathLike[str]) -> ClickLog:
     right = (is_page & (n_fields == width - 1)) | (
         is_click & (n_fields == 3) & (numbers[:, 2] >= 0)
     )
-    _check_lines(
-        path,
-        right,
-        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' "
-        "and "
-        f"{width - 5} URLs, as in the first line",
-    )
+    _check_lines(path, right, expected)
     # Of each line the run of lines of one session, and the last page above it.
     first = np.diff(numbers[:, 0], prepend=-1) != 0
     _check_lines(path, ~(first & is_click), "a click before the first query of its session")

@@ -28,14 +28,13 @@ Source = str | PathLike[str] | pl.DataFrame | Sequence[str | PathLike[str]]
 
 GZIP, BOM, PARQUET = b"\x1f\x8b", b"\xef\xbb\xbf", b"PAR1"
 FOREIGN = {
-    b"PK\x03\x04": "a zip archive or a spreadsheet",
-    b"\xfd7zXZ\0": "compressed by xz",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd",
-    b"BZh": "compressed by bzip2",
-    b"\xff\xfe": "text in UTF-16",
-    b"\xfe\xff": "text in UTF-16",
+    "a zip archive or a spreadsheet": b"PK\x03\x04",
+    "compressed by xz": b"\xfd7zXZ\0",
+    "compressed by zstd": b"\x28\xb5\x2f\xfd",
+    "compressed by bzip2": b"BZh",
+    "text in UTF-16": (b"\xff\xfe", b"\xfe\xff"),
 }
-"""By their first bytes, formats that are not read."""
+"""Formats that are not read, and their first bytes."""
 EXPECTED = "expected CSV or JSON in UTF-8, perhaps gzipped, or Parquet"
 HEAD, CHUNK, OVERLAP = 1 << 16, 1 << 20, 1 << 10
 """Bytes that tell the format of a file; that are searched at once for names; and how many of them
@@ -160,22 +159,18 @@ class Table:
         is_parquet = head.startswith(PARQUET) and not self._is_zipped
         self.head = head.removeprefix(BOM).lstrip()
         self._starts_late = len(self.head) < len(head)
-        what = next((what for magic, what in FOREIGN.items() if head.startswith(magic)), "")
-        if file.suffix == ".gz" and not self._is_zipped:
-            what = "not gzipped, as its name says"
-        elif file.suffix == ".parquet" and not is_parquet:
-            what = "not Parquet, as its name says"
-        elif not self.head:
-            what = "empty"
-        elif head.startswith(PARQUET) and self._is_zipped:
-            what = "gzipped Parquet"
-        elif b"\r" in head and b"\n" not in head:
-            what = "text whose lines end in CR, without LF"
-        if what:
-            raise ValueError(f"it is {what}")
+        is_binary = CONTROL.search(self.head.partition(b"\n")[0]) is not None
+        faults = {what: head.startswith(magic) for what, magic in FOREIGN.items()} | {
+            "not gzipped, as its name says": file.suffix == ".gz" and not self._is_zipped,
+            "not Parquet, as its name says": file.suffix == ".parquet" and not is_parquet,
+            "gzipped Parquet": head.startswith(PARQUET) and self._is_zipped,
+            "text whose lines end in CR, without LF": b"\r" in head and b"\n" not in head,
+            "not text": is_binary and not is_parquet,
+            "empty": not self.head,
+        }
+        if any(faults.values()):
+            raise ValueError(f"it is {next(filter(faults.get, faults))}")
         if not is_parquet:
-            if CONTROL.search(self.head.partition(b"\n")[0]):
-                raise ValueError("it is not text")
             try:
                 getincrementaldecoder("utf-8")().decode(head)
             except UnicodeDecodeError as error:
