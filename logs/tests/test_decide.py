@@ -182,7 +182,7 @@ def test_page(log, tmp_path):
     odd = replace(log, item_labels=("a", "<b> c", "c", "d"))
     page, data = write_decisions([decide(odd)], tmp_path / "out")
     text = page.read_text()
-    assert 'Show d, c, <span class="label">&lt;b&gt; c:</span>' in text
+    assert 'Show d, c, <span class="label">&quot;&lt;b&gt; c&quot;:</span>' in text
     assert "<svg" in text
     assert "<b> c" not in text
     (facts,) = json.loads(data.read_text())

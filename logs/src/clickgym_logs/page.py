@@ -165,7 +165,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _list(labels: Sequence[str]) -> str:
-    texts = [*(f"{label}," for label in labels[:-1]), labels[-1]]
+    quoted = [csv_line([label]) for label in labels]
+    texts = [*(f"{label}," for label in quoted[:-1]), quoted[-1]]
     return " ".join(f'<span class="label">{html.escape(text)}</span>' for text in texts)
 
 
@@ -176,7 +177,9 @@ def _unbroken(sentence: str, labels: set[str]) -> str:
     words = html.escape(sentence)
     if not pattern:
         return words
-    return re.sub(f"(?:{pattern})[,:.]?", r'<span class="label">\g<0></span>', words)
+    return re.sub(
+        f"(?:&quot;)?(?:{pattern})(?:&quot;)?[,:.]?", r'<span class="label">\g<0></span>', words
+    )
 
 
 def _picture(decision: Decision) -> str:
