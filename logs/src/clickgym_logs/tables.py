@@ -28,10 +28,10 @@ Source = str | PathLike[str] | pl.DataFrame | Sequence[str | PathLike[str]]
 
 GZIP, BOM, PARQUET = b"\x1f\x8b", b"\xef\xbb\xbf", b"PAR1"
 FOREIGN = {
-    "a zip archive or a spreadsheet": b"PK\x03\x04",
-    "compressed by xz": b"\xfd7zXZ\0",
-    "compressed by zstd": b"\x28\xb5\x2f\xfd",
-    "compressed by bzip2": b"BZh",
+    "a zip archive or a spreadsheet": (b"PK\x03\x04",),
+    "compressed by xz": (b"\xfd7zXZ\0",),
+    "compressed by zstd": (b"\x28\xb5\x2f\xfd",),
+    "compressed by bzip2": (b"BZh",),
     "text in UTF-16": (b"\xff\xfe", b"\xfe\xff"),
 }
 """Formats that are not read, and their first bytes."""
@@ -288,7 +288,8 @@ class Table:
                 return f"line {line} is not UTF-8"
             if self._is_lines:
                 with suppress(ValueError, RecursionError):
-                    if isinstance(json.loads(record[0]), dict):
+                    # int() refuses NaN and Infinity, which are no JSON
+                    if isinstance(json.loads(record[0], parse_constant=int), dict):
                         continue
                 return f"line {line} is not a JSON object"
             width = width or len(record)
