@@ -13,7 +13,7 @@ from clickgym.command_line import main
 from clickgym.envs import with_products
 from clickgym_logs import contextual_instance, read_ratings
 from clickgym_logs.contextual import label_attraction
-from clickgym_logs.readers import coded
+from clickgym_logs.tables import coded
 
 
 def some_ratings(n_users=12, n_items=30, share=0.7):

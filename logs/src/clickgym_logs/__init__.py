@@ -25,10 +25,11 @@ from .policies import (
     UniformPolicy,
     empirical_policy,
 )
-from .readers import read_log, read_yandex
+from .readers import read_log
 from .record import record
 from .replay import replay
 from .simulability import check_models
+from .yandex import read_yandex
 
 __all__ = [
     "CCMEstimator",

@@ -57,8 +57,8 @@ from clickgym.envs import (
 
 from .distinct import grouped
 from .names import csv_line
-from .readers import checked_rows, coded
-from .tables import Table
+from .readers import checked_rows
+from .tables import Table, coded
 
 Floats: TypeAlias = NDArray[np.float64]
 Pairs: TypeAlias = NDArray[np.int64]

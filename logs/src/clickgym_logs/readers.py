@@ -1,6 +1,4 @@
-"""Readers of click logs: tables, by Polars, and the format of Yandex's Relevance Prediction
-Challenge 2011.
-"""
+"""Click logs from tables: columns by their roles, values by their types, rows by session."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from os import PathLike
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
@@ -25,7 +22,8 @@ from clickgym.core.formats import one_line
 from .counting import faulty_list
 from .log import ClickLog
 from .names import csv_line
-from .tables import Source, Table, log_files
+from .tables import Source, Table, coded, log_files
+from .yandex import YANDEX, read_yandex
 
 LABELS = ("session", "query", "item", "user")
 NEEDED = ("session", "position", "item", "clicked")
@@ -54,8 +52,6 @@ ONE_QUERY = "all"
 INTEGER = re.compile("-?[0-9]{1,19}")
 NUMBER = re.compile(r"-?[0-9]+\.[0-9]*")
 WRITTEN_AS_FLOAT = r"^-?[0-9]+\.0$"
-YANDEX = re.compile(rb"\d+\t\d+\tQ\t")
-YANDEX_LINE = re.compile(rb"\d+\t\d+\t[QC](\t\d+)+")
 FEW, MOST_CELLS, MOST_CELLS_A_ROW = 0.001, 2_000_000, 16
 """At most this share of sessions, whose lists are longer than others, is left out; where as many
 cells of an array for all lists, and for each row of the log, would else be exceeded.
@@ -483,92 +479,3 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
 def _check_all(rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
     if not right.all():
         raise _SessionFault(rows["session"][int(np.argmin(right))], what)
-
-
-def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """The number of each label, and the distinct labels as texts, in order of appearance."""
-    distinct = values.unique(maintain_order=True)
-    labels = tuple(distinct.cast(pl.String))
-    if values.dtype != pl.Categorical:
-        numbers = distinct.to_frame("label").with_row_index("number")
-        rows = values.to_frame("label").join(numbers, on="label", how="left", maintain_order="left")
-        return rows["number"].cast(pl.Int32).to_numpy(), labels
-    codes, firsts = values.to_physical().to_numpy(), distinct.to_physical().to_numpy()
-    number_of = np.empty(int(firsts.max(initial=0)) + 1, np.int32)
-    number_of[firsts] = np.arange(len(firsts))
-    return number_of[codes], labels
-
-
-def read_yandex(path: str | PathLike[str]) -> ClickLog:
-    """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
-
-    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click
-    ``session, time, C, url``. All fields but the letter are decimal numbers. Each query is one
-    session of the log, labelled ``query-region``. A click belongs to the last query above it in its
-    session whose list contains the URL, and a URL clicked twice counts once. A click on another URL
-    is left out. The times are those since the beginning of each session, so that the log has none.
-
-    Args:
-        path: text file, gzipped if its name ends with ``.gz``.
-
-    Raises:
-        ValueError: on a malformed line, naming the file, the line and the reason.
-
-    Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM
-        2012.
-    """
-    path = check_path("path", path)
-    content = Table(path).content()
-    width = content.partition(b"\n")[0].count(b"\t") + 1
-    schema: dict[str, Any] = {f"column_{j + 1}": pl.Int64 for j in range(width)}
-    schema["column_3"] = pl.String
-    expected = (
-        "expected a click 'session, time, C, url', or a query 'session, time, Q, query, region' "
-        f"and {width - 5} URLs, as in the first line"
-    )
-    try:
-        lines = pl.read_csv(
-            content, has_header=False, separator="\t", quote_char=None, schema=schema
-        )
-    except pl.exceptions.PolarsError:
-        texts = content.splitlines()
-        right = [YANDEX_LINE.fullmatch(text) and text.count(b"\t") < width for text in texts]
-        _check_lines(path, np.array(right, np.bool_), expected)
-        raise ValueError(f"{path}: a number has more than 18 digits") from None
-    letters = lines["column_3"].fill_null("")
-    is_page, is_click = (letters == "Q").to_numpy(), (letters == "C").to_numpy()
-    # session, time, then of a page: query, region and URLs; of a click: its URL. -1 is nothing.
-    numbers = lines.drop("column_3").fill_null(-1).to_numpy()
-    n_fields = (numbers >= 0).sum(axis=1)
-    right = (is_page & (n_fields == width - 1)) | (
-        is_click & (n_fields == 3) & (numbers[:, 2] >= 0)
-    )
-    _check_lines(path, right, expected)
-    # Of each line the run of lines of one session, and the last page above it.
-    first = np.diff(numbers[:, 0], prepend=-1) != 0
-    _check_lines(path, ~(first & is_click), "a click before the first query of its session")
-    run, above = first.cumsum(), is_page.cumsum() - 1
-    pages, urls, run_of_page = numbers[is_page, 2:4], numbers[is_page, 4:], run[is_page]
-    clicked_url, page, run_of_click = numbers[is_click, 2], above[is_click], run[is_click]
-    clicked = np.zeros(urls.shape, np.int8)
-    while len(page):  # what the last page above does not show is looked for on the one before
-        alike = urls[page] == clicked_url[:, None]
-        rows, positions = np.nonzero(alike)
-        clicked[page[rows], positions] = 1
-        page = page - 1
-        lost = ~alike.any(axis=1)
-        elsewhere = lost & (page >= 0) & (run_of_page[page] == run_of_click)
-        page, clicked_url, run_of_click = (
-            part[elsewhere] for part in (page, clicked_url, run_of_click)
-        )
-    items, item_labels = coded(pl.Series(urls.ravel()))
-    names = pl.DataFrame(pages, schema=["query", "region"])
-    queries, query_labels = coded(
-        names.select(pl.concat_str("query", "region", separator="-")).to_series()
-    )
-    return ClickLog(items.reshape(urls.shape), clicked, queries, item_labels, query_labels)
-
-
-def _check_lines(path: Path, right: NDArray[np.bool_], what: str) -> None:
-    if not right.all():
-        raise ValueError(f"{path}, line {int(np.argmin(right)) + 1}: {what}")

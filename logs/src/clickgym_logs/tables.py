@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from clickgym.core.checks import is_sequence
 from clickgym.core.files import reading
@@ -315,3 +317,17 @@ def _without_panics() -> Iterator[None]:
         os.dup2(shown, 2)
         os.close(shown)
         os.close(nowhere)
+
+
+def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The number of each label, and the distinct labels as texts, in order of appearance."""
+    distinct = values.unique(maintain_order=True)
+    labels = tuple(distinct.cast(pl.String))
+    if values.dtype != pl.Categorical:
+        numbers = distinct.to_frame("label").with_row_index("number")
+        rows = values.to_frame("label").join(numbers, on="label", how="left", maintain_order="left")
+        return rows["number"].cast(pl.Int32).to_numpy(), labels
+    codes, firsts = values.to_physical().to_numpy(), distinct.to_physical().to_numpy()
+    number_of = np.empty(int(firsts.max(initial=0)) + 1, np.int32)
+    number_of[firsts] = np.arange(len(firsts))
+    return number_of[codes], labels
