@@ -220,7 +220,7 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
     weights = np.array(weights_of(log, estimator, target, logging, model))
     try:
         result = evaluate(log, target, estimator, logging=logging, model=model, seed=seed)
-        values, _ = contributions(log, target, estimator, logging=logging, model=model)
+        values, *_ = contributions(log, target, estimator, logging=logging, model=model)
     except ValueError as error:
         return _refusal(error)
     if weights.max() > MOST * (1 + 1e-9):
@@ -240,11 +240,7 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
     if len(log) == 1:
         return "" if np.isnan(spread).all() else f"a single session has the spread {spread}"
     low, high = result.interval
-    least, most = (
-        wanted.min() - 1e-9 * abs(wanted).max() - small,
-        wanted.max() + 1e-9 * abs(wanted).max() + small,
-    )
-    if not np.isfinite(spread).all() or not least <= low <= high <= most:
+    if not np.isfinite(spread).all() or not 0 <= low <= result.value * (1 + 1e-9) + small < high:
         return f"the spread is {spread} of values {wanted}"
     scale = float(np.abs(wanted).max()) or 1.0
     by_hand = float(np.std(wanted / scale)) * scale / math.sqrt(len(log))

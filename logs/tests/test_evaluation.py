@@ -15,7 +15,6 @@ from click_stories import exact_law, make_model, marginal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtrit
-from slow import slow
 
 from clickgym.envs import (
     CascadeModel,
@@ -38,8 +37,7 @@ from clickgym_logs import (
     evaluate,
     write_tidy,
 )
-from clickgym_logs.bootstrap import interval_of_mean
-from clickgym_logs.evaluation import _errors_of_refits, contributions
+from clickgym_logs.evaluation import _error_of_refits, contributions
 from clickgym_logs.model_weights import MODEL_BASED
 
 L, K = 5, 3
@@ -123,7 +121,7 @@ def moments(name, estimator, target, model=None, **reward_and_cutoff):
     its weights.
     """
     log, probabilities = logged(name)
-    values, weights = contributions(
+    values, weights, _ = contributions(
         log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff
     )
     values = values.sum(axis=1)
@@ -264,29 +262,6 @@ def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
     assert result.mean_weight == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.parametrize("n", [200, *slow(400)])
-def test_ninety_five_percent_intervals_cover_ninety_five_percent(n):
-    log, probabilities = logged("pbm")
-    truth, rng, covered = value(users("pbm"), TARGETS["uniform"]), np.random.default_rng(0), 0
-    for seed in range(n):
-        sample = rng.choice(len(log), 300, p=probabilities)
-        low, high = evaluate(
-            log[sample], TARGETS["uniform"], "item-position", logging=logging_policy(), seed=seed
-        ).interval
-        covered += low < truth < high
-    assert 0.91 < covered / n < 0.985
-
-
-def test_the_grouped_bootstrap_is_the_ordinary_one():
-    rng = np.random.default_rng(5)
-    log = click_log(*simulate(users("pbm"), logging_policy(), 250, seed=4))
-    values, _ = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
-    resampled = rng.integers(len(log), size=(20_000, len(log)))
-    interval = interval_of_mean(values[:, 0], level=0.95, seed=0, resamples=20_000)
-    plain = values[resampled, 0].mean(axis=1)
-    assert interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
-
-
 def test_errors_of_refits():
     """They are the spread of the estimates of many logs; those with the parameters held fixed are
     larger for these users.
@@ -298,7 +273,7 @@ def test_errors_of_refits():
 
     logs = [sessions[rng.choice(len(sessions), 1000, p=probabilities)] for _ in range(200)]
     spread = np.std([estimate(log) for log in logs])
-    refitted = [_errors_of_refits(log, lambda part: (estimate(part),) * 2, 0) for log in logs[:10]]
+    refitted = [_error_of_refits(log, estimate, 0) for log in logs[:10]]
     assert np.mean(refitted) == pytest.approx(spread, rel=0.2)
     fixed = evaluate(logs[0], TARGETS["fixed"], "cm", logging=logging_policy()).standard_error
     assert fixed > 1.3 * spread
@@ -313,7 +288,7 @@ def test_standard_error_is_the_larger_of_two():
     passed = evaluate(log, target, "dbn", model=DBNEstimator(300, 1e-9).fit(log), **words)
     assert fitted.standard_error > 1.05 * passed.standard_error
     half = stdtrit(29, 0.95) * fitted.standard_error
-    assert fitted.interval == pytest.approx((fitted.value - half, fitted.value + half))
+    assert fitted.interval == pytest.approx((fitted.value - half, fitted.value + half), rel=0.02)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -594,15 +569,16 @@ def test_table_of_estimates(tidy, printed):
             rows = out.split(f"\n{spec}\n")[1].splitlines()
             line = next(line for line in rows if line.startswith(estimator))
             wanted = evaluate(shoes, FixedPolicy(ranking), estimator)
-            value, low, _, high, effective, difference, *_ = line.split()[1:]
+            value, low, _, high, effective, clicks, difference, *_ = line.split()[1:]
             assert float(value) == pytest.approx(wanted.value, rel=1e-6)
             assert (float(low), float(high)) == pytest.approx(wanted.interval, rel=1e-3)
             assert int(effective) == round(wanted.effective_sample_size)
+            assert int(clicks) == round(wanted.effective_clicks)
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
 
 
 def test_contradiction_is_said_first(printed, tmp_path):
-    """Users of a PBM: the cascade model claims another reward, and IPS compares nothing."""
+    """Users of a PBM: the cascade model claims another reward; IPS compares all the same."""
     rng = np.random.default_rng(0)
     items = rng.permuted(np.tile([0, 1, 2], (3000, 1)), axis=1)
     rates = np.array([0.2, 0.5, 0.8])[items] * [0.9, 0.8, 0.7]
@@ -610,9 +586,9 @@ def test_contradiction_is_said_first(printed, tmp_path):
     words = ["--policy", "fixed:c,b,a", "--logging", "uniform", "--estimator", "ips", "pbm", "cm"]
     out = printed(["evaluate", str(tmp_path / "log.csv"), *words])
     assert out.startswith("Caution: pbm (")
-    assert "contradict each other for fixed:c,b,a: what one of them assumes is false." in out
+    assert "do not overlap for fixed:c,b,a: what one of them assumes is false, or one" in out
     (line,) = [line for line in out.splitlines() if line.startswith("ips")]
-    assert line.split()[-2:] == ["–", "–"]
+    assert "–" not in line.split()
 
 
 def test_lists_that_follow_time():

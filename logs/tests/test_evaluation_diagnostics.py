@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, stdtrit
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
 
@@ -51,18 +50,6 @@ def test_diagnostics_of_weights_of_lists():
     assert result.mean_weight == pytest.approx(7 / 4)
 
 
-def test_interval_of_few_contributions():
-    """Sessions earn 2, 0, 0 and 10 by `ips`: 1.38 effective ones, for which Student's distribution
-    is wide.
-    """
-    result = evaluate(log(), FixedPolicy([0, 1]), "ips", level=0.8)
-    n = 12**2 / 104
-    tail = ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.1))
-    drawn = np.random.default_rng(1).choice([2, 0, 0, 10], (200_000, 4)).mean(axis=1)
-    wanted = np.percentile(drawn, [100 * tail, 100 * (1 - tail)])
-    assert result.interval == pytest.approx(wanted)
-
-
 # ------------------------------------------------------------------------------------------------
 # ---------- the decision
 
@@ -88,18 +75,21 @@ def test_what_varies_together_cancels_in_the_difference():
     items = rng.permuted(np.tile([0, 1], (500, 1)), axis=1)
     many = ClickLog(items, rng.random((500, 2)) < 0.5, [0] * 500, ("a", "b"), ("q",))
     result = evaluate(many, UniformPolicy(2, 2), "ips", logging=UniformPolicy(2, 2))
-    assert result.difference_interval == (0.0, 0.0)
+    low, high = result.difference_interval
+    assert low < 0.0 == result.difference < high
+    assert high - low < 0.15 * (result.interval[1] - result.interval[0])
     assert result.interval == result.on_policy_interval
 
 
 def test_what_tells_little_is_said_in_words():
     found = evaluate(log(), FixedPolicy([0, 1]), "ips").cautions
-    assert len(found) == 2
+    assert len(found) == 3
     assert "the mean weight of ips is 1.750, where 1 is expected" in found[0]
     assert (
         "the effective size of ips is 2, below 100: little of the log (4) tells of this policy"
         in found[1]
     )
+    assert "1.38 effective clicks tell of this policy by ips, below 10: too few" in found[2]
     items = np.tile([[0, 1], [1, 0]], (100, 1))
     many = ClickLog(items, items == 0, [0] * 200, ("a", "b"), ("q",))
     assert evaluate(many, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions == ()

@@ -242,7 +242,7 @@ def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, tar
     model = model_of(name, estimator)
     any_click = [{"reward": "any_click"}] if estimator in ("ips", "cascade") else []
     for more in ({}, {"cutoff": 2}, *any_click):
-        values, weights = contributions(
+        values, weights, _ = contributions(
             log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more
         )
         assert probabilities @ values.sum(axis=1) == pytest.approx(
@@ -256,11 +256,11 @@ SHORT = click_log([[0, 1], [1, 0], [2, -1], [0, -1]], [[1, 0], [0, 1], [1, 0], [
 
 def test_weights_of_lists_and_prefixes_by_hand():
     target, logging = FixedPolicy([0, 1]), UniformPolicy(3, 2)
-    _, whole = contributions(SHORT, target, "ips", logging=logging)
+    _, whole, _ = contributions(SHORT, target, "ips", logging=logging)
     assert whole.ravel() == pytest.approx([6, 0, 0, 3])
-    _, prefixes = contributions(SHORT, target, "cascade", logging=logging)
+    _, prefixes, _ = contributions(SHORT, target, "cascade", logging=logging)
     np.testing.assert_allclose(prefixes, [[3, 6], [0, 0], [0, 0], [3, 3]])
-    _, places = contributions(SHORT, target, "item-position", logging=logging)
+    _, places, _ = contributions(SHORT, target, "item-position", logging=logging)
     np.testing.assert_allclose(places, [[3, 3], [0, 0], [0, 1], [3, 1]])
 
 
@@ -299,7 +299,7 @@ def test_examinations_of_short_lists_by_hand():
     target = FixedPolicy([0, 1])
     shown = np.array([1 + 1 + 0.4, 1 + 0.4, 1.0]) / 4  # of a, b and c, per session of the log
     ratio = np.array([1.0, 0.2, 0.0]) / shown
-    values, weights = contributions(SHORT, target, "pbm", model=model)
+    values, weights, _ = contributions(SHORT, target, "pbm", model=model)
     assert values.ravel() == pytest.approx([ratio[0], ratio[0], 0, 0])
     examined = [ratio[0] + 0.4 * ratio[1], ratio[1] + 0.4 * ratio[0], 0.0, ratio[0]]
     assert weights.ravel() == pytest.approx(np.array(examined) / 1.2)
@@ -313,7 +313,7 @@ def test_a_fitted_model_values_the_logs_own_policy_as_logged(estimator):
     """Weights of 1, for both policies are the same."""
     log = click_log(np.tile(SHORT.items, (5, 1)), np.tile(SHORT.clicks, (5, 1)))
     policy = empirical_policy(log)
-    values, _ = contributions(log, policy, estimator, logging=policy)
+    values, *_ = contributions(log, policy, estimator, logging=policy)
     assert values.sum() / len(log) == pytest.approx(log.clicks.sum() / len(log))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from clickgym.core.checks import check_between, check_choice, check_kind, check_labels, check_seed
 from clickgym.envs import CLICK_MODELS, load_instance
 
-from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
+from .evaluation import (
+    CAN_ESTIMATE,
+    LEAST_CLICKS,
+    Evaluation,
+    check_cutoff,
+    check_estimator,
+    evaluate,
+)
 from .log import ClickLog
 from .names import csv_fields
 from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy
@@ -30,8 +37,8 @@ class Comparison:
             are left out.
         refused: the reason why there is no estimate, by policy and estimator; empty unless another
             estimate exists.
-        contradictions: a sentence for each two estimates of a policy whose intervals do not
-            overlap: the assumption of one of them is false. Then `ips` compares nothing.
+        contradictions: a sentence for each two estimates of a policy, of at least 10 effective
+            clicks each, whose intervals do not overlap.
     """
 
     policies: dict[str, Policy]
@@ -96,22 +103,14 @@ def compare(
         raise ValueError(next(iter(refused.values())))
     contradictions = tuple(
         f"{first.estimator} ({first.interval[0]:.4g} to {first.interval[1]:.4g}) and "
-        f"{second.estimator} ({second.interval[0]:.4g} to {second.interval[1]:.4g}) contradict "
-        f"each other for {spec}: what one of them assumes is false."
+        f"{second.estimator} ({second.interval[0]:.4g} to {second.interval[1]:.4g}) do not overlap "
+        f"for {spec}: what one of them assumes is false, or one of the two is one of the "
+        f"{100 * (1 - level):.3g} % of intervals that miss."
         for spec, results in by_policy.items()
         for first, second in combinations(results, 2)
         if max(first.interval[0], second.interval[0]) > min(first.interval[1], second.interval[1])
+        and min(first.effective_clicks, second.effective_clicks) >= LEAST_CLICKS
     )
-    if contradictions:
-        by_policy = {
-            spec: tuple(
-                replace(result, difference=None, difference_interval=None)
-                if result.estimator == "ips"
-                else result
-                for result in results
-            )
-            for spec, results in by_policy.items()
-        }
     return Comparison(targets, by_policy, refused, contradictions)
 
 

@@ -62,7 +62,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, stdtrit
+from scipy.special import chdtrc, ndtri, stdtrit
 
 from clickgym.core.checks import (
     check_between,
@@ -74,9 +74,16 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import ClickModel
 
-from .bootstrap import effective_number, in_units, interval_of_mean
 from .distinct import grouped, sorted_distinct
 from .estimation.estimator import Estimator
+from .intervals import (
+    Interval,
+    correlation_of,
+    effective_number,
+    in_units,
+    interval_of_clicks,
+    interval_of_difference,
+)
 from .log import BLOCKS, ClickLog
 from .model_weights import MODEL_BASED, ModelWeights
 from .policies import Policy, check_query, empirical_policy
@@ -92,6 +99,8 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
+LEAST_CLICKS = 10
+"""Fewer effective clicks tell neither better nor worse."""
 GROUPS = 30
 """Of sessions; a click model is fitted again with each of them counted twice."""
 FOLLOWS = 0.001
@@ -112,11 +121,13 @@ class Evaluation:
             none.
         interval: confidence interval of ``value``; NaN for a single session.
         on_policy: the logged reward per session, which is the value of the logging policy.
-        on_policy_interval: bootstrap confidence interval of ``on_policy``.
+        on_policy_interval: confidence interval of ``on_policy``.
         difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
             the lists changed with time, for it would be one of times.
         difference_interval: its confidence interval. Both sides of the difference come from the
             same sessions, so that what they share cancels.
+        effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, how many weighted clicks of
+            equal size would vary as much. Below 10 the difference tells neither better nor worse.
         lists_changed: whether the lists changed with time.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
@@ -128,12 +139,13 @@ class Evaluation:
     estimator: str
     value: float
     standard_error: float
-    interval: tuple[float, float]
+    interval: Interval
     on_policy: float
-    on_policy_interval: tuple[float, float]
+    on_policy_interval: Interval
     difference: float | None
-    difference_interval: tuple[float, float] | None
+    difference_interval: Interval | None
     n_sessions: int
+    effective_clicks: float
     effective_sample_size: float
     mean_weight: float
     lists_changed: bool
@@ -143,7 +155,8 @@ class Evaluation:
         """Reasons to distrust the estimate, one sentence each.
 
         There is one if the mean weight differs from 1 by more than 0.1, another if the effective
-        sample size is below 100 sessions, and one if the lists changed with time.
+        sample size is below 100 sessions, one if fewer than 10 effective clicks tell of the policy,
+        and one if the lists changed with time.
         """
         sentences = []
         if self.lists_changed:
@@ -164,6 +177,12 @@ class Evaluation:
                 f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so "
                 "few are rough."
             )
+        if self.effective_clicks < LEAST_CLICKS:
+            sentences.append(
+                f"{self.effective_clicks:.3g} effective clicks tell of this policy by "
+                f"{self.estimator}, below {LEAST_CLICKS}: too few to call it better or worse than "
+                "what was logged."
+            )
         return tuple(sentences)
 
 
@@ -181,16 +200,16 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the value of a policy from the log of another policy.
 
-    The intervals of `ips`, `cascade`, `item-position`, and of a click model that is passed, are
-    those of a bootstrap over sessions. A click model that is fitted to the log is fitted again to
-    30 logs, in each of which a random group of sessions counts twice. Their spread tells the
-    uncertainty of sessions and parameters together. The interval is by the larger standard error:
-    this one, or that of sessions with the parameters held fixed.
+    The intervals are in closed form (`intervals.interval_of_clicks`), that of the difference from
+    the intervals of its two sides. A click model that is fitted to the log is fitted again to 30
+    logs, in each of which a random group of sessions counts twice. Their spread tells the
+    uncertainty of sessions and parameters together. The interval is by the larger variance: this
+    one, or that of sessions with the parameters held fixed.
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
         level: confidence level of the intervals.
-        seed: of the resampling.
+        seed: of the groups.
 
     Returns:
         The estimate with its interval, the difference that the target makes to what was logged, and
@@ -214,29 +233,34 @@ def evaluate(
         (1.0, 0.5, 0.5)
     """
     check_between("level", level, 0.0, 1.0)
-    resampling: dict[str, Any] = {"level": level, "seed": check_seed(seed)}
+    check_seed(seed)
     settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
-    values, weights = contributions(log, target, estimator, model=model, **settings)
+    values, weights, largest = contributions(log, target, estimator, model=model, **settings)
+    diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
-    gains = per_session - logged
-    value, gain = float(per_session.mean()), float(gains.mean())
-    error = _standard_error(per_session)
-    if estimator in MODEL_BASED and model is None:
+    value, on_policy = float(per_session.mean()), float(logged.mean())
+    difference = float((per_session - logged).mean())
+    error, variance = _standard_error(per_session), 0.0
+    effective_clicks = effective_number(per_session)
+    correlation = correlation_of(per_session, logged) if effective_clicks >= LEAST_CLICKS else 0.0
+    if estimator in MODEL_BASED and model is None and len(log) > 1:
 
-        def refit(part: ClickLog) -> tuple[float, float]:
-            values, _ = contributions(part, target, estimator, **settings)
-            rewards = values.sum(axis=1), earnings(part, reward, cutoff).sum(axis=1)
-            return float(rewards[0].mean()), float((rewards[0] - rewards[1]).mean())
+        def refit(part: ClickLog) -> float:
+            return float(
+                contributions(part, target, estimator, **settings).values.sum(axis=1).mean()
+            )
 
-        refit_errors = _errors_of_refits(log, refit, seed)
-        error, error_of_gain = np.fmax([error, _standard_error(gains)], refit_errors).tolist()
-        t = float(stdtrit(min(effective_number(per_session), GROUPS) - 1, (1 + level) / 2))
-        interval = value - t * error, value + t * error
-        interval_of_gain = gain - t * error_of_gain, gain + t * error_of_gain
-    else:
-        interval = interval_of_mean(per_session, **resampling)
-        interval_of_gain = interval_of_mean(gains, **resampling)
+        refit_error = _error_of_refits(log, refit, seed)
+        error = max(error, refit_error)
+        # Student's distribution is wider than the normal one, for the error is of `GROUPS` refits
+        tail = (1 + level) / 2
+        variance = float(len(log) * refit_error * stdtrit(GROUPS - 1, tail) / ndtri(tail)) ** 2
+    interval = interval_of_clicks(per_session, largest, level, variance)
+    on_policy_interval = interval_of_clicks(logged, 1.0, level)
+    difference_interval = interval_of_difference(
+        value, interval, on_policy, on_policy_interval, correlation
+    )
     lists_changed = lists_follow_time(log)
     compared = not lists_changed or estimator in MODEL_BASED
     return Evaluation(
@@ -244,13 +268,14 @@ def evaluate(
         value=value,
         standard_error=error,
         interval=interval,
-        on_policy=float(logged.mean()),
-        on_policy_interval=interval_of_mean(logged, **resampling),
-        difference=gain if compared else None,
-        difference_interval=interval_of_gain if compared else None,
+        on_policy=on_policy,
+        on_policy_interval=on_policy_interval,
+        difference=difference if compared else None,
+        difference_interval=difference_interval if compared else None,
         n_sessions=len(log),
+        effective_clicks=effective_clicks,
         lists_changed=lists_changed,
-        **_diagnostics(weights),
+        **diagnostics,
     )
 
 
@@ -260,27 +285,21 @@ def _standard_error(per_session: Floats) -> float:
     return float(spread.std() / np.sqrt(len(spread)) * unit) if len(spread) > 1 else np.nan
 
 
-def _errors_of_refits(
-    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int
-) -> Floats:
-    """Standard errors of two estimates, from the log with a random group of its sessions counted
-    twice, one group after the other: so nothing that the log shows is missing. NaN for a single
-    session.
+def _error_of_refits(log: ClickLog, refit: Callable[[ClickLog], float], seed: int) -> float:
+    """The standard error of an estimate, from the log with a random group of its sessions counted
+    twice, one group after the other: so nothing that the log shows is missing.
 
     With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
     mean.
     """
     n_groups = min(GROUPS, len(log))
-    if n_groups < 2:
-        return np.full(2, np.nan)
     sessions = np.arange(len(log))
     group = np.random.default_rng(seed).permutation(sessions) % n_groups
     estimates = [
         refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
         for number in range(n_groups)
     ]
-    errors: Floats = (n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, axis=0, ddof=1)
-    return errors
+    return float((n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, ddof=1))
 
 
 def lists_follow_time(log: ClickLog) -> bool:
@@ -346,9 +365,8 @@ def contributions(
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where each position has its
-        own weight. The estimate is the mean over sessions of the values' sum; the expectation of
-        every weight is 1.
+        Values, weights and the largest weight; G is 1, or K (the cutoff) where each position has
+        its own weight.
 
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the
@@ -371,11 +389,11 @@ def contributions(
     for length, rows in zip(*grouped(log.lengths), strict=True):
         laws = target.of_length(length), None if logging is None else logging.of_length(length)
         part = Sessions(log, rows, *laws, earned[rows])
-        parts.append((rows, *WEIGHTS[estimator](part)))
-    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
-    for rows, *of_rows in parts:
-        values[rows], weights[rows] = of_rows
-    return values, weights
+        parts.append((rows, WEIGHTS[estimator](part)))
+    values, weights = np.empty((2, len(log), parts[0][1].values.shape[1]))
+    for rows, of_rows in parts:
+        values[rows], weights[rows], _ = of_rows
+    return Contributions(values, weights, max(part.largest for _, part in parts))
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:

@@ -86,7 +86,11 @@ class ModelWeights:
             raise ValueError(f"{sessions.name(items[infinite[0]])}: {what}")
         weights = np.divide(target, logged, out=np.zeros(len(items)), where=logged > 0)[index]
         weighted = (weights * examined).sum(axis=1, keepdims=True)
-        return (weights * clicks).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
+        return Contributions(
+            (weights * clicks).sum(axis=1, keepdims=True),
+            weighted / (target.sum() or 1.0),
+            float(weights[examined > 0].max(initial=0.0)),
+        )
 
     def _users(self, sessions: Sessions, items: Integers) -> ClickModel:
         """The click model of the query."""

@@ -17,7 +17,6 @@ from .names import csv_line
 from .policies import Integers, Policy, UniformPolicy
 
 Floats: TypeAlias = NDArray[np.float64]
-Contributions: TypeAlias = tuple[Floats, Floats]
 
 INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
 
@@ -55,6 +54,20 @@ class Sessions(NamedTuple):
         return f"item {self.log.item_labels[item]!r}"
 
 
+class Contributions(NamedTuple):
+    """What each session contributes to an estimate.
+
+    Attributes:
+        values: ``(N, G)``; the estimate is the mean over sessions of their sum.
+        weights: ``(N, G)``, with expectation 1.
+        largest: the largest weight that a click in these sessions could have had.
+    """
+
+    values: Floats
+    weights: Floats
+    largest: float
+
+
 Weigh: TypeAlias = Callable[[Sessions], Contributions]
 
 
@@ -68,7 +81,7 @@ def _list_weights(sessions: Sessions) -> Contributions:
     weights = ratio(
         _prefix_probabilities(sessions.target, lists)[:, -1:], recorded[:, None], sessions.rows
     )
-    return weights * sessions.earned.sum(axis=1, keepdims=True), weights
+    return _weighted(sessions.earned.sum(axis=1, keepdims=True), weights)
 
 
 def _prefix_weights(sessions: Sessions) -> Contributions:
@@ -84,7 +97,7 @@ def _prefix_weights(sessions: Sessions) -> Contributions:
         for policy in (sessions.target, sessions.logging)
     )
     weights = ratio(target, logging, sessions.rows)
-    return weights * sessions.earned, weights
+    return _weighted(sessions.earned, weights)
 
 
 def _item_position_weights(sessions: Sessions) -> Contributions:
@@ -101,7 +114,11 @@ def _item_position_weights(sessions: Sessions) -> Contributions:
         )
     target = np.where(lists < 0, 1.0, sessions.target.item_position_probabilities(lists, positions))
     weights = ratio(target, recorded, sessions.rows)
-    return weights * sessions.earned, weights
+    return _weighted(sessions.earned, weights)
+
+
+def _weighted(earned: NDArray[Any], weights: Floats) -> Contributions:
+    return Contributions(weights * earned, weights, float(weights.max()))
 
 
 WEIGHTS: dict[str, Weigh] = {

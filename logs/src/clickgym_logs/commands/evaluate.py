@@ -87,11 +87,11 @@ def evaluate(
     clickgym evaluate log.csv --query shoes --policy shoes.json:UBM \\
         --cutoff 5 --estimator pbm ubm
 
-    Where two estimators contradict each other beyond their intervals, this is said first, and ips
-    compares nothing; nor do ips, cascade and item-position where the lists changed with time.
-    Click-model estimators fit their model to the log, and again to 30 resampled logs for their
-    intervals. An estimate is refused if the policy shows lists or items that the log never shows:
-    their weight would be infinite.
+    Where the intervals of two estimators do not overlap, this is said first. Where the lists
+    changed with time, ips, cascade and item-position compare nothing. Below ten effective clicks
+    nothing is better or worse. Click-model estimators fit their model to the log, and again to 30
+    resampled logs for their intervals. An estimate is refused if the policy shows lists or items
+    that the log never shows: their weight would be infinite.
     """
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
@@ -126,8 +126,12 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
     for name, shown in compared.policies.items():
         if isinstance(shown, FixedPolicy):
             say(console, f"{name} shows: {csv_line(items[item] for item in shown.ranking)}")
-    numbers = ("estimate", "interval", "effective sessions", "difference", "interval")
-    heads = [Column("policy"), Column("estimator"), *(Column(name, right=True) for name in numbers)]
+    numbers = ("estimate", "interval", "effective sessions", "effective clicks", "difference")
+    heads = [
+        Column("policy"),
+        Column("estimator"),
+        *(Column(name, right=True) for name in (*numbers, "interval")),
+    ]
     rows = [
         (
             name,
@@ -135,6 +139,7 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
             f"{result.value:.7g}",
             _interval(result.interval),
             f"{result.effective_sample_size:,.0f}",
+            f"{result.effective_clicks:,.0f}",
             "–" if result.difference is None else f"{result.difference:+.4g}",
             _interval(result.difference_interval),
         )

@@ -1,0 +1,100 @@
+"""Intervals of means of weighted clicks, in closed form, and of their differences.
+
+Weighted clicks are sums of few numbers of unequal size: their law is skewed, and where no weighted
+session has a click their sample shows no variance at all. A gamma law with the mean and the
+variance of the sum is skewed as they are. For the upper end one more click of the largest weight is
+added to both. For equal weights these are the exact intervals of a Poisson count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv, gammaincinv
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+
+def interval_of_clicks(
+    per_session: Floats, largest: float, level: float, variance: float = 0.0
+) -> Interval:
+    """The interval of the mean of what sessions contribute; NaN for a single session.
+
+    With the sum y of the contributions, their variance v (at least the square of the largest of
+    them), and the largest weight j of a click, the ends are quantiles of the gamma laws of mean
+    and variance ``y, v`` and ``y + j, v + j²``, over N. Without a click they are 0 and
+    ``-log((1 - level) / 2) j / N``.
+
+    Args:
+        per_session: ``(N,)``, not negative.
+        largest: the largest weight that a click could have had.
+        level: confidence level.
+        variance: of the sum, where more is known to vary than the sessions.
+
+    Source: Fay, Feuer, *Confidence intervals for directly standardized rates: a method based on the
+        gamma distribution*, Statistics in Medicine 1997.
+
+    Example:
+        >>> clicks = np.repeat([1.0, 0.0], [2, 99_998])
+        >>> low, high = interval_of_clicks(clicks, 1.0, 0.95)
+        >>> round(1e5 * low, 3), round(1e5 * high, 3)  # of a Poisson count of 2
+        (0.242, 7.225)
+    """
+    n_sessions = len(per_session)
+    if n_sessions < 2:
+        return np.nan, np.nan
+    unit = max(largest, float(per_session.max()))  # so that squares stay in range
+    sizes = per_session / unit
+    total, squares = float(sizes.sum()), sizes**2
+    spread = max(float(squares.sum()) - total**2 / n_sessions, float(squares.max()))
+    spread = max(spread, variance / unit / unit)
+    tail, low = (1 - level) / 2, 0.0
+    if spread > 0:
+        low = spread / total * float(gammaincinv(total**2 / spread, tail))
+    total, spread = total + 1, spread + 1
+    high = spread / total * float(gammainccinv(total**2 / spread, tail))
+    return low * unit / n_sessions, high * unit / n_sessions
+
+
+def interval_of_difference(
+    first: float, interval: Interval, second: float, other: Interval, correlation: float
+) -> Interval:
+    """The interval of ``first - second``, from the interval of each and their correlation.
+
+    Source: Zou, Donner, *Construction of confidence limits about effect measures: a general
+        approach*, Statistics in Medicine 2008 (MOVER).
+    """
+
+    def distance(one: float, two: float) -> float:
+        return float(np.sqrt(max(one**2 + two**2 - 2 * correlation * one * two, 0.0)))
+
+    (low, high), (other_low, other_high) = interval, other
+    difference = first - second
+    return (
+        difference - distance(first - low, other_high - second),
+        difference + distance(high - first, second - other_low),
+    )
+
+
+def correlation_of(first: Floats, second: Floats) -> float:
+    """The correlation of two columns, at least 0; 0 where one of them does not vary."""
+    one, two = (in_units(values - values.mean())[0] for values in (first, second))
+    spread = float(np.sqrt((one**2).sum() * (two**2).sum()))
+    return min(max(float((one * two).sum()) / spread, 0.0), 1.0) if spread > 0 else 0.0
+
+
+def effective_number(per_session: Floats) -> float:
+    """``(Σx)²/Σx²``, how many equal contributions would vary as much as these; 0 if all are 0."""
+    sizes = in_units(per_session)[0]
+    return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300))
+
+
+def in_units(values: Floats) -> tuple[Floats, Floats]:
+    """The numbers of each column in units of a power of two near its largest, so that squares stay
+    in range; and these units.
+
+    To divide by a power of two rounds nothing.
+    """
+    units = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1])
+    return values / units, units

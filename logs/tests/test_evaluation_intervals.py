@@ -1,0 +1,159 @@
+"""Intervals of weighted clicks: exact values, invariances, and how often they hold the truth."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from slow import slow
+
+from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
+from clickgym_logs.intervals import correlation_of, interval_of_clicks, interval_of_difference
+
+
+def by_hand(values, largest, level=0.95):
+    """Fay and Feuer's interval, by quantiles of χ² in the units of the values."""
+    n, y, tail = len(values), sum(values), (1 - level) / 2
+    v = max(sum(x * x for x in values) - y * y / n, max(values) ** 2)
+    j = max(largest, *values)
+    low = v / (2 * y) * chi2.ppf(tail, 2 * y * y / v) / n if y else 0.0
+    up = v + j * j
+    return low, up / (2 * (y + j)) * chi2.ppf(1 - tail, 2 * (y + j) ** 2 / up) / n
+
+
+@pytest.mark.parametrize(
+    ("values", "largest", "level"),
+    [([2, 0, 0, 10], 5, 0.8), ([0] * 50 + [1, 1.5, 3], 4, 0.95), ([0.3] * 9, 0.1, 0.99)],
+)
+def test_interval_by_hand(values, largest, level):
+    wanted = pytest.approx(by_hand(values, largest, level), rel=1e-10)
+    assert interval_of_clicks(np.array(values, float), largest, level) == wanted
+
+
+@pytest.mark.parametrize("clicks", [1, 3, 40])
+def test_equal_weights_give_the_interval_of_a_poisson_count(clicks):
+    values = np.zeros(10**6)
+    values[:clicks] = 2.0
+    exact = chi2.ppf(0.025, 2 * clicks) / 1e6, chi2.ppf(0.975, 2 * clicks + 2) / 1e6
+    assert interval_of_clicks(values, 2.0, 0.95) == pytest.approx(exact, rel=1e-4)
+
+
+def test_no_click_is_no_certainty():
+    """The upper end is that of a Poisson count of 0 with the largest weight: 3.69 of 3 sessions."""
+    log = ClickLog([[0, 1], [1, 0], [1, 0]], np.zeros((3, 2)), [0] * 3, ("a", "b"), ("q",))
+    result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2))
+    high = -math.log(0.025) * 2 / 3
+    assert result.interval == (0.0, pytest.approx(high))
+    assert result.on_policy_interval == (0.0, pytest.approx(high / 2))
+    assert result.difference_interval == pytest.approx((-high / 2, high))
+    assert result.effective_clicks == 0.0
+    assert result.cautions[-1].startswith("0 effective clicks tell of this policy by ips, below 10")
+
+
+def test_interval_of_a_difference_by_hand():
+    """The value is 5 (3 to 9), what was logged 4 (2 to 7)."""
+    for r in (0.0, 0.5, 1.0):
+        low = 1 - math.sqrt(2**2 + 3**2 - 2 * r * 2 * 3)
+        high = 1 + math.sqrt(4**2 + 2**2 - 2 * r * 4 * 2)
+        found = interval_of_difference(5.0, (3.0, 9.0), 4.0, (2.0, 7.0), r)
+        assert found == pytest.approx((low, high))
+
+
+def test_correlation():
+    rng = np.random.default_rng(0)
+    one, two = rng.random((2, 50))
+    for first, second in ((one, one + two), (one * 1e200, two + 3 * one), (one, one)):
+        wanted = np.corrcoef(first / first.max(), second)[0, 1]
+        assert correlation_of(first, second) == pytest.approx(wanted)
+    assert correlation_of(one, -one) == correlation_of(one, np.ones(50)) == 0.0
+
+
+def random_log(seed, n=300):
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(3), (n, 1)), axis=1)
+    return ClickLog(items, rng.random(items.shape) < 0.1, [0] * n, tuple("abc"), ("q",))
+
+
+def numbers(result):
+    return (*result.interval, *result.difference_interval, result.effective_clicks)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "cascade", "item-position"])
+def test_order_and_scale_change_nothing(estimator):
+    """The order of the sessions is none of the interval, and weights of another unit scale it."""
+    log, logging = random_log(0), UniformPolicy(3, 3)
+    first = evaluate(log, FixedPolicy([2, 0, 1]), estimator, logging=logging)
+    other = log[np.random.default_rng(1).permutation(len(log))]
+    second = evaluate(other, FixedPolicy([2, 0, 1]), estimator, logging=logging)
+    assert numbers(first) == pytest.approx(numbers(second), rel=1e-12)
+    values = np.random.default_rng(2).choice([0, 0, 1.0, 2.5], 200)
+    plain = np.array(interval_of_clicks(values, 3.0, 0.9))
+    assert interval_of_clicks(values * 1e90, 3e90, 0.9) == pytest.approx(plain * 1e90, rel=1e-12)
+
+
+def mostly_one_list(seed, n, rate):
+    """A log of users of a PBM, most of whom are shown (a, b, c); what each list earns, and the
+    share of the sessions that it has.
+    """
+    rng = np.random.default_rng(seed)
+    lists = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+    shown = np.array([0.75] + [0.05] * 5)
+    attraction, examination = np.array([0.4, 0.8, 1.0]), np.array([1.0, 0.6, 0.3])
+    expected = attraction[lists] * examination
+    scale = rate / (shown @ expected).sum()
+    drawn = rng.choice(6, n, p=shown)
+    log = ClickLog(
+        lists[drawn],
+        rng.random((n, 3)) < scale * expected[drawn],
+        np.zeros(n),
+        ("a", "b", "c"),
+        ("q",),
+    )
+    return log, scale * expected.sum(axis=1), shown
+
+
+@pytest.mark.parametrize(("n_logs", "n", "rate"), [(100, 1500, 0.01), *slow((200, 3000, 0.003))])
+def test_intervals_hold_the_truth_where_clicks_are_rare(n_logs, n, rate):
+    """Of a better list that one session of twenty shows: nothing is firmly worse, and nothing
+    contradicts.
+    """
+    names = ["ips", "cascade", "item-position"]
+    held = dict.fromkeys([*names, "difference"], 0)
+    wrong = contradictions = 0
+    for seed in range(n_logs):
+        log, values, shown = mostly_one_list(seed, n, rate)
+        truth, gain = values[5], values[5] - shown @ values
+        compared = compare(log, "fixed:c,b,a", names, logging="empirical")
+        results = compared.by_policy["fixed:c,b,a"]
+        for result in results:
+            held[result.estimator] += result.interval[0] <= truth <= result.interval[1]
+        low, high = results[0].difference_interval
+        held["difference"] += low <= gain <= high
+        wrong += high < 0
+        contradictions += len(compared.contradictions) > 0
+    assert min(held.values()) >= 0.92 * n_logs
+    assert max(wrong, contradictions) <= 0.03 * n_logs
+
+
+@pytest.mark.parametrize("n_clicks", [9, 10])
+def test_contradictions_need_ten_effective_clicks(n_clicks):
+    """Only the first item of the list (d, c, b, a) has clicks, and nowhere else: `ips` gives them
+    the weight 24, `item-position` the weight 4.
+    """
+    items = np.random.default_rng(0).permuted(np.tile(np.arange(4), (2000, 1)), axis=1)
+    clicks = np.zeros_like(items)
+    clicks[np.flatnonzero((items == [3, 2, 1, 0]).all(axis=1))[:n_clicks], 0] = 1
+    log = ClickLog(items, clicks, np.zeros(2000), tuple("abcd"), ("q",))
+    compared = compare(log, "fixed:d,c,b,a", ["ips", "item-position"], logging="uniform")
+    ips, other = compared.by_policy["fixed:d,c,b,a"]
+    assert ips.interval[0] > other.interval[1]
+    assert ips.effective_clicks == other.effective_clicks == pytest.approx(n_clicks)
+    assert None not in (ips.difference, other.difference)
+    assert len(compared.contradictions) == (n_clicks == 10)
+    for sentence in compared.contradictions:
+        assert sentence.endswith(
+            "do not overlap for fixed:d,c,b,a: what one of them assumes is false, or one of the "
+            "two is one of the 5 % of intervals that miss."
+        )
+    few = [text for text in ips.cautions if "effective clicks tell of this policy" in text]
+    assert len(few) == (n_clicks == 9)
