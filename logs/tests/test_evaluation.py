@@ -37,7 +37,7 @@ from clickgym_logs import (
     evaluate,
     write_tidy,
 )
-from clickgym_logs.evaluation import _error_of_refits, contributions
+from clickgym_logs.evaluation import _errors_of_refits, contributions
 from clickgym_logs.model_weights import MODEL_BASED
 
 L, K = 5, 3
@@ -273,7 +273,7 @@ def test_errors_of_refits():
 
     logs = [sessions[rng.choice(len(sessions), 1000, p=probabilities)] for _ in range(200)]
     spread = np.std([estimate(log) for log in logs])
-    refitted = [_error_of_refits(log, estimate, 0) for log in logs[:10]]
+    refitted = [_errors_of_refits(log, lambda part: (estimate(part),) * 2, 0) for log in logs[:10]]
     assert np.mean(refitted) == pytest.approx(spread, rel=0.2)
     fixed = evaluate(logs[0], TARGETS["fixed"], "cm", logging=logging_policy()).standard_error
     assert fixed > 1.3 * spread

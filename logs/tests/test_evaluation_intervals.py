@@ -8,7 +8,8 @@ from scipy.stats import chi2
 from slow import slow
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
-from clickgym_logs.intervals import correlation_of, interval_of_clicks, interval_of_difference
+from clickgym_logs.evaluation import contributions
+from clickgym_logs.intervals import interval_of_clicks
 
 
 def by_hand(values, largest, level=0.95):
@@ -26,20 +27,29 @@ def by_hand(values, largest, level=0.95):
     [([2, 0, 0, 10], 5, 0.8), ([0] * 50 + [1, 1.5, 3], 4, 0.95), ([0.3] * 9, 0.1, 0.99)],
 )
 def test_interval_by_hand(values, largest, level):
-    wanted = pytest.approx(by_hand(values, largest, level), rel=1e-10)
-    assert interval_of_clicks(np.array(values, float), largest, level) == wanted
+    wanted, values = np.array(by_hand(values, largest, level)), np.array(values, float)
+    assert interval_of_clicks(values, largest, level) == pytest.approx(wanted, rel=1e-10)
+    scaled = interval_of_clicks(values * 1e90, largest * 1e90, level)
+    assert scaled == pytest.approx(wanted * 1e90, rel=1e-10)
 
 
 @pytest.mark.parametrize("clicks", [1, 3, 40])
 def test_equal_weights_give_the_interval_of_a_poisson_count(clicks):
-    values = np.zeros(10**6)
-    values[:clicks] = 2.0
+    values = np.repeat([2.0, 0.0], [clicks, 10**6 - clicks])
     exact = chi2.ppf(0.025, 2 * clicks) / 1e6, chi2.ppf(0.975, 2 * clicks + 2) / 1e6
     assert interval_of_clicks(values, 2.0, 0.95) == pytest.approx(exact, rel=1e-4)
 
 
+@pytest.mark.parametrize("sd", [1.0, 5.0, 50.0, 1000.0])
+def test_more_variance_widens(sd):
+    """Also where the quantiles of the gamma law fall again."""
+    low, high = interval_of_clicks(np.repeat([1.0, 0.0], [1, 999]), 1.0, 0.95, sd**2)
+    assert low * 1000 < 0.05
+    assert high * 1000 >= 1 + 1.959 * sd
+
+
 def test_no_click_is_no_certainty():
-    """The upper end is that of a Poisson count of 0 with the largest weight: 3.69 of 3 sessions."""
+    """The upper end is that of a Poisson count of 0 with the largest weight, over 3 sessions."""
     log = ClickLog([[0, 1], [1, 0], [1, 0]], np.zeros((3, 2)), [0] * 3, ("a", "b"), ("q",))
     result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2))
     high = -math.log(0.025) * 2 / 3
@@ -47,48 +57,7 @@ def test_no_click_is_no_certainty():
     assert result.on_policy_interval == (0.0, pytest.approx(high / 2))
     assert result.difference_interval == pytest.approx((-high / 2, high))
     assert result.effective_clicks == 0.0
-    assert result.cautions[-1].startswith("0 effective clicks tell of this policy by ips, below 10")
-
-
-def test_interval_of_a_difference_by_hand():
-    """The value is 5 (3 to 9), what was logged 4 (2 to 7)."""
-    for r in (0.0, 0.5, 1.0):
-        low = 1 - math.sqrt(2**2 + 3**2 - 2 * r * 2 * 3)
-        high = 1 + math.sqrt(4**2 + 2**2 - 2 * r * 4 * 2)
-        found = interval_of_difference(5.0, (3.0, 9.0), 4.0, (2.0, 7.0), r)
-        assert found == pytest.approx((low, high))
-
-
-def test_correlation():
-    rng = np.random.default_rng(0)
-    one, two = rng.random((2, 50))
-    for first, second in ((one, one + two), (one * 1e200, two + 3 * one), (one, one)):
-        wanted = np.corrcoef(first / first.max(), second)[0, 1]
-        assert correlation_of(first, second) == pytest.approx(wanted)
-    assert correlation_of(one, -one) == correlation_of(one, np.ones(50)) == 0.0
-
-
-def random_log(seed, n=300):
-    rng = np.random.default_rng(seed)
-    items = rng.permuted(np.tile(np.arange(3), (n, 1)), axis=1)
-    return ClickLog(items, rng.random(items.shape) < 0.1, [0] * n, tuple("abc"), ("q",))
-
-
-def numbers(result):
-    return (*result.interval, *result.difference_interval, result.effective_clicks)
-
-
-@pytest.mark.parametrize("estimator", ["ips", "cascade", "item-position"])
-def test_order_and_scale_change_nothing(estimator):
-    """The order of the sessions is none of the interval, and weights of another unit scale it."""
-    log, logging = random_log(0), UniformPolicy(3, 3)
-    first = evaluate(log, FixedPolicy([2, 0, 1]), estimator, logging=logging)
-    other = log[np.random.default_rng(1).permutation(len(log))]
-    second = evaluate(other, FixedPolicy([2, 0, 1]), estimator, logging=logging)
-    assert numbers(first) == pytest.approx(numbers(second), rel=1e-12)
-    values = np.random.default_rng(2).choice([0, 0, 1.0, 2.5], 200)
-    plain = np.array(interval_of_clicks(values, 3.0, 0.9))
-    assert interval_of_clicks(values * 1e90, 3e90, 0.9) == pytest.approx(plain * 1e90, rel=1e-12)
+    assert result.cautions[-1].startswith("by ips 0 effective clicks tell of this policy, below 10")
 
 
 def mostly_one_list(seed, n, rate):
@@ -98,37 +67,53 @@ def mostly_one_list(seed, n, rate):
     rng = np.random.default_rng(seed)
     lists = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
     shown = np.array([0.75] + [0.05] * 5)
-    attraction, examination = np.array([0.4, 0.8, 1.0]), np.array([1.0, 0.6, 0.3])
-    expected = attraction[lists] * examination
-    scale = rate / (shown @ expected).sum()
+    expected = np.array([0.4, 0.8, 1.0])[lists] * [1.0, 0.6, 0.3]
+    expected *= rate / (shown @ expected).sum()
     drawn = rng.choice(6, n, p=shown)
-    log = ClickLog(
-        lists[drawn],
-        rng.random((n, 3)) < scale * expected[drawn],
-        np.zeros(n),
-        ("a", "b", "c"),
-        ("q",),
+    clicks = rng.random((n, 3)) < expected[drawn]
+    log = ClickLog(lists[drawn], clicks, np.zeros(n), ("a", "b", "c"), ("q",))
+    return log, expected.sum(axis=1), shown
+
+
+@pytest.mark.parametrize("estimator", ["ips", "cascade", "item-position"])
+def test_interval_of_a_difference_by_hand(estimator):
+    """MOVER, with the correlation of what sessions contribute; their order is of no matter."""
+    log, logging, target = (
+        mostly_one_list(0, 2000, 0.3)[0],
+        UniformPolicy(3, 3),
+        FixedPolicy([2, 0, 1]),
     )
-    return log, scale * expected.sum(axis=1), shown
+    result = evaluate(log, target, estimator, logging=logging)
+    values = contributions(log, target, estimator, logging=logging).values.sum(axis=1)
+    r = np.corrcoef(values, log.clicks.sum(axis=1))[0, 1]
+    (low, high), (other_low, other_high) = result.interval, result.on_policy_interval
+    sides = (result.value - low, other_high - result.on_policy)
+    others = (high - result.value, result.on_policy - other_low)
+    below, above = (math.sqrt(a * a + b * b - 2 * r * a * b) for a, b in (sides, others))
+    wanted = pytest.approx((result.difference - below, result.difference + above))
+    assert r > 0
+    assert result.difference_interval == wanted
+    mixed = log[np.random.default_rng(1).permutation(2000)]
+    again = evaluate(mixed, target, estimator, logging=logging)
+    assert again.interval == pytest.approx(result.interval, rel=1e-12)
+    assert again.difference_interval == wanted
 
 
-@pytest.mark.parametrize(("n_logs", "n", "rate"), [(100, 1500, 0.01), *slow((200, 3000, 0.003))])
+@pytest.mark.parametrize(("n_logs", "n", "rate"), [(80, 1500, 0.01), *slow((300, 3000, 0.003))])
 def test_intervals_hold_the_truth_where_clicks_are_rare(n_logs, n, rate):
     """Of a better list that one session of twenty shows: nothing is firmly worse, and nothing
     contradicts.
     """
-    names = ["ips", "cascade", "item-position"]
-    held = dict.fromkeys([*names, "difference"], 0)
-    wrong = contradictions = 0
+    names = ("ips", "cascade", "item-position", "difference")
+    held, wrong, contradictions = dict.fromkeys(names, 0), 0, 0
     for seed in range(n_logs):
         log, values, shown = mostly_one_list(seed, n, rate)
-        truth, gain = values[5], values[5] - shown @ values
-        compared = compare(log, "fixed:c,b,a", names, logging="empirical")
+        compared = compare(log, "fixed:c,b,a", names[:3], logging="empirical")
         results = compared.by_policy["fixed:c,b,a"]
         for result in results:
-            held[result.estimator] += result.interval[0] <= truth <= result.interval[1]
+            held[result.estimator] += result.interval[0] <= values[5] <= result.interval[1]
         low, high = results[0].difference_interval
-        held["difference"] += low <= gain <= high
+        held["difference"] += low <= values[5] - shown @ values <= high
         wrong += high < 0
         contradictions += len(compared.contradictions) > 0
     assert min(held.values()) >= 0.92 * n_logs

@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from clickgym.core.checks import check_between, check_choice, check_kind, check_labels, check_seed
 from clickgym.envs import CLICK_MODELS, load_instance
 
-from .evaluation import (
-    CAN_ESTIMATE,
-    LEAST_CLICKS,
-    Evaluation,
-    check_cutoff,
-    check_estimator,
-    evaluate,
-)
+from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
+from .intervals import LEAST_CLICKS
 from .log import ClickLog
 from .names import csv_fields
 from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy

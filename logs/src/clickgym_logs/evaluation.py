@@ -77,8 +77,8 @@ from clickgym.envs import ClickModel
 from .distinct import grouped, sorted_distinct
 from .estimation.estimator import Estimator
 from .intervals import (
+    LEAST_CLICKS,
     Interval,
-    correlation_of,
     effective_number,
     in_units,
     interval_of_clicks,
@@ -99,8 +99,6 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
-LEAST_CLICKS = 10
-"""Fewer effective clicks tell neither better nor worse."""
 GROUPS = 30
 """Of sessions; a click model is fitted again with each of them counted twice."""
 FOLLOWS = 0.001
@@ -178,10 +176,11 @@ class Evaluation:
                 "few are rough."
             )
         if self.effective_clicks < LEAST_CLICKS:
+            number = int(self.effective_clicks)
+            what = "1 effective click tells" if number == 1 else f"{number} effective clicks tell"
             sentences.append(
-                f"{self.effective_clicks:.3g} effective clicks tell of this policy by "
-                f"{self.estimator}, below {LEAST_CLICKS}: too few to call it better or worse than "
-                "what was logged."
+                f"by {self.estimator} {what} of this policy, below {LEAST_CLICKS}: too few to call "
+                "it better or worse than what was logged."
             )
         return tuple(sentences)
 
@@ -239,23 +238,25 @@ def evaluate(
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
-    value, on_policy = float(per_session.mean()), float(logged.mean())
-    difference = float((per_session - logged).mean())
-    error, variance = _standard_error(per_session), 0.0
-    effective_clicks = effective_number(per_session)
-    correlation = correlation_of(per_session, logged) if effective_clicks >= LEAST_CLICKS else 0.0
+    gains = per_session - logged
+    value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
+    errors = np.array([_standard_error(part) for part in (per_session, gains, logged)])
+    variance = 0.0
     if estimator in MODEL_BASED and model is None and len(log) > 1:
 
-        def refit(part: ClickLog) -> float:
-            return float(
-                contributions(part, target, estimator, **settings).values.sum(axis=1).mean()
-            )
+        def refit(part: ClickLog) -> tuple[float, float]:
+            rewards = contributions(part, target, estimator, **settings).values.sum(axis=1)
+            gains = rewards - earnings(part, reward, cutoff).sum(axis=1)
+            return float(rewards.mean()), float(gains.mean())
 
-        refit_error = _error_of_refits(log, refit, seed)
-        error = max(error, refit_error)
-        # Student's distribution is wider than the normal one, for the error is of `GROUPS` refits
+        refit_errors = _errors_of_refits(log, refit, seed)
+        errors[:2] = np.fmax(errors[:2], refit_errors)
+        # Student's quantile for the normal one, since the error is of few refits.
         tail = (1 + level) / 2
-        variance = float(len(log) * refit_error * stdtrit(GROUPS - 1, tail) / ndtri(tail)) ** 2
+        ratio = stdtrit(min(GROUPS, len(log)) - 1, tail) / ndtri(tail)
+        variance = float(len(log) * refit_errors[0] * ratio) ** 2
+    effective_clicks = effective_number(per_session)
+    correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
     interval = interval_of_clicks(per_session, largest, level, variance)
     on_policy_interval = interval_of_clicks(logged, 1.0, level)
     difference_interval = interval_of_difference(
@@ -266,11 +267,11 @@ def evaluate(
     return Evaluation(
         estimator=estimator,
         value=value,
-        standard_error=error,
+        standard_error=float(errors[0]),
         interval=interval,
         on_policy=on_policy,
         on_policy_interval=on_policy_interval,
-        difference=difference if compared else None,
+        difference=gain if compared else None,
         difference_interval=difference_interval if compared else None,
         n_sessions=len(log),
         effective_clicks=effective_clicks,
@@ -285,8 +286,19 @@ def _standard_error(per_session: Floats) -> float:
     return float(spread.std() / np.sqrt(len(spread)) * unit) if len(spread) > 1 else np.nan
 
 
-def _error_of_refits(log: ClickLog, refit: Callable[[ClickLog], float], seed: int) -> float:
-    """The standard error of an estimate, from the log with a random group of its sessions counted
+def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> float:
+    """The correlation of an estimate and what was logged, at least 0, from their errors and that of
+    their difference.
+    """
+    product = 2 * error * error_of_logged
+    shared = error**2 + error_of_logged**2 - error_of_gain**2
+    return min(max(shared / product, 0.0), 1.0) if product > 0 else 0.0
+
+
+def _errors_of_refits(
+    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int
+) -> Floats:
+    """Standard errors of two estimates, from the log with a random group of its sessions counted
     twice, one group after the other: so nothing that the log shows is missing.
 
     With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
@@ -299,7 +311,8 @@ def _error_of_refits(log: ClickLog, refit: Callable[[ClickLog], float], seed: in
         refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
         for number in range(n_groups)
     ]
-    return float((n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, ddof=1))
+    errors: Floats = (n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, axis=0, ddof=1)
+    return errors
 
 
 def lists_follow_time(log: ClickLog) -> bool:

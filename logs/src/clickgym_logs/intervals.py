@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv
+from scipy.special import gammainccinv, gammaincinv, ndtri
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
+
+LEAST_CLICKS = 10
+"""Fewer effective clicks tell neither better nor worse."""
 
 
 def interval_of_clicks(
@@ -52,8 +55,10 @@ def interval_of_clicks(
     tail, low = (1 - level) / 2, 0.0
     if spread > 0:
         low = spread / total * float(gammaincinv(total**2 / spread, tail))
+    # The quantiles of a gamma law fall again where its deviation is many times its mean.
+    normal = total - float(ndtri(tail) * np.sqrt(spread))
     total, spread = total + 1, spread + 1
-    high = spread / total * float(gammainccinv(total**2 / spread, tail))
+    high = max(normal, spread / total * float(gammainccinv(total**2 / spread, tail)))
     return low * unit / n_sessions, high * unit / n_sessions
 
 
@@ -65,23 +70,10 @@ def interval_of_difference(
     Source: Zou, Donner, *Construction of confidence limits about effect measures: a general
         approach*, Statistics in Medicine 2008 (MOVER).
     """
-
-    def distance(one: float, two: float) -> float:
-        return float(np.sqrt(max(one**2 + two**2 - 2 * correlation * one * two, 0.0)))
-
-    (low, high), (other_low, other_high) = interval, other
-    difference = first - second
-    return (
-        difference - distance(first - low, other_high - second),
-        difference + distance(high - first, second - other_low),
-    )
-
-
-def correlation_of(first: Floats, second: Floats) -> float:
-    """The correlation of two columns, at least 0; 0 where one of them does not vary."""
-    one, two = (in_units(values - values.mean())[0] for values in (first, second))
-    spread = float(np.sqrt((one**2).sum() * (two**2).sum()))
-    return min(max(float((one * two).sum()) / spread, 0.0), 1.0) if spread > 0 else 0.0
+    # For the lower end; for the upper one, where both are negative.
+    one, two = np.subtract(first, interval), np.subtract(other[::-1], second)
+    distance = np.sqrt(np.maximum(one**2 + two**2 - 2 * correlation * one * two, 0.0))
+    return first - second - float(distance[0]), first - second + float(distance[1])
 
 
 def effective_number(per_session: Floats) -> float:

@@ -119,19 +119,22 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
     """Show contradictions, the lists that were evaluated, the estimates, and cautions."""
     console = output()
     results = [(name, result) for name, results in compared.by_policy.items() for result in results]
-    cautions = {caution: None for _, result in results for caution in result.cautions}
+    several = len(compared.policies) > 1
+    cautions = {
+        f"{name}: {caution}" if several and "this policy" in caution else caution: None
+        for name, result in results
+        for caution in result.cautions
+    }
     first = [text for text in cautions if "changed with time" in text]
     for text in (*compared.contradictions, *first):
         say(console, f"Caution: {text}", "bold")
     for name, shown in compared.policies.items():
         if isinstance(shown, FixedPolicy):
             say(console, f"{name} shows: {csv_line(items[item] for item in shown.ranking)}")
-    numbers = ("estimate", "interval", "effective sessions", "effective clicks", "difference")
-    heads = [
-        Column("policy"),
-        Column("estimator"),
-        *(Column(name, right=True) for name in (*numbers, "interval")),
-    ]
+    ranks = {"effective sessions": 2, "effective clicks": 1}
+    numbers = ("estimate", "interval", *ranks, "difference", "interval")
+    heads = [Column("policy"), Column("estimator")]
+    heads += [Column(name, ranks.get(name, 0), right=True) for name in numbers]
     rows = [
         (
             name,
