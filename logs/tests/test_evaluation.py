@@ -181,6 +181,8 @@ def test_what_was_logged_is_the_reward_asked_for():
     ):
         result = evaluate(log, shown, "ips", **words)
         assert result.on_policy == result.value == pytest.approx(logged)
+        most = 1.0 if "reward" in words else words.get("cutoff", 3)
+        assert 0 <= result.on_policy_interval[0] < logged < result.on_policy_interval[1] <= most
 
 
 def test_positions_below_the_cutoff_need_not_be_logged():

@@ -112,7 +112,8 @@ def test_intervals_hold_the_truth_where_clicks_are_rare(n_logs, n, rate):
         results = compared.by_policy["fixed:c,b,a"]
         for result in results:
             held[result.estimator] += result.interval[0] <= values[5] <= result.interval[1]
-        low, high = results[0].difference_interval
+        # One log of 1,000 has, by chance, lists that follow time, and gives no difference.
+        low, high = results[0].difference_interval or (-np.inf, np.inf)
         held["difference"] += low <= values[5] - shown @ values <= high
         wrong += high < 0
         contradictions += len(compared.contradictions) > 0

@@ -237,7 +237,8 @@ def evaluate(
     values, weights, largest = contributions(log, target, estimator, model=model, **settings)
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
-    logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
+    earned = earnings(log, reward, cutoff)
+    logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
     errors = np.array([_standard_error(part) for part in (per_session, gains, logged)])
@@ -258,9 +259,9 @@ def evaluate(
     effective_clicks = effective_number(per_session)
     correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
     interval = interval_of_clicks(per_session, largest, level, variance)
-    on_policy_interval = interval_of_clicks(logged, 1.0, level)
+    low, high = interval_of_clicks(logged, 1.0, level)
     difference_interval = interval_of_difference(
-        value, interval, on_policy, on_policy_interval, correlation
+        value, interval, on_policy, (low, high), correlation
     )
     lists_changed = lists_follow_time(log)
     compared = not lists_changed or estimator in MODEL_BASED
@@ -270,7 +271,7 @@ def evaluate(
         standard_error=float(errors[0]),
         interval=interval,
         on_policy=on_policy,
-        on_policy_interval=on_policy_interval,
+        on_policy_interval=(low, min(high, 1.0 if reward == "any_click" else earned.shape[1])),
         difference=gain if compared else None,
         difference_interval=difference_interval if compared else None,
         n_sessions=len(log),
