@@ -130,12 +130,19 @@ def draw_candidates(pool, current, rng):
                 product / current.observed[a, 0]
             )
         insert(current.candidates, a, attraction, a)
-    if pool.has_ties:
-        for a in range(n_items):
-            current.ratio[a] = attraction[current.candidates[a]]
-        order_ties(current.ratio, current.candidates)
     for a in range(n_items - 1, -1, -1):  # undo: a draw must depend only on the generator
         deck[a], deck[current.swaps[a]] = deck[current.swaps[a]], deck[a]
+
+
+@kernel
+def draw_near_ties(pool, current, rng):
+    """As `draw_candidates`, where attractions may differ in their last digits alone: those are in
+    the order of the candidates. A kernel of its own, because it is rare and would slow the other.
+    """
+    draw_candidates(pool, current, rng)
+    for a in range(len(current.candidates)):
+        current.ratio[a] = current.values[0][current.candidates[a]]
+    order_ties(current.ratio, current.candidates)
 
 
 @kernel
@@ -204,12 +211,14 @@ def complete_list(current):
 
 
 @cache
-def draw_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> Callable[..., None]:
+def draw_round(
+    draw: Callable[..., Any], find_best: Callable[..., Any], expected: Callable[..., Any]
+) -> Callable[..., None]:
     """Return the kernel that draws a round, with its best list and the expected reward of it."""
 
     @kernel
     def draw_round(parameters, reward, pool, current, rng, scratch):
-        draw_candidates(pool, current, rng)
+        draw(pool, current, rng)
         find_best(current, parameters, reward, scratch)
         current.optimum[0] = expected(
             parameters, current.best, reward, len(current.places), scratch
@@ -296,7 +305,8 @@ class RoundTask(Task):
             find = scan_candidates(self.model.scan_kernel)
         else:
             find = search_candidates(self.model._search_kernel())
-        return draw_round(find, self.model.expected_kernel)
+        draw = draw_near_ties if self.pool.has_ties else draw_candidates
+        return draw_round(draw, find, self.model.expected_kernel)
 
     next_round = advance
 
