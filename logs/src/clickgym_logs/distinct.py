@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
+Codes = NDArray[np.uint64]
 
 MARGIN = 4
 """How many times as many pairs of sessions must be alike as chance would make."""
 
 
-def codes_of(rng: np.random.Generator, *columns: NDArray[np.integer]) -> NDArray[np.uint64]:
+def codes_of(rng: np.random.Generator, *columns: NDArray[np.integer]) -> Codes:
     """A number of 64 bits for each row, column by column, because the columns of a log together
     take much memory.
     """
@@ -76,21 +77,43 @@ def repeated_sessions(
     moment = codes_of(rng, np.unique(times, return_inverse=True)[1])
     clicked = codes_of(rng, *clicks.T)
     _, first, counts = np.unique(lists + moment + clicked, return_index=True, return_counts=True)
-    alike = _pairs(counts)
+    alike = int(_pairs(counts).sum())
     if not alike:
         return again
-    met, same_list, same_clicks = (
-        _pairs(np.unique(codes, return_counts=True)[1])
-        for codes in (lists + moment, lists, lists + clicked)
-    )
-    # Of two sessions with the same list, at different times, how often the clicks are the same.
-    share = (same_clicks - alike) / max(same_list - met, 1)
+    _, single, sizes = np.unique(lists + moment, return_index=True, return_counts=True)
+    met = _pairs(sizes)  # pairs of sessions of one time with the same list
+    chance = _chance_alike(lists[single], clicked[single], met)
     # one more pair that differs than there are: of few, by luck
-    if alike * (1 - share) >= MARGIN * share * (met - alike + 1):
+    if alike * (1 - chance) >= MARGIN * chance * (int(met.sum()) - alike + 1):
         again[:] = True
         again[first] = False
     return again
 
 
-def _pairs(counts: NDArray[np.int64]) -> int:
-    return int((counts * (counts - 1) // 2).sum())
+def _chance_alike(lists: Codes, clicks: Codes, met: Indices) -> float:
+    """An upper bound of how often the clicks of different users who meet the same list are equal.
+
+    Sessions of one list at different times are different users, so their pairs tell the share by
+    chance. A list counts by its pairs of one time, which are to be judged, for a frequent list of
+    one day may have other users than the rare lists of a year. Of n independent pairs without equal
+    clicks no share below 3/n is excluded at 95 % (the rule of three); a list that was shown at one
+    time tells nothing, and its users may all be alike.
+
+    Args:
+        lists, clicks: codes of one session of each list and time.
+        met: the pairs of sessions of this list and time.
+    """
+    _, row = np.unique(lists, return_inverse=True)
+    times = np.bincount(row)
+    _, one, counts = np.unique(lists + clicks, return_index=True, return_counts=True)
+    equal = np.bincount(row[one], _pairs(counts), len(times))
+    weights = np.bincount(row, met) / met.sum()
+    share = np.where(times > 1, equal / np.maximum(_pairs(times), 1), 1.0)
+    unseen = 3 * (weights / np.maximum(times // 2, 1)).max()
+    return float(min(1.0, weights @ share + unseen))
+
+
+def _pairs(counts: Indices) -> Indices:
+    """How many pairs each number of sessions has."""
+    pairs: Indices = counts * (counts - 1) // 2
+    return pairs

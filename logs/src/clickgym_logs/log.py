@@ -148,11 +148,11 @@ class ClickLog:
     def repeated(self) -> NDArray[np.bool_]:
         """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
 
-        Where times are coarse, users who meet the same list at one time would also be alike. So
-        sessions count as repeated only if those that share time, query and list hardly ever differ
-        in their clicks: at least four times as many pairs are alike as chance would make alike,
-        which follows from the pairs that differ and from how often sessions of different times with
-        the same list have the same clicks. Else, and without times, none is.
+        Where times are coarse, different users who meet the same list at one time are often alike,
+        too. How often users are alike by chance follows from pairs of sessions with the same list
+        at *different* times. Sessions count as repeated only if those that share time, query and
+        list are alike at least four times as often (as odds). So where lists are not shown at
+        several times, where times are too coarse to tell, and without times, none is.
 
         Example:
             >>> log = ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[5, 7, 5])
