@@ -18,6 +18,7 @@ from clickgym.core.checks import (
     as_array,
     as_call,
     check_choice,
+    check_count,
     check_kind,
     check_labels,
     check_path,
@@ -32,6 +33,8 @@ from .distinct import repeated_sessions
 
 BLOCKS = 20
 """Blocks of time, within which what changes with time can be told from what the lists do."""
+REWARDS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
+"""What a session may earn, with its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +163,27 @@ class ClickLog:
             array([False, False, False])
         """
         return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
+    def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
+        """What each click counts, ``(N, cutoff)``.
+
+        Args:
+            reward: ``"clicks"``: each click 1; ``"any_click"``: only the first of its list.
+            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+        Raises:
+            ValueError: on another reward, or a cutoff beyond the positions.
+
+        Example:
+            >>> log = ClickLog([[0, 1]], [[1, 1]], [0], ("a", "b"), ("q",))
+            >>> log.earned().tolist(), log.earned("any_click").tolist(), log.earned(cutoff=1).sum()
+            ([[1, 1]], [[1, 0]], 1)
+        """
+        check_choice("reward", reward, REWARDS)
+        if cutoff is not None and check_count("cutoff", cutoff) > self.n_positions:
+            raise ValueError(f"cutoff is {cutoff}, but the log has {self.n_positions} positions")
+        counted = self.clicks[:, :cutoff]
+        return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
     def of_query(self, query: str) -> ClickLog:
         """The log of the sessions of a query.
