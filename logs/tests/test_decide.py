@@ -9,8 +9,8 @@ import pytest
 
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
-from clickgym_logs.decide import experiment
-from clickgym_logs.page import figures
+from clickgym_logs.proposals import experiment
+from clickgym_logs.tables import rows_of_lists
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
@@ -109,15 +109,15 @@ def test_list_that_is_no_longer_shown():
     assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
     assert "but it was last shown time 39" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    assert figures(decided, decided.measured[0])[0].startswith("not proved better: it was last")
+    assert rows_of_lists(decided)[1].cells[1].startswith("not proved better: it was last")
 
 
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
         (log_of([A], 1000), "too few sessions"),
-        (epochs((A, A), (B, B)), "never shown together"),
-        (epochs(*[(A, A)] * 9, (C, A), n=300), "the lists changed with time"),
+        (epochs((A, A), (B, B)), "not shown side by side"),
+        (epochs(*[(A, A)] * 9, (C, A), n=300), "not shown side by side"),
     ],
     ids=["few", "never", "changed"],
 )
