@@ -43,12 +43,14 @@ PAGE = """<!doctype html>
 body {{font: 16px/1.5 system-ui, sans-serif; max-width: {width}; margin: 1.5rem auto;
   padding: 0 1rem}}
 h1 {{font-size: 1.1rem; margin: 0; color: #555}}
-.verdict {{font-size: 1.25rem; font-weight: 600; margin: .5rem 0 1rem}}
+p.verdict {{font-size: 1.25rem; font-weight: 600; margin: .5rem 0 1rem}}
 .wide {{overflow-x: auto}}
 table {{border-collapse: collapse; font-variant-numeric: tabular-nums}}
 th, td {{text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid #ddd;
   vertical-align: top}}
 th, .label, .number {{white-space: nowrap}}
+.number {{text-align: right}}
+.name {{font-weight: 600}}
 .label {{display: inline-block; max-width: 100%; overflow-x: auto; vertical-align: bottom}}
 td .label {{max-width: none}}
 .list {{min-width: 9rem}}
@@ -58,7 +60,7 @@ footer {{color: #555; font-size: .85rem}}
 @media (max-width: 40rem) {{
   tr:first-child {{display: none}}
   tr {{display: block; padding: .6rem 0; border-bottom: 1px solid #ddd}}
-  td, td.number {{display: block; border: 0; padding: 0; white-space: normal}}
+  td, td.number {{display: block; border: 0; padding: 0; text-align: left; white-space: normal}}
   td:empty {{display: none}}
   td[data-head]::before {{content: attr(data-head) ": "; color: #555}}
 }}
@@ -124,13 +126,13 @@ def _table_of_queries(decisions: Sequence[Decision]) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Row]) -> str:
     """A table: names, lists, verdicts, and numbers, which are not broken."""
-    lines = ["".join(f"<th>{head}</th>" for head in heads)]
+    kinds = dict.fromkeys(heads, "number") | {"query": "name", "list": "list", "verdict": "verdict"}
+    lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in heads)]
     for row in rows:
-        shown = [f"<td>{_list((row.name,))}</td>"] if row.name else []
+        shown = [f'<td class="name">{_list((row.name,))}</td>'] if row.name else []
         shown.append(f'<td class="list">{_list(row.labels)}</td>')
         for head, cell in zip(heads[len(shown) :], row.cells, strict=True):
-            kind = "" if head == "verdict" else ' class="number"'
-            shown.append(f'<td{kind} data-head="{head}">{html.escape(cell)}</td>')
+            shown.append(f'<td class="{kinds[head]}" data-head="{head}">{html.escape(cell)}</td>')
         lines.append("".join(shown))
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return f'<div class="wide"><table>\n{body}\n</table></div>'

@@ -20,7 +20,8 @@ MOST_PERIODS = 10
 
 
 def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """The mean and the standard deviation of each true gain; a single gain stays as it is.
+    """The mean and the standard deviation of each true gain. A single one is taken as a draw around
+    0, as large as it is.
 
     Example:
         >>> means, deviations = shrunken(np.array([0.3, 0.1, -0.1]), np.array([0.1, 0.1, 0.1]))
@@ -28,12 +29,13 @@ def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
         (array([0.25, 0.1 , -0.05]), array([0.087, 0.087, 0.087]))
     """
     if len(gains) < 2:
-        return gains, errors
-    weights = errors**-2.0
-    total = weights.sum()
-    cochran = (weights * (gains - (weights * gains).sum() / total) ** 2).sum()
-    between = max((cochran - len(gains) + 1) / (total - (weights**2).sum() / total), 0.0)
-    mean = (gains / (between + errors**2)).sum() / (1 / (between + errors**2)).sum()
+        between, mean = gains**2, 0.0
+    else:
+        weights = errors**-2.0
+        total = weights.sum()
+        cochran = (weights * (gains - (weights * gains).sum() / total) ** 2).sum()
+        between = max((cochran - len(gains) + 1) / (total - (weights**2).sum() / total), 0.0)
+        mean = (gains / (between + errors**2)).sum() / (1 / (between + errors**2)).sum()
     share = between / (between + errors**2)
     return share * gains + (1 - share) * mean, np.sqrt(share) * errors
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .decide import Decision, repetitions
 from .log import REWARDS
 from .priorities import MOST_PERIODS
+from .reasons import Reason
 from .within_blocks import Measured
 
 MOST_ROWS = 6
@@ -51,21 +52,27 @@ def rows_of_queries(decisions: Sequence[Decision]) -> list[Row]:
     for decision in decisions:
         verdict = ": ".join(filter(None, (decision.verdict, decision.reason)))
         entry = decision.best or decision.to_test
-        gain, labels, worth = "", decision.production, ""
+        gain, labels, worth, test, periods = "", decision.production, "", "", ""
         if entry is not None:
-            verdict += "" if decision.best else "; to test"
-            labels, worth = entry.labels, f"{decision.worth:+,.3g}"
+            labels, worth = entry.labels, _amount(decision.worth)
             low, high = entry.interval
             percent = f", {100 * entry.difference / entry.base:+.1f} %" if entry.base else ""
             gain = f"{entry.difference:+.4f} ({low:+.4f} to {high:+.4f}{percent})"
         elif decision.proposal is not None:
-            verdict += f"; {decision.proposal.model} proposes"
+            verdict += f"; {decision.proposal.model} proposes a list"
             labels, gain = decision.proposal.labels, f"{decision.proposal.gain:+.4f} expected"
-        test = "" if decision.test_sessions is None else f"{decision.test_sessions:,}"
-        periods = f"{decision.periods:,.1f}" if test else ""
+        if decision.periods > MOST_PERIODS and decision.test_sessions is not None:
+            test, periods = f"> {MOST_PERIODS * decision.n_sessions:,}", f"> {MOST_PERIODS}"
+        elif decision.test_sessions is not None:
+            test, periods = f"{decision.test_sessions:,}", f"{decision.periods:.2g}"
+            verdict += "; to test" if entry else ""
         cells = f"{decision.n_sessions:,}", verdict, gain, worth, test, periods
         rows.append(Row(decision.query, labels[: decision.cutoff], cells))
     return rows
+
+
+def _amount(value: float) -> str:
+    return f"{value:+,.0f}" if value >= 10 else f"{value:+.2g}"
 
 
 def summary(decisions: Sequence[Decision]) -> str:
@@ -77,11 +84,12 @@ def summary(decisions: Sequence[Decision]) -> str:
         return f"{found} No list is worth a test of at most {MOST_PERIODS} times the log's length."
     test = f"an A/B test of {first.test_sessions:,} sessions"
     if first.to_test is None:
-        return f"{found} No measured list is worth a test; of proposals, {first.query}: {test}."
-    worth = f"{first.worth:+,.0f}" if first.worth >= 10 else f"{first.worth:+.2g}"
+        return (
+            f"{found} No measured list is worth a test. Of the proposals: {first.query} ({test})."
+        )
+    worth = f"{_amount(first.worth)} {PLAIN_UNITS[first.reward]}"
     return (
-        f"{found} Test first: {first.query} (about {worth} {PLAIN_UNITS[first.reward]} in a time "
-        f"as long as the log; {test})."
+        f"{found} Test first: {first.query} (about {worth} in a time as long as the log; {test})."
     )
 
 
@@ -114,6 +122,10 @@ def notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         "time as long as the log; it is smaller than the gain says, as the best of many lists is "
         "not as good as it seems. A/B test: sessions, and times the length of the log."
     ]
+    for reason in Reason:
+        if n_queries := sum(decision.reason == reason for decision in decisions):
+            why = reason.sentence.format(production="the production list")
+            notes.append(f"cannot tell, {reason} ({n_queries:,} queries): {why}.")
     repeated = sum(decision.n_repeated for decision in decisions)
     if text := repetitions(repeated, sum(decision.n_sessions for decision in decisions)):
         notes.append(text)
