@@ -9,8 +9,8 @@ import pytest
 
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
+from clickgym_logs.decision_table import rows_of_lists
 from clickgym_logs.proposals import experiment
-from clickgym_logs.tables import rows_of_lists
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -53,3 +54,23 @@ def best_list(
             if expected > value + 1e-12:
                 order, value, improved = changed, expected, True
     return order[: users.n_positions], False
+
+
+def exact_positions(users: ClickModel) -> int:
+    """The most positions of which the best list is known exactly: all, unless a search would take
+    too long. Environments of these users require a ``cutoff`` that is no larger, or a reference
+    list.
+
+    Example:
+        >>> from clickgym.envs import UserBrowsingModel
+        >>> exact_positions(UserBrowsingModel([0.5] * 12, [[0.5] * 12] * 12))
+        7
+    """
+    counts = range(users.n_positions, 0, -1)
+    exact = [n for n in counts if math.perm(users.n_items, n) <= users.max_search]
+    if exact[0] < users.n_positions:
+        try:
+            users.optimal_ranking()
+        except ValueError:
+            return exact[0]
+    return users.n_positions

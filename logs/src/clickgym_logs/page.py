@@ -22,8 +22,7 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 
 from .decide import Decision
-from .log import REWARDS
-from .tables import (
+from .decision_table import (
     LIST_HEADS,
     QUERY_HEADS,
     Row,
@@ -33,6 +32,7 @@ from .tables import (
     rows_of_queries,
     summary,
 )
+from .log import REWARDS
 
 PAGE = """<!doctype html>
 <html lang="en">

@@ -12,9 +12,7 @@ from clickgym.core.terminal import Column, print_table, say
 
 from ..decide import LEVEL, PROPOSALS, Decision, decide_all
 from ..decide import decide as decide_
-from ..page import write_decisions
-from ..readers import read_log
-from ..tables import (
+from ..decision_table import (
     LIST_HEADS,
     QUERY_HEADS,
     Row,
@@ -24,6 +22,8 @@ from ..tables import (
     rows_of_queries,
     summary,
 )
+from ..page import write_decisions
+from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
 
