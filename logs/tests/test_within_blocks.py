@@ -388,3 +388,53 @@ def test_intervals_err_in_one_of_forty_at_most():
 def test_what_a_session_earns(reward, cutoff, earned):
     log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
     assert QueryLists(log, "shoes", reward, cutoff).earned.tolist() == earned
+
+
+def test_late_blocks_stand_with_what_they_show():
+    """Of a gain of .2, the last five blocks show -.05."""
+    gains = [40] * 15 + [15] * 5
+    other, _ = measured(log_of_blocks([(100, 20, 100, ours) for ours in gains]))
+    late = other.late
+    assert (late.blocks, late.sessions, late.smaller) == (5, 1000, True)
+    assert late.difference == pytest.approx(-0.05)
+    error = sqrt((0.1275 + 0.16 + 0.02) / 100 / 5)
+    z = NormalDist().inv_cdf(0.975)
+    assert late.interval == pytest.approx((-0.05 - z * error, -0.05 + z * error))
+    words = other.withheld_in_words(LEVEL)
+    assert words.startswith("its gain was smaller in the last 5 blocks that compare them (1,000 ")
+    assert words.endswith(
+        f"sessions): -0.0500 ({late.interval[0]:+.4f} to {late.interval[1]:+.4f})"
+    )
+
+
+def test_late_blocks_that_do_not_show_a_gain_are_no_proof_of_its_end():
+    other, _ = measured(log_of_blocks([(50, 10, 50, 16 if k < 16 else 10) for k in range(20)]))
+    assert (other.late.blocks, other.late.smaller) == (4, False)
+    assert other.withheld(LEVEL) == Doubt.LATELY
+    words = other.withheld_in_words(LEVEL)
+    assert words.startswith("the last 4 blocks that compare them (400 sessions) alone do not show")
+    assert words.endswith("; collect more sessions or run the A/B test")
+
+
+@pytest.mark.parametrize("n_times", [1, 3, 4, 7, 30])
+def test_coarse_times(n_times):
+    """A time is one block where it has more sessions; fewer than four cannot tell. Within a time,
+    rows are in any order: by the file, the list would be better.
+    """
+    rng = np.random.default_rng(0)
+    blocks = np.arange(12_000) * n_times // 12_000
+    late = rng.random(12_000) < np.where(blocks % 2, 0.8, 0.2)
+    lists = np.where(late[:, None], OTHER, PRODUCTION)
+    clicks = (rng.random(12_000) < 0.2 + 0.4 * (blocks % 2) - 0.05 * late)[:, None] * [1, 0, 0]
+    log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=blocks)
+    log = log[rng.permutation(12_000)]
+    shown = QueryLists(log, "q", "clicks", None)
+    assert shown.n_blocks == min(n_times, 20)
+    decided = decide(log, production=tuple("abc"), proposal=False)
+    assert decided.verdict == ("cannot tell" if n_times < 4 else "no list is proved better")
+    assert decided.reason == (Reason.NO_TIME if n_times < 4 else None)
+    assert ("export times to the second" in " ".join(decided.cautions)) == (n_times >= 4)
+    if 4 <= n_times <= 20:
+        (other,) = decided.measured
+        assert other.blocks == n_times
+        assert other.difference == pytest.approx(-0.05, abs=4 * other.standard_error)

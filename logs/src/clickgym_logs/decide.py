@@ -55,6 +55,7 @@ class Decision:
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
+        times_are_coarse: whether most sessions share their time with more than ten others.
         production: labels of today's production list.
         n_production: sessions that showed exactly this list.
         since: from when on no list was shown more often; None if never.
@@ -80,6 +81,7 @@ class Decision:
     cutoff: int | None
     level: float
     declared: bool
+    times_are_coarse: bool
     production: tuple[str, ...]
     n_production: int
     since: str | None
@@ -181,6 +183,12 @@ class Decision:
         sentences = []
         if repeated := repetitions(self.n_repeated, self.n_sessions):
             sentences.append(repeated)
+        if self.times_are_coarse and self.compared:
+            sentences.append(
+                "Most sessions share their time with more than ten others. What changes within one "
+                "time, such as the hours of a day, stays hidden if rows are not in order: export "
+                "times to the second."
+            )
         too_rare = self.reason == Reason.TOO_FEW and self.n_lists > max(
             1, self.n_sessions / LEAST_SESSIONS
         )
@@ -296,6 +304,7 @@ def _measured_decision(
         cutoff=cutoff,
         level=level,
         declared=log.propensities is not None or log.list_propensities is not None,
+        times_are_coarse=shown.times_are_coarse,
         production=shown.labels(today),
         n_production=len(shown.sessions_of(today)),
         since=None if since is None or log.times is None else shown.moment(since),

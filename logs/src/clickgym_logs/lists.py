@@ -22,6 +22,9 @@ RECENT = 200
 OUTNUMBERED = 3.0
 """By so many standard deviations must another list be shown more often to be in production."""
 
+SAME_TIME = 10
+"""Sessions of one time, above which changes within it are hidden, as their order is not known."""
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Ranking = tuple[int, ...]
@@ -101,6 +104,14 @@ class QueryLists:
             block, parts = BLOCKS * ((start + stop) // 2) // len(self), n_blocks // BLOCKS
             blocks[rows] = block * parts + parts * (sessions[rows] - start) // (stop - start)
         return blocks
+
+    @property
+    def times_are_coarse(self) -> bool:
+        """Whether most sessions share their time with more than `SAME_TIME` others."""
+        if self.log.times is None:
+            return False
+        counts = np.unique(self.log.times[self.sessions], return_counts=True)[1]
+        return bool(2 * counts[counts > SAME_TIME].sum() > len(self))
 
     @cached_property
     def n_blocks(self) -> int:
