@@ -15,7 +15,7 @@ from clickgym.core.checks import check_between, check_choice, check_kind, check_
 from clickgym.envs import CLICK_MODELS, load_instance
 
 from .best_list import best_list
-from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
+from .evaluation import Evaluation, check_estimator, evaluate
 from .log import ClickLog
 from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy
 
@@ -71,7 +71,6 @@ def compare(
     """
     check_query(log)
     policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
-    check_choice("reward", reward, CAN_ESTIMATE)
     estimators = check_labels("estimators", estimators)
     if not policies or not estimators:
         raise ValueError("expected at least one policy and one estimator")
@@ -138,8 +137,7 @@ def read_policy(
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
     query = check_query(log)
-    check_choice("reward", reward, CAN_ESTIMATE)
-    check_cutoff(cutoff, log)
+    log[:0].earned(reward, cutoff)  # names a wrong one
     if spec == "empirical":
         return empirical_policy(log)
     if spec == "uniform":

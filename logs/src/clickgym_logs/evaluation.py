@@ -61,13 +61,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, stdtrit
 
 from clickgym.core.checks import (
     check_between,
     check_choice,
-    check_count,
     check_kind,
     check_seed,
     short,
@@ -218,7 +216,7 @@ def evaluate(
     settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
     values, weights = contributions(log, target, estimator, model=model, **settings)
     per_session = values.sum(axis=1)
-    logged = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
+    logged = log.earned(reward, cutoff).sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain = float(per_session.mean()), float(gains.mean())
     error = _standard_error(per_session)
@@ -226,7 +224,7 @@ def evaluate(
 
         def refit(part: ClickLog) -> tuple[float, float]:
             values, _ = contributions(part, target, estimator, **settings)
-            rewards = values.sum(axis=1), earnings(part, reward, cutoff).sum(axis=1)
+            rewards = values.sum(axis=1), part.earned(reward, cutoff).sum(axis=1)
             return float(rewards[0].mean()), float((rewards[0] - rewards[1]).mean())
 
         refit_errors = _errors_of_refits(log, refit, seed)
@@ -358,11 +356,10 @@ def contributions(
     check_estimator(estimator, reward)
     if model is not None and estimator in WEIGHTS:
         raise ValueError(f"model is {short(model)}, but {estimator} takes none")
-    check_cutoff(cutoff, log)
     _check_policy("target", target, log)
     if logging is not None:
         _check_policy("logging", logging, log)
-    earned = earnings(log, reward, cutoff)
+    earned = log.earned(reward, cutoff)
     if estimator in MODEL_BASED:
         weigh = ModelWeights(log, estimator, model, counted=logging is None)
         made_by = empirical_policy(log) if logging is None else logging
@@ -378,12 +375,6 @@ def contributions(
     return values, weights
 
 
-def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
-    """Refuse a cutoff beyond the positions of the log."""
-    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
-        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
-
-
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
     """Check the names of an estimator and a reward, and that the estimator supports the reward."""
     check_choice("estimator", estimator, ESTIMATORS)
@@ -393,14 +384,6 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
             f"the estimator {estimator!r} cannot tell {reward!r}; "
             f"{', '.join(CAN_ESTIMATE[reward])} can"
         )
-
-
-def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
-    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first
-    of its list.
-    """
-    counted = log.clicks[:, :cutoff]
-    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
 
 def _check_policy(name: str, policy: Policy, log: ClickLog) -> None:
