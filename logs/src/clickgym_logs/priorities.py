@@ -29,13 +29,13 @@ def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
         (array([0.25, 0.1 , -0.05]), array([0.087, 0.087, 0.087]))
     """
     if len(gains) < 2:
-        between, mean = gains**2, 0.0
-    else:
-        weights = errors**-2.0
-        total = weights.sum()
-        cochran = (weights * (gains - (weights * gains).sum() / total) ** 2).sum()
-        between = max((cochran - len(gains) + 1) / (total - (weights**2).sum() / total), 0.0)
-        mean = (gains / (between + errors**2)).sum() / (1 / (between + errors**2)).sum()
+        share = gains**2 / (gains**2 + errors**2)
+        return share * gains, np.sqrt(share) * errors
+    weights = errors**-2.0
+    total = weights.sum()
+    cochran = (weights * (gains - (weights * gains).sum() / total) ** 2).sum()
+    between = max((cochran - len(gains) + 1) / (total - (weights**2).sum() / total), 0.0)
+    mean = (gains / (between + errors**2)).sum() / (1 / (between + errors**2)).sum()
     share = between / (between + errors**2)
     return share * gains + (1 - share) * mean, np.sqrt(share) * errors
 
