@@ -55,7 +55,8 @@ class QueryLists:
     """
 
     def __init__(self, log: ClickLog, query: str, reward: str, cutoff: int | None) -> None:
-        rows = log.order[log.queries[log.order] == log.query_labels.index(query)]
+        order = log.order
+        rows = order[log.queries[order] == log.query_labels.index(query)]
         self.sessions = rows[~log.repeated[rows]]
         self.n_repeated = len(rows) - len(self.sessions)
         if not len(self.sessions):

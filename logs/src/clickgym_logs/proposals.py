@@ -25,7 +25,9 @@ from .within_blocks import LEAST_SESSIONS, PASSED
 HELD_OUT = 0.3
 """The share of sessions that choose the click model which proposes a list."""
 MOST_SESSIONS = 100_000
-"""The last sessions of a query, to which click models are fitted for a proposal."""
+"""The last sessions of a query, to which click models are fitted for a proposal; and those of a
+whole log that tell the examination of its positions.
+"""
 LEAST_IN_TEST = 20
 """Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
 LEAST_ITEMS = 10
@@ -108,8 +110,8 @@ def propose_all(
     cutoff: int | None,
     level: float,
 ) -> list[Proposal | str]:
-    """What a position-based model proposes, fitted to a whole log: examination is shared by all
-    queries, and attraction has a Beta prior that is fitted to all pairs of query and item.
+    """What a position-based model proposes: examination is shared by all queries of a log, and
+    attraction has a Beta prior that is fitted to all pairs of query and item.
 
     Args:
         log: the sessions.
@@ -119,14 +121,16 @@ def propose_all(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        pbm = MODEL_ESTIMATORS["PBM"].create(ITERATIONS, TOL).fit(log)
+        part = log[:: 1 + len(log) // MOST_SESSIONS]
+        pbm = MODEL_ESTIMATORS["PBM"].create(ITERATIONS, TOL).fit(part)
     examination: Floats = pbm.examination_  # type: ignore[attr-defined]
     order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
-    examined = np.broadcast_to(examination, pairs.shape)[pairs >= 0]
-    clicked = log.clicks[order][pairs >= 0]
-    pairs = pairs[pairs >= 0]
-    exposure: Floats = np.bincount(pairs, examined, len(codes)).astype(np.float64)
-    clicks: Floats = np.bincount(pairs, clicked, len(codes)).astype(np.float64)
+    exposure, clicks = np.zeros((2, len(codes)))
+    for k, examined in enumerate(examination.tolist()):
+        shown = pairs[:, k] >= 0
+        pair, clicked = pairs[shown, k], log.clicks[order[shown], k]
+        exposure += examined * np.bincount(pair, minlength=len(codes))
+        clicks += np.bincount(pair, clicked, len(codes))
     attraction = _shrunken_rates(clicks, exposure)
     shown_query, shown_item = np.divmod(codes, len(log.item_labels))
     number = {label: row for row, label in enumerate(log.query_labels)}
