@@ -83,3 +83,11 @@ def test_users_of_a_frequent_list_are_not_judged_by_those_of_rare_ones():
     queries = np.r_[np.zeros(8000, int), rare]
     log = log_of(np.tile(TWO[0], (len(times), 1)), clicks, times, queries)
     assert not log.repeated.any()
+
+
+def test_copies_of_lists_that_are_shown_once():
+    """One of six copies is of a list with one time, which tells nothing; the others tell."""
+    rng = np.random.default_rng(0)
+    log = log_of(TEN[np.minimum(np.arange(1001), 1)], independent(rng, 1001), np.arange(1001))
+    rows = np.r_[np.arange(1001), 0, 7:12]
+    assert log[rows].repeated.tolist() == [False] * 1001 + [True] * 6

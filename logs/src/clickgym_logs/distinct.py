@@ -74,19 +74,29 @@ def repeated_sessions(
         return again
     rng = np.random.default_rng(0)
     lists = codes_of(rng, queries, *items.T)
-    moment = codes_of(rng, np.unique(times, return_inverse=True)[1])
+    meetings = lists + codes_of(
+        rng, (times + 0.0).view(np.int64) if times.dtype == float else times
+    )
+    codes, sizes = np.unique(meetings, return_counts=True)
+    # Those who share time and list with others: few, unless times are coarse.
+    crowd = np.flatnonzero(np.isin(meetings, codes[sizes > 1]))
+    if not len(crowd):
+        return again
     clicked = codes_of(rng, *clicks.T)
-    _, first, counts = np.unique(lists + moment + clicked, return_index=True, return_counts=True)
+    alike_codes = meetings[crowd] + clicked[crowd]
+    _, first, counts = np.unique(alike_codes, return_index=True, return_counts=True)
     alike = int(_pairs(counts).sum())
     if not alike:
         return again
-    _, single, sizes = np.unique(lists + moment, return_index=True, return_counts=True)
-    met = _pairs(sizes)  # pairs of sessions of one time with the same list
-    chance = _chance_alike(lists[single], clicked[single], met)
+    _, earliest, sizes = np.unique(meetings[crowd], return_index=True, return_counts=True)
+    single = np.setdiff1d(np.arange(len(items)), np.delete(crowd, earliest), assume_unique=True)
+    met = np.zeros(len(items), np.int64)
+    met[crowd[earliest]] = _pairs(sizes)
+    chance = _chance_alike(lists[single], clicked[single], met[single])
     # one more pair that differs than there are: of few, by luck
     if alike * (1 - chance) >= MARGIN * chance * (int(met.sum()) - alike + 1):
-        again[:] = True
-        again[first] = False
+        again[crowd] = True
+        again[crowd[first]] = False
     return again
 
 
@@ -103,13 +113,15 @@ def _chance_alike(lists: Codes, clicks: Codes, met: Indices) -> float:
         lists, clicks: codes of one session of each list and time.
         met: the pairs of sessions of this list and time.
     """
-    _, row = np.unique(lists, return_inverse=True)
-    times = np.bincount(row)
     _, one, counts = np.unique(lists + clicks, return_index=True, return_counts=True)
-    equal = np.bincount(row[one], _pairs(counts), len(times))
-    weights = np.bincount(row, met) / met.sum()
+    names, row = np.unique(lists[one], return_inverse=True)
+    times = np.bincount(row, counts).astype(np.int64)
+    equal = np.bincount(row, _pairs(counts))
+    judged = met > 0
+    of_list = np.searchsorted(names, lists[judged])
+    weights = np.bincount(of_list, met[judged], len(names)) / met.sum()
     share = np.where(times > 1, equal / np.maximum(_pairs(times), 1), 1.0)
-    unseen = 3 * (weights / np.maximum(times // 2, 1)).max()
+    unseen = 3 * (weights * (times > 1) / np.maximum(times // 2, 1)).max()
     return float(min(1.0, weights @ share + unseen))
 
 

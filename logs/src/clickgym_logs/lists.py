@@ -67,8 +67,8 @@ class QueryLists:
         self.lists: list[Ranking] = [
             tuple(item for item in ranking if item >= 0) for ranking in items[first].tolist()
         ]
-        part = log[self.sessions]
-        self.earned: Floats = part.earned(reward, cutoff).sum(axis=1).astype(np.float64)
+        earned = log.earned(reward, cutoff)[self.sessions]
+        self.earned: Floats = earned.sum(axis=1).astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -84,13 +84,18 @@ class QueryLists:
     @cached_property
     def _coarse(self) -> list[tuple[int, int]]:
         """The sessions of each time, as a range, that has more than a block of them."""
-        if self.log.times is None:
-            return []
-        _, starts, counts = np.unique(
-            self.log.times[self.sessions], return_index=True, return_counts=True
-        )
+        starts, counts = self._by_time
         coarse = counts * BLOCKS > len(self)
         return [*zip(starts[coarse].tolist(), (starts + counts)[coarse].tolist(), strict=True)]
+
+    @cached_property
+    def _by_time(self) -> tuple[Indices, Indices]:
+        """The first session of each time, and how many sessions it has; nothing without times."""
+        if self.log.times is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        times = self.log.times[self.sessions]
+        starts = np.flatnonzero(np.append(True, times[1:] != times[:-1]))
+        return starts, np.diff(starts, append=len(self))
 
     def blocks_of(self, sessions: Indices, n_blocks: int) -> Indices:
         """The block of time of each of some sessions, which are in the order of time.
@@ -109,15 +114,13 @@ class QueryLists:
     @property
     def times_are_coarse(self) -> bool:
         """Whether most sessions share their time with more than `SAME_TIME` others."""
-        if self.log.times is None:
-            return False
-        counts = np.unique(self.log.times[self.sessions], return_counts=True)[1]
+        counts = self._by_time[1]
         return bool(2 * counts[counts > SAME_TIME].sum() > len(self))
 
     @cached_property
     def n_blocks(self) -> int:
         """The blocks of time that have sessions."""
-        return len(np.unique(self.blocks_of(np.arange(len(self)), BLOCKS)))
+        return int(np.count_nonzero(np.bincount(self.blocks_of(np.arange(len(self)), BLOCKS))))
 
     @cached_property
     def rows(self) -> dict[Ranking, int]:
