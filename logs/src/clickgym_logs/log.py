@@ -176,8 +176,8 @@ class ClickLog:
 
         Example:
             >>> log = ClickLog([[0, 1]], [[1, 1]], [0], ("a", "b"), ("q",))
-            >>> log.earned().tolist(), log.earned("any_click").tolist(), log.earned(cutoff=1).sum()
-            ([[1, 1]], [[1, 0]], 1)
+            >>> log.earned(), log.earned("any_click"), log.earned(cutoff=1)
+            (array([[1, 1]], dtype=int8), array([[1, 0]], dtype=int8), array([[1]], dtype=int8))
         """
         check_choice("reward", reward, REWARDS)
         if cutoff is not None and check_count("cutoff", cutoff) > self.n_positions:

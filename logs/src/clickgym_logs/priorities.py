@@ -25,8 +25,8 @@ def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
 
     Example:
         >>> means, deviations = shrunken(np.array([0.3, 0.1, -0.1]), np.array([0.1, 0.1, 0.1]))
-        >>> means.round(3), deviations.round(3)
-        (array([0.25, 0.1 , -0.05]), array([0.087, 0.087, 0.087]))
+        >>> means.round(3).tolist(), deviations.round(3).tolist()
+        ([0.25, 0.1, -0.05], [0.087, 0.087, 0.087])
     """
     if len(gains) < 2:
         share = gains**2 / (gains**2 + errors**2)
@@ -47,8 +47,7 @@ def expected_gains(means: Floats, deviations: Floats) -> Floats:
         >>> expected_gains(np.array([0.1, -0.1, 0.0]), np.array([0.0, 0.0, 0.1])).round(4)
         array([0.1   , 0.    , 0.0399])
     """
-    ratio = np.divide(means, deviations, out=np.sign(means) * np.inf, where=deviations > 0)
-    ratio = np.nan_to_num(ratio, nan=0.0, posinf=1e3, neginf=-1e3)
+    ratio = means / np.where(deviations > 0, deviations, 1.0)
     density = np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi)
-    gains: Floats = means * ndtr(ratio) + deviations * density
+    gains = np.where(deviations > 0, means * ndtr(ratio) + deviations * density, means)
     return np.maximum(gains, 0.0)
