@@ -131,7 +131,7 @@ def propose_all(
         pair, clicked = pairs[shown, k], log.clicks[order[shown], k]
         exposure += examined * np.bincount(pair, minlength=len(codes))
         clicks += np.bincount(pair, clicked, len(codes))
-    attraction = _shrunken_rates(clicks, exposure)
+    attraction = shrunken_rates(clicks, exposure)
     shown_query, shown_item = np.divmod(codes, len(log.item_labels))
     number = {label: row for row, label in enumerate(log.query_labels)}
     proposals: list[Proposal | str] = []
@@ -149,9 +149,13 @@ def propose_all(
     return proposals
 
 
-def _shrunken_rates(clicks: Floats, exposure: Floats) -> Floats:
+def shrunken_rates(clicks: Floats, exposure: Floats) -> Floats:
     """Clicks per examination of each pair: the mean under the Beta distribution whose mean and
     variance are those of all pairs (by moments, weighted by exposure).
+
+    Example:
+        >>> shrunken_rates(np.array([10.0, 30.0]), np.array([100.0, 100.0])).round(4)
+        array([0.1071, 0.2929])
     """
     total = exposure.sum()
     mean = clicks.sum() / total
