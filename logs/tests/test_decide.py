@@ -9,8 +9,15 @@ import pytest
 
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
-from clickgym_logs.decide import experiment
-from clickgym_logs.page import figures
+from clickgym_logs.decision_table import (
+    notes_of_queries,
+    rows_of_lists,
+    rows_of_queries,
+    summary,
+)
+from clickgym_logs.priorities import shrunken
+from clickgym_logs.proposals import experiment
+from clickgym_logs.reasons import Reason
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
@@ -109,15 +116,15 @@ def test_list_that_is_no_longer_shown():
     assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
     assert "but it was last shown time 39" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    assert figures(decided, decided.measured[0])[0].startswith("not proved better: it was last")
+    assert rows_of_lists(decided)[1].cells[1].startswith("not proved better: it was last")
 
 
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
         (log_of([A], 1000), "too few sessions"),
-        (epochs((A, A), (B, B)), "never shown together"),
-        (epochs(*[(A, A)] * 9, (C, A), n=300), "the lists changed with time"),
+        (epochs((A, A), (B, B)), "not shown side by side"),
+        (epochs(*[(A, A)] * 9, (C, A), n=300), "not shown side by side"),
     ],
     ids=["few", "never", "changed"],
 )
@@ -175,6 +182,91 @@ def test_level_of_several_queries(log):
     assert (first.query, second.query) == ("shoes", "hats")
     assert (first.verdict, second.verdict) == ("better", "no list is proved better")
     assert first.level == second.level == 0.005 / 2
+
+
+def test_repeated_sessions_are_named(log):
+    copies = log[np.r_[np.arange(6000), np.arange(2000)]]
+    decided = decide(copies, proposal=False)
+    assert (decided.n_sessions, decided.n_repeated) == (6000, 2000)
+    assert decided.cautions[0].startswith("2,000 of 8,000 sessions are repetitions and count once")
+    assert "2,000 of 8,000 sessions are" in notes_of_queries(decide_all(copies, proposals=0))[-1]
+    few = decide(log[np.r_[np.arange(6000), np.arange(200)]], proposal=False)
+    assert (few.n_repeated, len(few.cautions)) == (200, 1)
+
+
+def queries(*logs, labels):
+    """The log of several queries."""
+    parts = {name: [getattr(log, name) for log in logs] for name in ("items", "clicks", "times")}
+    stacked = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    numbers = np.repeat(np.arange(len(logs)), [len(log) for log in logs])
+    times = stacked.pop("times")
+    return ClickLog(*stacked.values(), numbers, tuple("abcd"), labels, times=times)
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    """A better list; a large and a small query with a gain; one list alone; hardly any gain."""
+    logs = [
+        log_of([A, A, C], 3000),
+        log_of([A, A, B], 2000, seed=3),
+        log_of([A, A, B], 1000, seed=4),
+        log_of([A], 2000),
+        log_of([C, C, [3, 2, 0]], 4000, seed=2),
+    ]
+    return decide_all(queries(*logs, labels=("hats", "boots", "skis", "bags", "coats")))
+
+
+def test_order_of_queries(decisions):
+    assert [decision.query for decision in decisions] == ["hats", "boots", "skis", "bags", "coats"]
+    better, first, second, alone, last = decisions
+    assert better.best.labels == ("d", "c", "b")
+    assert (better.to_test, better.test_sessions, better.periods) == (None, None, math.inf)
+    assert first.to_test.labels == second.to_test.labels == ("b", "a", "c")
+    assert first.worth == first.gain * 2000 > second.worth > 0
+    assert first.test_sessions == experiment(first.gain, first.variance, 0.005)
+    assert (alone.reason, alone.worth, alone.to_test) == (Reason.TOO_FEW, 0, None)
+    assert alone.proposal.model == "PBM"
+    assert alone.proposal.labels == ("c", "b", "a")
+    assert last.periods > 10
+
+
+def test_first_sentence(decisions):
+    assert summary(decisions) == (
+        "1 of 5 queries have a list that is proved better. Test first: boots (about "
+        f"+{decisions[1].worth:,.0f} clicks in a time as long as the log; an A/B test of "
+        f"{decisions[1].test_sessions:,} sessions)."
+    )
+    assert "Of the proposals: bags (an A/B" in summary([decisions[3]])
+    assert "No list is worth a test of at most 10 times" in summary([decisions[4]])
+
+
+def test_cells_of_queries(decisions):
+    better, first, _, alone, last = rows_of_queries(decisions)
+    assert (better.labels, better.cells[1], better.cells[4:]) == (tuple("dcb"), "better", ("", ""))
+    low, high = decisions[1].to_test.interval
+    assert first.cells[1].endswith("; to test")
+    assert f"({low:+.4f} to {high:+.4f}, +" in first.cells[2]
+    assert alone.cells[1] == "cannot tell: too few sessions; PBM proposes a list"
+    assert last.cells[4:] == ("> 40,000", "> 10")
+
+
+def test_proposals_are_few_and_none_where_none_is_asked_for(log):
+    alone = queries(*[log_of([A], 900 - n, seed=n) for n in range(3)], labels=("x", "y", "z"))
+    for proposals in (0, 1, 3):
+        decided = decide_all(alone, proposals=proposals)
+        proposed = [bool(entry.proposal or entry.no_proposal) for entry in decided]
+        assert sum(proposed) == proposals
+    assert decide(log, proposal=False).proposal is None
+
+
+def test_gains_are_shrunk_by_moments():
+    """By hand: weights 100, 25; fixed mean .26; Q = 1.8, τ² = .8/40 = .02."""
+    means, deviations = shrunken(np.array([0.32, 0.02]), np.array([0.1, 0.2]))
+    mean = (0.32 / 0.03 + 0.02 / 0.06) / (1 / 0.03 + 1 / 0.06)
+    assert means == pytest.approx([(0.64 + mean) / 3, (0.02 + 2 * mean) / 3])
+    assert deviations == pytest.approx([0.1 * math.sqrt(2 / 3), 0.2 * math.sqrt(1 / 3)])
+    alike, none = shrunken(np.array([0.1, 0.1]), np.array([0.1, 0.2]))
+    assert (alike.tolist(), none.tolist()) == (pytest.approx([0.1, 0.1]), [0, 0])
 
 
 def test_page(log, tmp_path):

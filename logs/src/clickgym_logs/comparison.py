@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from clickgym.core.checks import check_between, check_choice, check_kind, check_labels, check_seed
 from clickgym.envs import CLICK_MODELS, load_instance
 
-from .evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_estimator, evaluate
+from .best_list import best_list
+from .evaluation import Evaluation, check_estimator, evaluate
 from .intervals import LEAST_CLICKS
 from .log import ClickLog
 from .names import csv_fields
@@ -72,7 +73,6 @@ def compare(
     """
     check_query(log)
     policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
-    check_choice("reward", reward, CAN_ESTIMATE)
     estimators = check_labels("estimators", estimators)
     if not policies or not estimators:
         raise ValueError("expected at least one policy and one estimator")
@@ -108,6 +108,10 @@ def compare(
     return Comparison(targets, by_policy, refused, contradictions)
 
 
+class SearchedPolicy(FixedPolicy):
+    """The best list of a local search under a click model: another one may be better."""
+
+
 def read_policy(
     spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None
 ) -> Policy:
@@ -117,7 +121,8 @@ def read_policy(
         spec: ``uniform`` (every list of the logged items alike), ``empirical`` (as often as
             logged), ``fixed:<item>,<item>,...`` (the items by label); or ``<file>:<model>``, of a
             file that ``clickgym fit`` wrote: the best list under that click model (which need not
-            be named where there is but one).
+            be named where there is but one), or where no exact search is possible the best one of a
+            local search (see `best_list`).
         log: the sessions of a single query, whose items the policy ranks.
         reward, cutoff: for which a list of a click model is best.
 
@@ -126,8 +131,7 @@ def read_policy(
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
     query = check_query(log)
-    check_choice("reward", reward, CAN_ESTIMATE)
-    check_cutoff(cutoff, log)
+    log[:0].earned(reward, cutoff)  # names a wrong one
     if spec == "empirical":
         return empirical_policy(log)
     if spec == "uniform":
@@ -155,7 +159,9 @@ def read_policy(
             f"{file}:PBM"
         )
     users = instance.model(matches[0], log.n_positions)
-    return FixedPolicy(_numbers(items, log)[users.optimal_ranking(reward, cutoff)])
+    ranking, exact = best_list(users, reward, cutoff)
+    kind = FixedPolicy if exact else SearchedPolicy
+    return kind(_numbers(items, log)[ranking])
 
 
 def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:

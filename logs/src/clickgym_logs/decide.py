@@ -1,77 +1,47 @@
 """From a click log to the list to show for a query.
 
 What was *measured* decides: a logged list is better if it earned significantly more than today's
-production list in the same blocks of time (see `measured`). A click model only *proposes* a list,
-with the length of the A/B test that would settle it.
+production list in the same blocks of time (see `within_blocks`). A click model only *proposes* a
+list, with the length of the A/B test that would settle it.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
 
 from clickgym.core.checks import (
     check_between,
-    check_choice,
+    check_count,
     check_kind,
     check_labels,
     check_seed,
 )
 
 from .distinct import grouped
-from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from .evaluation import check_cutoff
-from .fitting import fit_models
 from .lists import QueryLists, Ranking
-from .log import BLOCKS, ClickLog
-from .measured import LEAST_SESSIONS, PASSED, POWER, Measured, Reason, measure
+from .log import REWARDS, ClickLog
 from .names import csv_line
+from .priorities import MOST_PERIODS, expected_gains, shrunken
+from .proposals import Proposal, experiment, propose, propose_all
+from .reasons import Reason
+from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
-HELD_OUT = 0.3
-"""The share of sessions that choose the click model which proposes a list."""
-MOST_SESSIONS = 100_000
-"""The last sessions of a query, to which click models are fitted for a proposal."""
-LEAST_IN_TEST = 20
-"""Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
-LEAST_ITEMS = 10
-"""Items among which a click model proposes a list, at least: those that were shown most."""
-UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
-REASONS: dict[Reason, str] = {
-    "no time": "it has no time, and a list that was shown when users click more would look better. "
-    "Export it with its times; where sessions are numbered in order, --columns time=session does",
-    "too few sessions": f"no other list than {{}} was shown in {LEAST_SESSIONS} sessions",
-    "never shown together": "no other list was shown side by side with {}, only at other times or "
-    "in turns",
-    "the lists changed with time": "too few sessions show another list side by side with {}",
-}
+PROPOSALS = 20
+"""Queries of a log, the most frequent ones, that get a proposal where no list is to be tested."""
+NO_GAIN = 1e-9
+"""Gains below it are none."""
+MANY_REPEATED = 0.05
+"""The share of sessions that repeat others above which the reader is told."""
 
 Verdict = Literal["better", "no list is proved better", "cannot tell"]
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """The list that a click model expects most of: to be tested, without any promise.
-
-    Attributes:
-        model: its short name, that of the model that predicts held-out sessions best.
-        labels: of the list's items, from the top.
-        gain: what the model expects of it beyond the production list, per session.
-        sessions: of the A/B test, both halves together, that proves such a gain with a probability
-            of 80 %.
-    """
-
-    model: str
-    labels: tuple[str, ...]
-    gain: float
-    sessions: int
 
 
 @dataclass(frozen=True)
@@ -81,32 +51,49 @@ class Decision:
     Attributes:
         query: its label.
         n_sessions: of the query; those that the log has several times count once.
+        n_repeated: those that were left out, as they repeat others (`ClickLog.repeated`).
         n_lists: distinct lists.
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
+        times_are_coarse: whether most sessions share their time with more than ten others.
         production: labels of today's production list.
         n_production: sessions that showed exactly this list.
         since: from when on no list was shown more often; None if never.
         measured: the other lists beside it, those proved better first.
-        proposal: of a click model; None where it expects most of the production list.
+        variance: of what a session earned.
         by_block: of the production list and up to three measured lists, what a session earned in
             each of 20 blocks of time; NaN where fewer than five sessions show the list.
+        proposal: of a click model; None where none was asked for, or for a reason.
+        no_proposal: the reason why click models propose nothing; else empty.
+        to_test: of `decide_all`: the list that an A/B test should compare with the production list
+            first; None where one is proved better, and where none is worth it.
+        gain: of `decide_all`: what showing the better list, or testing `to_test`, is expected to
+            earn per session; shrunk over the queries, so that the best of many promises no more
+            than it holds.
+        test_sessions: of the A/B test of ``to_test``, or else of the proposal; None without a test.
     """
 
     query: str
     n_sessions: int
+    n_repeated: int
     n_lists: int
     reward: str
     cutoff: int | None
     level: float
     declared: bool
+    times_are_coarse: bool
     production: tuple[str, ...]
     n_production: int
     since: str | None
     measured: tuple[Measured, ...]
-    proposal: Proposal | None
+    variance: float
     by_block: tuple[tuple[float, ...], ...]
+    proposal: Proposal | None = None
+    no_proposal: str = ""
+    to_test: Measured | None = None
+    gain: float = 0.0
+    test_sessions: int | None = None
 
     @property
     def best(self) -> Measured | None:
@@ -126,14 +113,11 @@ class Decision:
         return "no list is proved better" if self.best is None else "better"
 
     @property
-    def reason(self) -> Reason:
-        """Why the log cannot tell; empty where it can."""
+    def reason(self) -> Reason | None:
+        """Why the log cannot tell; None where it can."""
         if self.compared:
-            return ""
-        reasons = {entry.reason for entry in self.measured}
-        if len(reasons) > 1:
-            return "the lists changed with time"
-        return reasons.pop() if reasons else "too few sessions"
+            return None
+        return self.measured[0].reason if self.measured else Reason.TOO_FEW
 
     @property
     def recommended(self) -> tuple[str, ...] | None:
@@ -141,6 +125,18 @@ class Decision:
         if self.verdict == "cannot tell":
             return None
         return (self.production if self.best is None else self.best.labels)[: self.cutoff]
+
+    @property
+    def worth(self) -> float:
+        """What showing the better list, or testing the one `to_test`, is expected to earn in a time
+        as long as the log; 0 without such a list, and by `decide`.
+        """
+        return self.gain * self.n_sessions
+
+    @property
+    def periods(self) -> float:
+        """The length of the test in times as long as the log; infinite without a test."""
+        return math.inf if self.test_sessions is None else self.test_sessions / self.n_sessions
 
     @property
     def detectable(self) -> float:
@@ -152,7 +148,7 @@ class Decision:
     @property
     def sentence(self) -> str:
         """The verdict in a sentence."""
-        unit = UNITS[self.reward]
+        unit = REWARDS[self.reward]
         production = "the production list"
         if self.since is not None:
             production += f" (in production since {self.since})"
@@ -167,7 +163,7 @@ class Decision:
             )
         if self.compared:
             shown, first = f"No list is proved better than {production}", self.measured[0]
-            if withheld := first.withheld(self.level):
+            if withheld := first.withheld_in_words(self.level):
                 return (
                     f"{shown}: the first list of the table earned {first.difference:+.4f} {unit} "
                     f"beside it, but {withheld}."
@@ -178,14 +174,23 @@ class Decision:
                 f"{shown}; a gain of {self.detectable:.4f} {unit} would have been proved with a "
                 f"probability of {POWER:.0%}."
             )
-        why = REASONS[self.reason].format(production)
+        assert self.reason is not None
+        why = self.reason.sentence.format(production=production)
         return f"This log cannot tell whether a list is better: {why}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What the reader has to know beside the verdict, a sentence each."""
         sentences = []
-        too_rare = self.reason == "too few sessions" and self.n_lists > max(
+        if repeated := repetitions(self.n_repeated, self.n_sessions):
+            sentences.append(repeated)
+        if self.times_are_coarse and self.compared:
+            sentences.append(
+                "Most sessions share their time with more than ten others. What changes within one "
+                "time, such as the hours of a day, stays hidden if rows are not in order: export "
+                "times to the second."
+            )
+        too_rare = self.reason == Reason.TOO_FEW and self.n_lists > max(
             1, self.n_sessions / LEAST_SESSIONS
         )
         if self.declared or too_rare:
@@ -202,10 +207,21 @@ class Decision:
                 f"{best.pooled:+.4f}."
             )
         sentences.append(
-            "No log of clicks tells a better list from one that was shown to other users than the "
-            "production list, or on which bots or a campaign stay."
+            "A click log cannot rule out that a list was shown to other users than the production "
+            "list, or to bots, or during a campaign."
         )
         return tuple(sentences)
+
+
+def repetitions(n_repeated: int, n_sessions: int) -> str:
+    """How many sessions were left out as repetitions, in words; empty for a few."""
+    every = n_repeated + n_sessions
+    if n_repeated <= MANY_REPEATED * every:
+        return ""
+    return (
+        f"{n_repeated:,} of {every:,} sessions are repetitions and count once: same time, query, "
+        "list and clicks as another, far more often than users are alike by chance."
+    )
 
 
 def decide(
@@ -216,6 +232,7 @@ def decide(
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
+    proposal: bool = True,
     seed: int = 0,
 ) -> Decision:
     """Decide from a click log which list to show for a query.
@@ -229,6 +246,7 @@ def decide(
         reward, cutoff: what a session earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
             positions only.
         level: the highest probability that a list is called better and is not; below 0.5.
+        proposal: whether click models are fitted, to propose a list.
         seed: of the sessions that are held out to choose a click model.
 
     Raises:
@@ -251,13 +269,21 @@ def decide(
     labels = None if production is None else check_labels("production", production)
     today = shown.in_production() if labels is None else shown.ranking(labels)
     decision = _measured_decision(shown, query, today, reward, cutoff, level)
-    return replace(decision, proposal=_proposal(shown, query, today, reward, cutoff, level, seed))
+    if not proposal:
+        return decision
+    proposed = propose(shown, query, today, reward, cutoff, level, seed)
+    return _with_proposal(decision, proposed)
+
+
+def _with_proposal(decision: Decision, proposed: Proposal | str) -> Decision:
+    if isinstance(proposed, str):
+        return replace(decision, no_proposal=proposed)
+    return replace(decision, proposal=proposed, test_sessions=proposed.sessions)
 
 
 def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None:
     check_kind("log", log, ClickLog, "a ClickLog")
-    check_choice("reward", reward, UNITS)
-    check_cutoff(cutoff, log)
+    log[:0].earned(reward, cutoff)  # names a wrong one
     check_between("level", level, 0, 0.5)
     if not len(log):
         raise ValueError("the log has no sessions")
@@ -273,16 +299,18 @@ def _measured_decision(
     return Decision(
         query=query,
         n_sessions=len(shown),
+        n_repeated=shown.n_repeated,
         n_lists=len(shown.lists),
         reward=reward,
         cutoff=cutoff,
         level=level,
         declared=log.propensities is not None or log.list_propensities is not None,
+        times_are_coarse=shown.times_are_coarse,
         production=shown.labels(today),
         n_production=len(shown.sessions_of(today)),
         since=None if since is None or log.times is None else shown.moment(since),
         measured=measured,
-        proposal=None,
+        variance=float(shown.earned.var()),
         by_block=tuple(
             shown.by_block(ranking)
             for ranking in (today, *(shown.ranking(entry.labels) for entry in measured[:3]))
@@ -291,9 +319,18 @@ def _measured_decision(
 
 
 def decide_all(
-    log: ClickLog, *, reward: str = "clicks", cutoff: int | None = None, level: float = LEVEL
+    log: ClickLog,
+    *,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    level: float = LEVEL,
+    proposals: int = PROPOSALS,
 ) -> list[Decision]:
-    """Decide all queries of a log, the most frequent first, without proposals.
+    """Decide all queries of a log, in the order of what to do next.
+
+    First come the queries that have a better list, then those whose A/B test is worth most
+    (`Decision.worth`), at last those whose test would take more than ten times as long as the log.
+    Where no list is to be tested, a click model that is fitted to the whole log proposes one.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
@@ -301,9 +338,11 @@ def decide_all(
     Args:
         log: the sessions.
         reward, cutoff: as for `decide`.
-        level: see above.
+        level: see above; an A/B test is as long as one at this level has to be.
+        proposals: the most proposals, for the most frequent of such queries; 0 fits no click model.
     """
     _check(log, reward, cutoff, level)
+    check_count("proposals", proposals, 0)
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
         query = log.query_labels[number]
@@ -311,6 +350,31 @@ def decide_all(
         today = shown.in_production()
         decisions.append(_measured_decision(shown, query, today, reward, cutoff, level))
     decisions.sort(key=lambda decision: -decision.n_sessions)
+    corrected = _corrected_level(decisions, level)
+    decisions = _with_tests([replace(entry, level=corrected) for entry in decisions], level)
+    idle = [
+        row
+        for row, decision in enumerate(decisions)
+        if decision.best is None and decision.to_test is None
+    ][:proposals]
+    if idle:
+        queries = [(decisions[row].query, decisions[row].production) for row in idle]
+        variances = [decisions[row].variance for row in idle]
+        proposed = propose_all(log, queries, variances, reward, cutoff, level)
+        for row, entry in zip(idle, proposed, strict=True):
+            decisions[row] = _with_proposal(decisions[row], entry)
+    return sorted(
+        decisions,
+        key=lambda decision: (
+            decision.best is None,
+            decision.best is None and decision.periods > MOST_PERIODS,
+            -decision.worth,
+        ),
+    )
+
+
+def _corrected_level(decisions: Sequence[Decision], level: float) -> float:
+    """That of Benjamini and Hochberg for the smallest p-value of each query."""
     p_values = np.array(
         [
             min(
@@ -322,57 +386,27 @@ def decide_all(
     )
     allowed = level * np.arange(1, len(p_values) + 1) / len(p_values)
     passed = np.flatnonzero(np.sort(p_values) <= allowed)
-    corrected = float(allowed[passed[-1] if len(passed) else 0])
-    return [replace(decision, level=corrected) for decision in decisions]
+    return float(allowed[passed[-1] if len(passed) else 0])
 
 
-def experiment(gain: float, variance: float, level: float) -> int:
-    """The sessions of an A/B test, both halves together, that proves a gain at a level with
-    probability `POWER`; at least `LEAST_IN_TEST` of each list in each block of time.
-
-    Example:
-        >>> experiment(0.1, 0.8, 0.005)
-        5460
-    """
-    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(PASSED)
-    return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))
-
-
-def _proposal(
-    shown: QueryLists,
-    query: str,
-    production: Ranking,
-    reward: str,
-    cutoff: int | None,
-    level: float,
-    seed: int,
-) -> Proposal | None:
-    """What the click model proposes that predicts held-out sessions of the query best."""
-    log = shown.log[shown.sessions[-MOST_SESSIONS:]]
-    n_items = len(np.setdiff1d(log.items, -1))
-    if len(log) < LEAST_SESSIONS or n_items < log.n_positions:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        most = max(LEAST_ITEMS, log.n_positions)
-        fitted = fit_models(log, ["all"], [query], n_items=most, test_share=HELD_OUT, seed=seed)
-    scores = {name: estimator.score(fitted.test) for name, estimator in fitted.scored.items()}
-    name = max(scores, key=scores.__getitem__)
-    instance = fitted.instances[query]
-    users = instance.model(MODEL_ESTIMATORS[name].model_class.short)
-    items = instance.estimation["items"]
-    labels = shown.labels(production)
-    if len(production) < log.n_positions or not set(labels) <= set(items):
-        return None
-    best = users.optimal_ranking(reward, cutoff)
-    today = np.array([items.index(label) for label in labels])
-    expected = [users.expected_reward(ranking, reward, cutoff) for ranking in (best, today)]
-    gain = expected[0] - expected[1]
-    if gain <= 0:
-        return None
-    return Proposal(
-        name,
-        tuple(items[item] for item in best[:cutoff]),
-        gain,
-        experiment(gain, float(shown.earned.var()), level),
+def _with_tests(decisions: Sequence[Decision], level: float) -> list[Decision]:
+    """The decisions with the list of each query that is worth most, to be shown or tested."""
+    entries = [entry for decision in decisions for entry in decision.compared]
+    shrunk = shrunken(
+        np.array([entry.difference for entry in entries]),
+        np.array([entry.standard_error for entry in entries]),
     )
+    expected = iter(expected_gains(*shrunk).tolist())
+    result = []
+    for decision in decisions:
+        gains = [(next(expected), entry) for entry in decision.compared]
+        if decision.best is not None:
+            gain = next(gain for gain, entry in gains if entry is decision.best)
+            decision = replace(decision, gain=gain)
+        elif gains:
+            gain, entry = max(gains, key=itemgetter(0))
+            if gain > NO_GAIN:
+                sessions = experiment(gain, decision.variance, level)
+                decision = replace(decision, to_test=entry, gain=gain, test_sessions=sessions)
+        result.append(decision)
+    return result

@@ -61,13 +61,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri, stdtrit
 
 from clickgym.core.checks import (
     check_between,
     check_choice,
-    check_count,
     check_kind,
     check_seed,
     short,
@@ -237,7 +235,7 @@ def evaluate(
     values, weights, largest = contributions(log, target, estimator, model=model, **settings)
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
-    earned = earnings(log, reward, cutoff)
+    earned = log.earned(reward, cutoff)
     logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
@@ -247,7 +245,7 @@ def evaluate(
 
         def refit(part: ClickLog) -> tuple[float, float]:
             rewards = contributions(part, target, estimator, **settings).values.sum(axis=1)
-            gains = rewards - earnings(part, reward, cutoff).sum(axis=1)
+            gains = rewards - part.earned(reward, cutoff).sum(axis=1)
             return float(rewards.mean()), float(gains.mean())
 
         refit_errors = _errors_of_refits(log, refit, seed)
@@ -390,11 +388,10 @@ def contributions(
     check_estimator(estimator, reward)
     if model is not None and estimator in WEIGHTS:
         raise ValueError(f"model is {short(model)}, but {estimator} takes none")
-    check_cutoff(cutoff, log)
     _check_policy("target", target, log)
     if logging is not None:
         _check_policy("logging", logging, log)
-    earned = earnings(log, reward, cutoff)
+    earned = log.earned(reward, cutoff)
     if estimator in MODEL_BASED:
         weigh = ModelWeights(log, estimator, model, counted=logging is None)
         made_by = empirical_policy(log) if logging is None else logging
@@ -410,12 +407,6 @@ def contributions(
     return Contributions(values, weights, max(part.largest for _, part in parts))
 
 
-def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
-    """Refuse a cutoff beyond the positions of the log."""
-    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
-        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
-
-
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
     """Check the names of an estimator and a reward, and that the estimator supports the reward."""
     check_choice("estimator", estimator, ESTIMATORS)
@@ -425,14 +416,6 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
             f"the estimator {estimator!r} cannot tell {reward!r}; "
             f"{', '.join(CAN_ESTIMATE[reward])} can"
         )
-
-
-def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
-    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first
-    of its list.
-    """
-    counted = log.clicks[:, :cutoff]
-    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
 
 def _check_policy(name: str, policy: Policy, log: ClickLog) -> None:

@@ -61,7 +61,7 @@ def fit_models(
     models: Sequence[str],
     queries: Sequence[str] = (),
     *,
-    n_items: int = 10,
+    n_items: int | None = None,
     test_share: float = 0.2,
     tol: float = TOL,
     seed: int = 0,
@@ -81,7 +81,7 @@ def fit_models(
             ``model_class``; or ``["all"]``. Where two estimate one click model, as SDBN and DBN, an
             instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
-        n_items: L.
+        n_items: L; None takes 10, or as many as the log has positions if these are more.
         test_share: the share of sessions that are held out; 0 for none.
         tol: of the EM algorithms, which take at most 1000 steps.
         seed: of the split and of the bootstrap.
@@ -109,11 +109,11 @@ def fit_models(
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     for name in models:
         check_choice("model", name, MODEL_ESTIMATORS)
-    check_count("n_items", n_items)
     check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
     test_share = check_share("test_share", test_share)
     check_kind("log", log, ClickLog, "a ClickLog")
+    n_items = max(10, log.n_positions) if n_items is None else check_count("n_items", n_items)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     check_kind("origin", origin, str, "text")

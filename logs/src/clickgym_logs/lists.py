@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from clickgym.core.checks import check_choice
 
 from .distinct import distinct, grouped
-from .evaluation import earnings
 from .log import BLOCKS, ClickLog
 from .names import csv_line
 
@@ -23,6 +22,9 @@ RECENT = 200
 """Sessions that tell today's production list, at least."""
 OUTNUMBERED = 3.0
 """By so many standard deviations must another list be shown more often to be in production."""
+
+SAME_TIME = 10
+"""Sessions of one time, above which changes within it are hidden, as their order is not known."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -35,7 +37,9 @@ class QueryLists:
     A session that shows fewer items than others shows the beginning of a longer list.
 
     Args:
-        log: sessions of any queries; a session that it has several times counts once.
+        log: sessions of any queries; a session that it has several times counts once. A time that
+            more than a twentieth of the sessions share is one block of time, as their order is not
+            known.
         query: the label.
         reward, cutoff: what a session earns, as in `decide`.
 
@@ -48,11 +52,14 @@ class QueryLists:
         index: ``(N,)`` the list of each session.
         counts: ``(M,)`` the sessions of each list.
         earned: ``(N,)`` what each session earned.
+        n_repeated: sessions of the query that were left out, as they repeat others.
     """
 
     def __init__(self, log: ClickLog, query: str, reward: str, cutoff: int | None) -> None:
-        rows = log.order[~log.repeated[log.order]]
-        self.sessions = rows[log.queries[rows] == log.query_labels.index(query)]
+        order = log.order
+        rows = order[log.queries[order] == log.query_labels.index(query)]
+        self.sessions = rows[~log.repeated[rows]]
+        self.n_repeated = len(rows) - len(self.sessions)
         if not len(self.sessions):
             raise ValueError(f"the log has no session of the query {query!r}")
         self.log, self.item_labels = log, log.item_labels
@@ -61,8 +68,8 @@ class QueryLists:
         self.lists: list[Ranking] = [
             tuple(item for item in ranking if item >= 0) for ranking in items[first].tolist()
         ]
-        part = log[self.sessions]
-        self.earned: Floats = earnings(part, reward, cutoff).sum(axis=1).astype(np.float64)
+        earned = log.earned(reward, cutoff)[self.sessions]
+        self.earned: Floats = earned.sum(axis=1).astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -70,9 +77,51 @@ class QueryLists:
     @property
     def today(self) -> int:
         """The first session of today: of the last block of time, or of the last `RECENT` sessions,
-        whichever are more.
+        whichever are more; of several with one coarse time the first.
         """
-        return max(0, len(self) - max(len(self) // BLOCKS, RECENT))
+        first = max(0, len(self) - max(len(self) // BLOCKS, RECENT))
+        return next((start for start, stop in self._coarse if start <= first < stop), first)
+
+    @cached_property
+    def _coarse(self) -> list[tuple[int, int]]:
+        """The sessions of each time, as a range, that has more than a block of them."""
+        starts, counts = self._by_time
+        coarse = counts * BLOCKS > len(self)
+        return [*zip(starts[coarse].tolist(), (starts + counts)[coarse].tolist(), strict=True)]
+
+    @cached_property
+    def _by_time(self) -> tuple[Indices, Indices]:
+        """The first session of each time, and how many sessions it has; nothing without times."""
+        if self.log.times is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        times = self.log.times[self.sessions]
+        starts = np.flatnonzero(np.append(True, times[1:] != times[:-1]))
+        return starts, np.diff(starts, append=len(self))
+
+    def blocks_of(self, sessions: Indices, n_blocks: int) -> Indices:
+        """The block of time of each of some sessions, which are in the order of time.
+
+        Args:
+            sessions: increasing numbers of sessions.
+            n_blocks: `BLOCKS` times the number of parts of a block.
+        """
+        blocks: Indices = n_blocks * sessions // len(self)
+        for start, stop in self._coarse:
+            rows = slice(*np.searchsorted(sessions, (start, stop)))
+            block, parts = BLOCKS * ((start + stop) // 2) // len(self), n_blocks // BLOCKS
+            blocks[rows] = block * parts + parts * (sessions[rows] - start) // (stop - start)
+        return blocks
+
+    @property
+    def times_are_coarse(self) -> bool:
+        """Whether most sessions share their time with more than `SAME_TIME` others."""
+        counts = self._by_time[1]
+        return bool(2 * counts[counts > SAME_TIME].sum() > len(self))
+
+    @cached_property
+    def n_blocks(self) -> int:
+        """The blocks of time that have sessions."""
+        return int(np.count_nonzero(np.bincount(self.blocks_of(np.arange(len(self)), BLOCKS))))
 
     @cached_property
     def rows(self) -> dict[Ranking, int]:
@@ -93,7 +142,7 @@ class QueryLists:
         are, the sum of their rewards and that of the squares.
         """
         sessions = self.sessions_of(ranking)
-        blocks = n_blocks * sessions // len(self)
+        blocks = self.blocks_of(sessions, n_blocks)
         rewards = self.earned[sessions]
         weights = np.ones(len(sessions)), rewards, rewards**2
         return np.stack([np.bincount(blocks, values, n_blocks) for values in weights])
@@ -128,7 +177,7 @@ class QueryLists:
         """The first session of the block from which on no list was shown more often than the
         production list; None where this holds for the whole log, or not even at its end.
         """
-        blocks = BLOCKS * np.arange(len(self)) // len(self)
+        blocks = self.blocks_of(np.arange(len(self)), BLOCKS)
         cells, counts = np.unique(blocks * len(self.lists) + self.index, return_counts=True)
         block, row = np.divmod(cells, len(self.lists))
         begins = [production[:size] for size in range(1, len(production) + 1)]
@@ -137,7 +186,7 @@ class QueryLists:
         np.add.at(shown, block[is_production], counts[is_production])
         np.maximum.at(other, block[~is_production], counts[~is_production])
         outnumbered = np.flatnonzero(other - shown > OUTNUMBERED * np.sqrt(other + shown))
-        if not len(outnumbered) or outnumbered[-1] == BLOCKS - 1:
+        if not len(outnumbered) or outnumbered[-1] >= blocks[-1]:
             return None
         return int(np.searchsorted(blocks, outnumbered[-1] + 1))
 

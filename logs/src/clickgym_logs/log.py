@@ -18,6 +18,7 @@ from clickgym.core.checks import (
     as_array,
     as_call,
     check_choice,
+    check_count,
     check_kind,
     check_labels,
     check_path,
@@ -32,6 +33,8 @@ from .distinct import repeated_sessions
 
 BLOCKS = 20
 """Blocks of time, within which what changes with time can be told from what the lists do."""
+REWARDS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
+"""What a session may earn, with its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +152,11 @@ class ClickLog:
     def repeated(self) -> NDArray[np.bool_]:
         """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
 
-        Where times are coarse, users who meet the same list at one time would also be alike. So
-        sessions count as repeated only if those that share time, query and list hardly ever differ
-        in their clicks: at least four times as many pairs are alike as chance would make alike,
-        which follows from the pairs that differ and from how often sessions of different times with
-        the same list have the same clicks. Else, and without times, none is.
+        Where times are coarse, different users who meet the same list at one time are often alike,
+        too. How often users are alike by chance follows from pairs of sessions with the same list
+        at *different* times. Sessions count as repeated only if those that share time, query and
+        list are alike at least four times as often (as odds). So where lists are not shown at
+        several times, where times are too coarse to tell, and without times, none is.
 
         Example:
             >>> log = ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[5, 7, 5])
@@ -161,6 +164,27 @@ class ClickLog:
             array([False, False, False])
         """
         return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
+    def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
+        """What each click counts, ``(N, cutoff)``.
+
+        Args:
+            reward: ``"clicks"``: each click 1; ``"any_click"``: only the first of its list.
+            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+        Raises:
+            ValueError: on another reward, or a cutoff beyond the positions.
+
+        Example:
+            >>> log = ClickLog([[0, 1]], [[1, 1]], [0], ("a", "b"), ("q",))
+            >>> log.earned(), log.earned("any_click"), log.earned(cutoff=1)
+            (array([[1, 1]], dtype=int8), array([[1, 0]], dtype=int8), array([[1]], dtype=int8))
+        """
+        check_choice("reward", reward, REWARDS)
+        if cutoff is not None and check_count("cutoff", cutoff) > self.n_positions:
+            raise ValueError(f"cutoff is {cutoff}, but the log has {self.n_positions} positions")
+        counted = self.clicks[:, :cutoff]
+        return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
     def of_query(self, query: str) -> ClickLog:
         """The log of the sessions of a query.

@@ -10,10 +10,20 @@ import typer
 from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..decide import LEVEL, Decision, decide_all
+from ..decide import LEVEL, PROPOSALS, Decision, decide_all
 from ..decide import decide as decide_
+from ..decision_table import (
+    LIST_HEADS,
+    QUERY_HEADS,
+    Row,
+    notes_of_queries,
+    notes_of_query,
+    rows_of_lists,
+    rows_of_queries,
+    summary,
+)
 from ..names import csv_fields, csv_line
-from ..page import MOST_ROWS, figures, not_shown, proposal_sentence, write_decisions
+from ..page import write_decisions
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, Seed, names
 
@@ -26,7 +36,10 @@ def decide(
     ] = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="All queries, as a table; the level is corrected for them."),
+        typer.Option(
+            "--all",
+            help="All queries, in the order of what to do next; the level is corrected for them.",
+        ),
     ] = False,
     production: Annotated[
         str | None,
@@ -44,6 +57,14 @@ def decide(
             metavar="P", help="The highest probability that a list is called better and is not."
         ),
     ] = LEVEL,
+    proposals: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="The most proposals of click models: with --all, for the most frequent queries "
+            "without a list to test; 0 fits no click model.",
+        ),
+    ] = PROPOSALS,
     columns: Columns = "",
     out: Annotated[
         Path | None,
@@ -77,10 +98,11 @@ def decide(
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
         if every:
-            decisions = decide_all(sessions, **settings)
+            decisions = decide_all(sessions, proposals=proposals, **settings)
         else:
             today = None if production is None else csv_fields(production)
-            decisions = [decide_(sessions, query, production=today, seed=seed, **settings)]
+            settings |= {"proposal": proposals > 0, "seed": seed}
+            decisions = [decide_(sessions, query, production=today, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     if every:
         _print_all(decisions)
@@ -91,32 +113,30 @@ def decide(
 
 
 def _print_all(decisions: list[Decision]) -> None:
-    rows = [
-        (
-            decision.query,
-            f"{decision.n_sessions:,}",
-            decision.verdict,
-            csv_line(decision.recommended or decision.production),
-        )
-        for decision in decisions
-    ]
-    heads = [Column("query"), Column("sessions", right=True), Column("verdict"), Column("list")]
-    print_table(output(), heads, rows)
+    console = output()
+    say(console, summary(decisions), "bold")
+    ranks = dict(zip(QUERY_HEADS, (0, 0, 1, 0, 2, 3), strict=True))
+    _print_table([Column("query")], ranks, rows_of_queries(decisions))
+    for sentence in notes_of_queries(decisions):
+        say(console, sentence)
 
 
 def _print(decision: Decision) -> None:
     console = output()
     say(console, decision.sentence, "bold")
-    rows: list[tuple[str, ...]] = [
-        (f"{decision.n_production:,}", "in production", "", "", "", csv_line(decision.production))
+    title = f"{decision.query}: {decision.n_sessions:,} sessions"
+    _print_table([], dict.fromkeys(LIST_HEADS, 0), rows_of_lists(decision), title)
+    for sentence in notes_of_query(decision):
+        say(console, sentence)
+
+
+def _print_table(
+    names: list[Column], heads: dict[str, int], rows: list[Row], title: str = ""
+) -> None:
+    """A table with columns of these ranks, and the lists at last, as they may be long."""
+    columns = [
+        Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
+        for head, rank in heads.items()
     ]
-    rows += [
-        (f"{entry.sessions:,}", *figures(decision, entry), csv_line(entry.labels))
-        for entry in decision.measured[:MOST_ROWS]
-    ]
-    numbers = [Column(name, right=True) for name in ("gain", "interval", "p")]
-    heads = [Column("sessions", right=True), Column("verdict"), *numbers, Column("list")]
-    print_table(console, heads, rows, title=f"{decision.query}: {decision.n_sessions:,} sessions")
-    for sentence in (not_shown(decision), proposal_sentence(decision), *decision.cautions):
-        if sentence:
-            say(console, sentence)
+    cells = [(*[row.name][: len(names)], *row.cells, csv_line(row.labels)) for row in rows]
+    print_table(output(), [*names, *columns, Column("list", words=True)], cells, title=title)

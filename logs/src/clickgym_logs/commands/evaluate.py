@@ -10,7 +10,7 @@ import typer
 from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..comparison import Comparison, compare
+from ..comparison import Comparison, SearchedPolicy, compare
 from ..evaluation import ESTIMATORS
 from ..names import csv_line
 from ..policies import FixedPolicy
@@ -130,7 +130,9 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
         say(console, f"Caution: {text}", "bold")
     for name, shown in compared.policies.items():
         if isinstance(shown, FixedPolicy):
-            say(console, f"{name} shows: {csv_line(items[item] for item in shown.ranking)}")
+            search = ", the best list of a local search" * isinstance(shown, SearchedPolicy)
+            labels = csv_line(items[item] for item in shown.ranking)
+            say(console, f"{name} shows: {labels}{search}")
     ranks = {"effective sessions": 2, "effective clicks": 1}
     numbers = ("estimate", "interval", *ranks, "difference", "interval")
     heads = [Column("policy"), Column("estimator")]

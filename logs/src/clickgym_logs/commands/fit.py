@@ -22,6 +22,7 @@ from clickgym.core.formats import visible
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import ClickModel
 
+from ..best_list import exact_positions
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..fitting import Fitted, fit_models
 from ..readers import log_name, read_log
@@ -72,8 +73,13 @@ def fit(
         ),
     ] = None,
     items: Annotated[
-        int, typer.Option(metavar="N", help="Items of an instance: the N that were displayed most.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Items of an instance: the N that were displayed most.",
+            show_default="10, or as many as there are positions",
+        ),
+    ] = None,
     test_share: Annotated[
         float,
         typer.Option(
@@ -137,8 +143,18 @@ def fit(
         say(console, line)
     if scores:
         best = max(scores, key=scores.__getitem__)
-        env_id = f"{fitted.scored[best].model_class.short}Rank-v0"
-        say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
+        kind, n_positions = fitted.scored[best].model_class.short, sessions.n_positions
+        env_id, note = f"{kind}Rank-v0", ""
+        if (counted := exact_positions(instance.model(kind))) < n_positions:
+            env_id += f":cutoff={counted}"
+            note = (
+                f" The best list of {n_positions} positions is not known exactly for {kind}, so "
+                f"that regret counts the first {counted} (or give gym.make a reference list)."
+            )
+        say(
+            console,
+            f"{best} predicts the held-out sessions best.{note} To run agents on these users:",
+        )
         users = f"{env_id} --instance {shell_quote(str(file))}"
         settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
         # Not folded, so that it can be pasted.

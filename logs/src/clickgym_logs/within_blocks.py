@@ -1,4 +1,5 @@
-"""Logged lists compared with the production list, within blocks of time.
+"""Logged lists compared with the production list: least squares with a fixed effect of each block
+of time, and standard errors clustered by block where blocks differ by more than chance.
 
 Nothing is assumed about users here: a list is judged by the sessions that showed it. Two things
 must not count as its gain:
@@ -15,7 +16,8 @@ random order of n(Q) and n(P) sessions, n(Q) (n(P) + 1) / (n(Q) + n(P)) runs are
 In each stratum b (block and length) that shows both lists in five sessions, and the list in more
 than a third of the expected runs, d(b) is the difference of mean rewards, and
 v(b) = (s²(Q) + 1/n(Q))/n(Q) + (s²(P) + 1/n(P))/n(P) its variance. The gain is
-Δ = Σ w(b) d(b) / Σ w(b) with w(b) = n(Q) n(P) / (n(Q) + n(P)), and its standard error is
+Δ = Σ w(b) d(b) / Σ w(b) with w(b) = n(Q) n(P) / (n(Q) + n(P)), which is the coefficient of the list
+in a regression of rewards on the list and on indicators of the strata. Its standard error is
 √(Σ w(b)² v(b)) / Σ w(b).
 
 A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even
@@ -25,15 +27,17 @@ must hold in more ways, the first three at `STEADY`:
 
 - without any four neighbouring blocks;
 - in most blocks (sign test), where their gains differ by more than chance (Cochran's test). There
-  the standard error is also multiplied by the root of Cochran's ratio, so that sessions that were
-  logged several times do not make it too small;
+  the standard error is also multiplied by the root of Cochran's ratio, as clustering by block would
+  do, so that sessions that were logged several times do not make it too small;
 - in the sessions that show whole lists, where shorter ones also compare them;
 - lately: in the last four, in the last five, and so on, of the blocks that compare the lists, at
-  `LATELY`, for a gain that has gone is still there on average;
+  `LATELY`, for a gain that has gone is still there on average. Few blocks often do not show a gain
+  that is there: what they show stands with the verdict, and "smaller" is said only where the blocks
+  before show a larger gain, corrected for the number of looks;
 - today: the last block shows the list.
 
-Where fewer than four blocks compare two lists, the lists changed with time, and the log cannot
-tell. Nor can a log without times: its order may be any.
+Where fewer than four blocks compare two lists, the log cannot tell. Nor can a log without times, or
+with fewer than four different ones: the order of its sessions may be any.
 """
 
 from __future__ import annotations
@@ -44,7 +48,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +55,7 @@ from scipy.special import bdtrc, chdtrc, ndtr
 
 from .lists import Floats, QueryLists, Ranking
 from .log import BLOCKS
+from .reasons import Doubt, Reason
 
 LEAST_SESSIONS = 100
 """Sessions of a list that is compared."""
@@ -84,9 +88,25 @@ PASSED = 0.94
 `POWER` (40,000 simulations of twenty equal blocks).
 """
 
-Reason = Literal[
-    "", "no time", "too few sessions", "never shown together", "the lists changed with time"
-]
+
+@dataclass(frozen=True)
+class Late:
+    """What the last blocks show that compare a list with the production list.
+
+    Attributes:
+        blocks: how many: those that show the gain least, of the last four, five, and so on.
+        sessions: of both lists in these blocks.
+        difference: how much more the list earned there.
+        interval: its 95 % interval.
+        smaller: whether the blocks before show a larger gain (p times the number of looks at most
+            `STEADY`).
+    """
+
+    blocks: int
+    sessions: int
+    difference: float
+    interval: tuple[float, float]
+    smaller: bool
 
 
 @dataclass(frozen=True)
@@ -96,26 +116,27 @@ class Measured:
     Attributes:
         labels: of its items, from the top.
         sessions: that showed it.
-        last_shown: the last of them, counted from 0 in the order of time.
+        last_shown: when the last of them was; empty for a log without times.
         blocks: of the 20, those that compare it with the production list.
-        reason: why the log cannot compare them; empty where it can. Then the rest is NaN.
+        reason: why the log cannot compare them; then the rest is NaN. None where it can.
         base: what the production list earned per session, in these blocks.
         difference: how much more this list earned there.
         standard_error: of the difference.
         interval: of the difference; the intervals of all lists of the query hold at once.
         p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
             compared; at most 1.
-        doubts: in the further ways of the module's docstring, what is wrong if the p-value, which
-            is not multiplied, is above `STEADY`; 0 or 1 where there is no test.
         detectable: the smallest gain that would have been proved with a probability of 80 %.
         pooled: the difference if time is ignored.
+        doubts: the p-value, which is not multiplied, in each of the further ways of the module's
+            docstring: above `STEADY` the doubt stands. 0 or 1 where there is no test.
+        late: what the last blocks show; None where the log cannot compare.
     """
 
     labels: tuple[str, ...]
     sessions: int
-    last_shown: int
+    last_shown: str
     blocks: int
-    reason: Reason
+    reason: Reason | None
     base: float = math.nan
     difference: float = math.nan
     standard_error: float = math.nan
@@ -123,17 +144,32 @@ class Measured:
     p_value: float = math.nan
     detectable: float = math.nan
     pooled: float = math.nan
-    doubts: dict[str, float] = field(default_factory=dict)
+    doubts: dict[Doubt, float] = field(default_factory=dict)
+    late: Late | None = None
 
     def is_better(self, level: float) -> bool:
         """Whether the list is proved better than the production list."""
         return self.p_value <= level and not self.withheld(level)
 
-    def withheld(self, level: float) -> str:
-        """Why a list that seems to be better is not called so; empty for others."""
-        if self.p_value > level and not self.interval[0] > 0:
-            return ""
-        return next((doubt for doubt, p_value in self.doubts.items() if p_value > STEADY), "")
+    def withheld(self, level: float) -> Doubt | None:
+        """Why a list that seems to be better is not called so; None for others."""
+        if not self.p_value <= level and not self.interval[0] > 0:
+            return None
+        return next((doubt for doubt, p_value in self.doubts.items() if p_value > STEADY), None)
+
+    def withheld_in_words(self, level: float) -> str:
+        """The same with what the reader needs to judge it; empty for others."""
+        doubt, late = self.withheld(level), self.late
+        if doubt == Doubt.ENDED:
+            return f"it was last shown {self.last_shown}"
+        if doubt != Doubt.LATELY or late is None:
+            return doubt or ""
+        low, high = late.interval
+        found = f"{late.difference:+.4f} ({low:+.4f} to {high:+.4f})"
+        blocks = f"the last {late.blocks} blocks that compare them ({late.sessions:,} sessions)"
+        if late.smaller:
+            return f"its gain was smaller in {blocks}: {found}"
+        return f"{blocks} alone do not show it: {found}; collect more sessions or run the A/B test"
 
 
 def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measured, ...]:
@@ -164,7 +200,7 @@ def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measu
         sorted(
             measured,
             key=lambda entry: (
-                entry.reason != "",
+                entry.reason is not None,
                 not entry.is_better(level),
                 -entry.sessions if entry.reason else -entry.interval[0],
             ),
@@ -193,11 +229,11 @@ class _Comparison:
         self.sums = self._sums(BLOCKS)
         self.weights, self.gains, self.variances = _strata(self.sums, self._takes_turns())
         self.blocks = int((self.weights.sum(axis=0) > 0).sum())
-        self.reason: Reason = ""
+        self.reason: Reason | None = None
         if self.blocks < LEAST_BLOCKS or not self.weights[-1].any():
-            self.reason = "the lists changed with time" if self.blocks else "never shown together"
-        if shown.log.times is None:
-            self.reason = "no time"
+            self.reason = Reason.APART
+        if shown.log.times is None or shown.n_blocks < LEAST_BLOCKS:
+            self.reason = Reason.NO_TIME
 
     def _sums(self, n_blocks: int) -> Floats:
         """``(2, 3, lengths, n_blocks)``: of the list and of the production list, as
@@ -213,7 +249,7 @@ class _Comparison:
         for row, size in enumerate(self.lengths):
             ours = self.shown.sessions_of(self.ranking[:size])
             above = np.searchsorted(self.shown.sessions_of(self.production[:size]), ours)
-            block = BLOCKS * ours // len(self.shown)
+            block = self.shown.blocks_of(ours, BLOCKS)
             begins = np.diff(above, prepend=-1) + np.diff(block, prepend=-1) > 0
             runs[row] = np.bincount(block[begins], minlength=BLOCKS)
         ours, theirs = self.sums[:, 0]
@@ -224,7 +260,8 @@ class _Comparison:
         """The comparison, one of ``n_compared`` of the query."""
         sessions = self.shown.sessions_of(self.ranking)
         labels = self.shown.labels(self.ranking)
-        shown = labels, len(sessions), int(sessions[-1]), self.blocks, self.reason
+        last_shown = "" if self.shown.log.times is None else self.shown.moment(int(sessions[-1]))
+        shown = labels, len(sessions), last_shown, self.blocks, self.reason
         if self.reason:
             return Measured(*shown)
         total = self.weights.sum()
@@ -239,13 +276,14 @@ class _Comparison:
         rest_gains, rest_variances = (_without_neighbours(sums) for sums in by_block[1:])
         rest_errors = uneven * np.sqrt(rest_variances)
         whole_error = uneven * math.sqrt(self.variances[-1].sum())
+        late, late_p_value = self._late(*by_block)
         doubts = {
-            f"it was last shown {self.shown.moment(shown[2])}": float(shown[2] < self.shown.today),
-            "its gain is in few blocks of time": sign_p_value,
-            "its gain is in one stretch of time": float(_p_values(rest_gains, rest_errors).max()),
-            "its gain has gone lately": float(_lately(*by_block) > LATELY),
-            "its gain is not in whole lists": float(_p_values(self.gains[-1].sum(), whole_error)),
-            "its gain is not there in shorter blocks of time": float(finer > level),
+            Doubt.ENDED: float(sessions[-1] < self.shown.today),
+            Doubt.FEW_BLOCKS: sign_p_value,
+            Doubt.ONE_STRETCH: float(_p_values(rest_gains, rest_errors).max()),
+            Doubt.LATELY: float(late_p_value > LATELY),
+            Doubt.SHORT_LISTS: float(_p_values(self.gains[-1].sum(), whole_error)),
+            Doubt.SHORTER_BLOCKS: float(finer > level),
         }
         quantile = NormalDist().inv_cdf
         z = quantile(1 - min(level, WIDEST) / n_compared)
@@ -265,7 +303,32 @@ class _Comparison:
             detectable=max(needed),
             pooled=self._pooled(),
             doubts=doubts,
+            late=late,
         )
+
+    def _late(self, weights: Floats, gains: Floats, variances: Floats) -> tuple[Late, float]:
+        """What the last blocks show: of the last four, five, and more that compare the lists, those
+        with the largest p-value, and this.
+        """
+        used = np.flatnonzero(weights)[::-1]
+        weight, gain, variance = (
+            np.cumsum(sums[used])[LEAST_BLOCKS - 1 :] for sums in (weights, gains, variances)
+        )
+        p_values = _p_values(gain, np.sqrt(variance))
+        look = int(p_values.argmax())
+        n_blocks = look + LEAST_BLOCKS
+        compared = self.weights[:, used[:n_blocks]] > 0
+        n_sessions = (self.sums[:, 0][:, :, used[:n_blocks]] * compared).sum()
+        difference, error = gain[look] / weight[look], math.sqrt(variance[look]) / weight[look]
+        larger = 1.0
+        if n_blocks < len(used):
+            before = gain[-1] - gain[look], variance[-1] - variance[look], weight[-1] - weight[look]
+            spread = math.hypot(error, math.sqrt(before[1]) / before[2])
+            larger = len(p_values) * float(_p_values(before[0] / before[2] - difference, spread))
+        z = NormalDist().inv_cdf(1 - WIDEST)
+        interval = float(difference - z * error), float(difference + z * error)
+        late = Late(n_blocks, int(n_sessions), float(difference), interval, larger <= STEADY)
+        return late, float(p_values[look])
 
     def _finer_p_value(self) -> float:
         """The largest p-value within finer parts of the blocks, by the variances over the whole
@@ -335,13 +398,6 @@ def _without_neighbours(by_block: Floats) -> Floats:
     left_out = (np.arange(BLOCKS) >= starts) & (np.arange(BLOCKS) < starts + LEFT_OUT)
     rest: Floats = ~left_out @ by_block
     return rest
-
-
-def _lately(weights: Floats, gains: Floats, variances: Floats) -> float:
-    """The largest p-value of the last four, five and more blocks that compare the lists."""
-    used = np.flatnonzero(weights)[::-1]
-    errors = np.sqrt(np.cumsum(variances[used]))
-    return float(_p_values(np.cumsum(gains[used]), errors)[LEAST_BLOCKS - 1 :].max())
 
 
 def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[float, float]:

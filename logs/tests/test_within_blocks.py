@@ -15,12 +15,13 @@ import pytest
 
 from clickgym_logs import ClickLog, decide
 from clickgym_logs.lists import QueryLists
-from clickgym_logs.measured import measure
+from clickgym_logs.reasons import Doubt, Reason
+from clickgym_logs.within_blocks import measure
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
 LEVEL = 0.005
-STRETCH, FEW = "its gain is in one stretch of time", "its gain is in few blocks of time"
+STRETCH, FEW = Doubt.ONE_STRETCH, Doubt.FEW_BLOCKS
 
 
 def log_of_blocks(blocks):
@@ -170,7 +171,7 @@ def test_log_without_times_compares_nothing():
     log = log[np.random.default_rng(0).permutation(len(log))]
     assert measured(log)[0].difference == pytest.approx(-0.05)
     untimed = replace(log, times=None)
-    assert [entry.reason for entry in measured(untimed)[:1]] == ["no time"]
+    assert [entry.reason for entry in measured(untimed)[:1]] == [Reason.NO_TIME]
     decided = decide(untimed, production=tuple("abc"))
     assert (decided.verdict, decided.recommended) == ("cannot tell", None)
     assert "it has no time" in decided.sentence
@@ -191,7 +192,7 @@ def test_hours_of_the_day(n_days):
     entry, _ = measured(log)
     assert entry.difference > 6 * entry.standard_error
     assert entry.p_value > 0.05
-    assert entry.withheld(LEVEL) == "its gain is not there in shorter blocks of time"
+    assert entry.withheld(LEVEL) == Doubt.SHORTER_BLOCKS
     assert decide(log, production=tuple("abc")).verdict == "no list is proved better"
 
 
@@ -207,7 +208,7 @@ def test_lists_that_take_turns(turn):
         clicks[:, 0] = rng.random(12_000) < np.where(turns, 0.5, 0.2)
         log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=np.arange(12_000))
         decided = decide(log, production=tuple("abc"))
-        expected = ("never shown together", False) if turns[1:turn].max() == 0 else ("", True)
+        expected = (Reason.APART, False) if turns[1:turn].max() == 0 else (None, True)
         assert (decided.reason, decided.verdict == "better") == expected
 
 
@@ -219,7 +220,7 @@ def test_gain_that_has_gone(end):
     assert other.p_value < LEVEL
     assert max(other.doubts[STRETCH], other.doubts[FEW]) < 0.05
     assert other.is_better(LEVEL) == (end == 20)
-    assert other.withheld(LEVEL) == ("" if end == 20 else "its gain has gone lately")
+    assert other.withheld(LEVEL) == (None if end == 20 else Doubt.LATELY)
 
 
 @pytest.mark.parametrize("visited", [[7], [7, 8, 9]])
@@ -275,17 +276,16 @@ def test_blocks_left_out_are_neighbours_in_time():
     assert other.doubts[STRETCH] == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(4))))
 
 
-CHANGED, NEVER = "the lists changed with time", "never shown together"
 REFUSED = {
-    "never together": ([(80, 16, 0, 0), (0, 0, 80, 40)] * 10, 0, NEVER),
+    "never together": ([(80, 16, 0, 0), (0, 0, 80, 40)] * 10, 0, Reason.APART),
     "began late": (
         [(80, 16, 0, 0)] * 14 + [(40, 8, 40, 20)] * 3 + [(0, 0, 80, 40)] * 3,
         3,
-        CHANGED,
+        Reason.APART,
     ),
-    "three blocks": ([(80, 16, 0, 0)] * 17 + [(40, 8, 40, 20)] * 3, 3, CHANGED),
-    "mostly alone": ([(76, 16, 4, 0)] * 6 + [(60, 8, 20, 10)] * 4 + [(0, 0, 80, 40)] * 10, 4, ""),
-    "enough": ([(76, 16, 4, 1)] * 16 + [(50, 10, 30, 10)] * 4, 4, ""),
+    "three blocks": ([(80, 16, 0, 0)] * 17 + [(40, 8, 40, 20)] * 3, 3, Reason.APART),
+    "mostly alone": ([(76, 16, 4, 0)] * 6 + [(60, 8, 20, 10)] * 4 + [(0, 0, 80, 40)] * 10, 4, None),
+    "enough": ([(76, 16, 4, 1)] * 16 + [(50, 10, 30, 10)] * 4, 4, None),
 }
 
 
@@ -295,7 +295,7 @@ def test_list_that_replaced_another(blocks, together, reason):
     other, _ = measured(log_of_blocks(blocks))
     assert (other.blocks, other.reason) == (together, reason)
     assert other.sessions == sum(block[2] for block in blocks)
-    assert isnan(other.difference) == (reason != "")
+    assert isnan(other.difference) == (reason is not None)
     assert not other.is_better(0.4)
     if not reason:
         assert other.doubts[STRETCH] == 1.0  # nothing is left without the four blocks
@@ -345,7 +345,7 @@ def test_list_that_is_compared_in_short_alone_is_refused():
         items[order], clicks[order], np.zeros(len(items)), LABELS, ("shoes",), times=times
     )
     other, _ = measured(log)
-    assert (other.sessions, other.blocks, other.reason) == (100, 20, CHANGED)
+    assert (other.sessions, other.blocks, other.reason) == (100, 20, Reason.APART)
 
 
 def some_log():
@@ -388,3 +388,53 @@ def test_intervals_err_in_one_of_forty_at_most():
 def test_what_a_session_earns(reward, cutoff, earned):
     log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
     assert QueryLists(log, "shoes", reward, cutoff).earned.tolist() == earned
+
+
+def test_late_blocks_stand_with_what_they_show():
+    """Of a gain of .2, the last five blocks show -.05."""
+    gains = [40] * 15 + [15] * 5
+    other, _ = measured(log_of_blocks([(100, 20, 100, ours) for ours in gains]))
+    late = other.late
+    assert (late.blocks, late.sessions, late.smaller) == (5, 1000, True)
+    assert late.difference == pytest.approx(-0.05)
+    error = sqrt((0.1275 + 0.16 + 0.02) / 100 / 5)
+    z = NormalDist().inv_cdf(0.975)
+    assert late.interval == pytest.approx((-0.05 - z * error, -0.05 + z * error))
+    words = other.withheld_in_words(LEVEL)
+    assert words.startswith("its gain was smaller in the last 5 blocks that compare them (1,000 ")
+    assert words.endswith(
+        f"sessions): -0.0500 ({late.interval[0]:+.4f} to {late.interval[1]:+.4f})"
+    )
+
+
+def test_late_blocks_that_do_not_show_a_gain_are_no_proof_of_its_end():
+    other, _ = measured(log_of_blocks([(50, 10, 50, 16 if k < 16 else 10) for k in range(20)]))
+    assert (other.late.blocks, other.late.smaller) == (4, False)
+    assert other.withheld(LEVEL) == Doubt.LATELY
+    words = other.withheld_in_words(LEVEL)
+    assert words.startswith("the last 4 blocks that compare them (400 sessions) alone do not show")
+    assert words.endswith("; collect more sessions or run the A/B test")
+
+
+@pytest.mark.parametrize("n_times", [1, 3, 4, 7, 30])
+def test_coarse_times(n_times):
+    """A time is one block where it has more sessions; fewer than four cannot tell. Within a time,
+    rows are in any order: by the file, the list would be better.
+    """
+    rng = np.random.default_rng(0)
+    blocks = np.arange(12_000) * n_times // 12_000
+    late = rng.random(12_000) < np.where(blocks % 2, 0.8, 0.2)
+    lists = np.where(late[:, None], OTHER, PRODUCTION)
+    clicks = (rng.random(12_000) < 0.2 + 0.4 * (blocks % 2) - 0.05 * late)[:, None] * [1, 0, 0]
+    log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=blocks)
+    log = log[rng.permutation(12_000)]
+    shown = QueryLists(log, "q", "clicks", None)
+    assert shown.n_blocks == min(n_times, 20)
+    decided = decide(log, production=tuple("abc"), proposal=False)
+    assert decided.verdict == ("cannot tell" if n_times < 4 else "no list is proved better")
+    assert decided.reason == (Reason.NO_TIME if n_times < 4 else None)
+    assert ("export times to the second" in " ".join(decided.cautions)) == (n_times >= 4)
+    if 4 <= n_times <= 20:
+        (other,) = decided.measured
+        assert other.blocks == n_times
+        assert other.difference == pytest.approx(-0.05, abs=4 * other.standard_error)

@@ -1,0 +1,84 @@
+"""Pages of more positions than an exact search for the best list can take."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from clickgym.envs import UserBrowsingModel
+from clickgym_logs import ClickLog, decide, fit_models, write_tidy
+from clickgym_logs.best_list import best_list, exact_positions
+from clickgym_logs.page import notes_of_query
+
+
+def log_of(n_positions, n=3000):
+    """Two lists of users whose examination depends on the last click, which UBM predicts best."""
+    rng = np.random.default_rng(3)
+    order = rng.permutation(n_positions)
+    lists = np.where(rng.random((n, 1)) < 0.4, order[::-1], order)
+    attraction = np.linspace(0.6, 0.1, n_positions)
+    clicks, last = np.zeros((n, n_positions), int), np.full(n, -1)
+    for k in range(n_positions):
+        examined = np.where(last < 0, 0.95, 0.9 ** (2 * (k - last)))
+        clicks[:, k] = rng.random(n) < attraction[lists[:, k]] * examined
+        last = np.where(clicks[:, k], k, last)
+    labels = tuple(f"i{item}" for item in range(n_positions))
+    return ClickLog(lists, clicks, np.zeros(n, int), labels, ("q",), times=np.arange(n))
+
+
+@pytest.fixture
+def small_search(monkeypatch):
+    """An exact search of no more than ten lists, so that the best list is known beside it."""
+    return lambda: monkeypatch.setattr(UserBrowsingModel, "max_search", 10)
+
+
+def test_local_search_finds_the_best_list_or_nearly(small_search):
+    rng = np.random.default_rng(0)
+    models = [UserBrowsingModel(rng.beta(1, 2, 8), rng.random((6, 6))) for _ in range(10)]
+    best = [users.expected_reward(users.optimal_ranking()) for users in models]
+    small_search()
+    found = [best_list(users) for users in models]
+    assert not any(exact for _, exact in found)
+    shares = [
+        users.expected_reward(ranking) / value
+        for users, (ranking, _), value in zip(models, found, best, strict=True)
+    ]
+    assert min(shares) > 0.95
+    assert sum(share > 1 - 1e-9 for share in shares) >= 7
+    assert best_list(models[0], "any_click")[1]  # by a theorem
+
+
+def test_local_search_counts_the_positions_of_the_cutoff(small_search):
+    users = UserBrowsingModel([0.1, 0.5, 0.3, 0.9], np.full((3, 3), 0.5))
+    small_search()
+    ranking, exact = best_list(users, cutoff=2)
+    assert (set(ranking[:2].tolist()), exact, len(set(ranking.tolist()))) == ({1, 3}, False, 3)
+
+
+@pytest.mark.parametrize("n_positions", [11, 12, 50])
+def test_verdict_and_proposal(n_positions):
+    decided = decide(log_of(n_positions))
+    assert decided.verdict == "no list is proved better"
+    assert decided.proposal is not None
+    assert len(decided.proposal.labels) == n_positions
+    words = "the best list of a local search" in " ".join(notes_of_query(decided))
+    assert words == (not decided.proposal.exact)
+
+
+def test_commands(tmp_path, printed):
+    """What `fit` writes, it names a command for that runs; `evaluate` says what it searched."""
+    write_tidy(log_of(12, 1000), tmp_path / "log.csv")
+    log, file = str(tmp_path / "log.csv"), str(tmp_path / "q.json")
+    shown = printed(["fit", log, "--model", "UBM", "--bootstrap", "0", "--out", file])
+    assert "The best list of 12 positions is not known exactly for UBM" in shown
+    assert f"clickgym run UBMRank-v0:cutoff=7 --instance {file}" in shown
+    assert gym.make("UBMRank-v0", instance=file, cutoff=7).reset()[1]["optimal_reward"] > 0
+    with pytest.raises(ValueError, match="requires an exact search"):
+        gym.make("UBMRank-v0", instance=file)
+    command = ["evaluate", log, "--policy", f"{file}:UBM", "--estimator", "ubm"]
+    assert ", the best list of a local search" in printed(command)
+
+
+def test_items_of_an_instance_fill_the_positions():
+    (instance,) = fit_models(log_of(12), ["PBM"]).instances.values()
+    assert (instance.n_items, instance.n_positions) == (12, 12)
+    assert exact_positions(instance.model("PBM")) == 12
