@@ -117,7 +117,7 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     pytest.importorskip("sb3_contrib")
     env = ClickEnv(SMALL)
     quick = {"n_envs": 8} | ({} if name in ("DQN", "SAC") else {"n_steps": 6, "batch_size": 24})
-    learner = clickgym.agents.LEARNERS[name](4, 3, seed=0, **quick)
+    learner = clickgym.agents.AGENTS[name](4, 3, seed=0, **quick)
     clickgym.run(learner, env, 300, seed=0)
     agent = FrozenPolicy(4, 3, model=learner.model, actions=learner.actions, items=learner.items)
     result = clickgym.run(agent, env, 50, seed=0)

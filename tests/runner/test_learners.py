@@ -185,7 +185,7 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
         def __init__(self) -> None:
             pass
 
-        def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
+        def learn(self, envs: Any, sessions: int, on_step: Any, discount: float | None) -> None:
             envs.reset()
             envs.step(np.zeros((8, 3), np.int64))
             on_step()
