@@ -151,17 +151,16 @@ def test_every_package_is_listed():
 
 
 @pytest.mark.parametrize(
-    ("packages", "folders"),
+    ("packages", "files"),
     [
-        ((), SETUPTOOLS["package-dir"].values()),
-        (("clickgym_logs",), ["logs/src/clickgym_logs"]),
-        (("clickgym_lab",), ["lab/src/clickgym_lab"]),
+        ((), [*FILES.values()]),
+        (("clickgym_logs",), [*ROOT.glob("logs/src/clickgym_logs/**/*.py")]),
+        (("clickgym_lab",), [*ROOT.glob("lab/src/clickgym_lab/**/*.py")]),
     ],
     ids=["library", "logs", "lab"],
 )
-def test_examples_of_every_module_are_run(packages, folders):
+def test_examples_of_every_module_are_run(packages, files):
     """The names by which tests run the examples in docstrings are those of all files."""
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     names = module_names(*packages)
     assert {find_spec(name).origin for name in names} == set(map(str, files))
     assert len(names) == len(files)
