@@ -16,11 +16,46 @@ from ..search_space import Range, SearchSpace
 from .learner import Actions, Learner
 
 
-class _Untried(gym.Env):
-    """An environment of spaces alone."""
+@cache
+def adopt(algorithm: type) -> type[Learner]:
+    """Return a learner class for an algorithm class with the interface of stable-baselines3.
 
-    def __init__(self, n_positions: int, action_space: gym.Space) -> None:
-        self.observation_space, self.action_space = MultiBinary(n_positions), action_space
+    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
+    ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
+    Actions are of the first kind whose space the class accepts: codes, then scores, then items. A
+    class that can mask actions, or that learns from whole episodes (ARS), chooses items.
+
+    Args:
+        algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.
+
+    Returns:
+        A subclass of `Learner` of the same name.
+
+    Example:
+        >>> import stable_baselines3
+        >>> adopt(stable_baselines3.SAC)(10, 5, learning_rate=1e-3).actions
+        'scores'
+    """
+    about = f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions."
+    members = {
+        "__doc__": about,
+        "__module__": algorithm.__module__,
+        "adopted": algorithm,
+        "search_space": _adopted_space(algorithm),
+    }
+    return type(algorithm.__name__, (_Adopted,), members)
+
+
+def _adopted_space(algorithm: Any) -> SearchSpace:
+    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default
+    is a number.
+    """
+    space: dict[str, Any] = {"n_envs": (8, 16, 32, 64)}
+    parameters = inspect.signature(algorithm.__init__).parameters
+    learning_rate = Range(1e-5, 1e-1, log=True)
+    if "learning_rate" in parameters and parameters["learning_rate"].default in learning_rate:
+        space["learning_rate"] = learning_rate
+    return space
 
 
 class _Adopted(Learner):
@@ -69,43 +104,8 @@ class _Adopted(Learner):
         )
 
 
-def _adopted_space(algorithm: Any) -> SearchSpace:
-    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default
-    is a number.
-    """
-    space: dict[str, Any] = {"n_envs": (8, 16, 32, 64)}
-    parameters = inspect.signature(algorithm.__init__).parameters
-    learning_rate = Range(1e-5, 1e-1, log=True)
-    if "learning_rate" in parameters and parameters["learning_rate"].default in learning_rate:
-        space["learning_rate"] = learning_rate
-    return space
+class _Untried(gym.Env):
+    """An environment of spaces alone."""
 
-
-@cache
-def adopt(algorithm: type) -> type[Learner]:
-    """Return a learner class for an algorithm class with the interface of stable-baselines3.
-
-    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
-    ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
-    Actions are of the first kind whose space the class accepts: codes, then scores, then items. A
-    class that can mask actions, or that learns from whole episodes (ARS), chooses items.
-
-    Args:
-        algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.
-
-    Returns:
-        A subclass of `Learner` of the same name.
-
-    Example:
-        >>> import stable_baselines3
-        >>> adopt(stable_baselines3.SAC)(10, 5, learning_rate=1e-3).actions
-        'scores'
-    """
-    about = f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions."
-    members = {
-        "__doc__": about,
-        "__module__": algorithm.__module__,
-        "adopted": algorithm,
-        "search_space": _adopted_space(algorithm),
-    }
-    return type(algorithm.__name__, (_Adopted,), members)
+    def __init__(self, n_positions: int, action_space: gym.Space) -> None:
+        self.observation_space, self.action_space = MultiBinary(n_positions), action_space

@@ -40,35 +40,6 @@ _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters of the library's policies, not of its algorithms."""
 
 
-def _checked(name: str, value: Any, default: Any) -> Any:
-    """Check a value of the type of its default: sizes of layers, a positive integer, or a
-    non-negative number.
-    """
-    if isinstance(default, tuple):
-        return tuple(
-            check_count(name, size)
-            for size in (value if isinstance(value, list | tuple) else [value])
-        )
-    return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
-
-
-class _EnoughError(Exception):
-    """Ends an algorithm that continues although its callback returned False."""
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Context in which torch uses one thread: the networks are too small for more."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 class Learner:
     """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
     of sessions; `clickgym.run` runs them like agents.
@@ -276,3 +247,32 @@ class Learner:
         return as_call(
             self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters
         )
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    """Check a value of the type of its default: sizes of layers, a positive integer, or a
+    non-negative number.
+    """
+    if isinstance(default, tuple):
+        return tuple(
+            check_count(name, size)
+            for size in (value if isinstance(value, list | tuple) else [value])
+        )
+    return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Context in which torch uses one thread: the networks are too small for more."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _EnoughError(Exception):
+    """Ends an algorithm that continues although its callback returned False."""
