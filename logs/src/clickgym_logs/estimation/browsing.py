@@ -117,13 +117,14 @@ def browsing_step(
     """
     likelihood = 0.0
     for pair in range(first, stop):
-        attracted, displays, rate = 0.0, 0, 0.0
+        attracted, displays = 0.0, 0
         if within:
             clicks, looks = 0.0, 0.0
             for cell in range(first_cell[pair], first_cell[pair + 1]):
                 clicks += clicked[cell]
                 looks += (clicked[cell] + skipped[cell]) * γ[context[cell]]
-            rate = clicks / looks if looks > 0.0 else 0.0
+            for cell in range(first_cell[pair], first_cell[pair + 1]):
+                weighed[context[cell]] += (clicked[cell] + skipped[cell]) * clicks / looks
         for cell in range(first_cell[pair], first_cell[pair + 1]):
             x = context[cell]
             click = α[pair] * γ[x]
@@ -133,7 +134,6 @@ def browsing_step(
             attracted += clicked[cell] + one_of_both * (α[pair] - click)
             examined[x] += clicked[cell] + one_of_both * (γ[x] - click)
             displays += clicked[cell] + skipped[cell]
-            weighed[x] += (clicked[cell] + skipped[cell]) * rate
         α_next[pair] = (prior[0] + attracted) / (prior[0] + prior[1] + displays)
     return likelihood
 

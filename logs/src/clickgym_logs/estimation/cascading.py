@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_choice
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 
 from ..counting import (
@@ -197,15 +197,16 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
                 + certain * np.log(g)
             )
             # Every item shown attracts or not; of one that was not examined the log says nothing.
+            of_group = satisfied.sum(axis=0)
             then[0][:] = smoothed(clicked + attracted, displays, prior)
-            then[1][:] = smoothed(satisfied.sum(axis=0), asked, leaving_prior)
+            then[1][:] = smoothed(of_group, asked, leaving_prior)
             if free:
                 then[2][:] = smoothed(certain + went, certain + going)
-            examined = displays - attracted / α
             if self._leaves_out:  # what was not examined does not count, so that EM is faster
+                examined = displays - attracted / α
                 then[0][:] = smoothed(clicked, examined, prior)
-            self._counts = clicked[:-1], (examined - clicked)[:-1]
-            self._satisfied = float((1.0 + satisfied.sum()) / (2.0 + asked.sum()))
+                self._counts = clicked[:-1], (examined - clicked)[:-1]
+                self._satisfied = float(smoothed(of_group.sum(), asked.sum()))
             priors = prior, leaving_prior, *(UNIFORM for _ in free)
             return float(likelihood) + sum(map(log_prior, now, priors))
 
@@ -263,14 +264,17 @@ def scanning_step(
         certain = max(last[session], 0)
         weight = float(weights[session])
         tail[n_positions] = 1.0
-        for k in range(certain + 1, n_positions):
+        # tail[k]: probability of no click at k and below, given that the user has not
+        # left satisfied above k.
+        for k in range(n_positions - 1, certain, -1):
             skip[k] = 1.0 - α[pairs[session, k]]
+            tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
         leaving, group = 0.0, 0
         if last[session] >= 0:
             group = pairs[session, certain] if leaving_of_pairs else certain
             leaving = s[group]
+        end = leaving + (1.0 - leaving) * tail[certain + 1]
         if leaves_out:
-            end = below(certain, n_positions, skip, g, leaving, tail)
             left = leaving / end
             reached = 1.0 - left
             for k in range(certain + 1, n_positions):
@@ -281,7 +285,9 @@ def scanning_step(
                 stayed = max(trials[group] * (1.0 - leaving) - (1.0 - left), leaving_prior[1])
                 gone = max(trials[group] * leaving - left, leaving_prior[0])
                 leaving = gone / (gone + stayed)
-        end = below(certain, n_positions, skip, g, leaving, tail)
+            for k in range(n_positions - 1, certain, -1):
+                tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
+            end = leaving + (1.0 - leaving) * tail[certain + 1]
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (leaves_out and certain == n_positions - 1):
             satisfied[row, group] += weight * (leaving / end)
@@ -294,16 +300,6 @@ def scanning_step(
             went += weight * reached
             attracted[pair] += weight * (1.0 - reached) * α[pair]
     sums[0], sums[1], sums[2] = likelihood, going, went
-
-
-@kernel
-def below(certain, n_positions, skip, g, leaving, tail):
-    """The probability of no click below the part surely examined. Writes ``tail[k]``: that of none
-    at k and below, given that the user has not left satisfied above k.
-    """
-    for k in range(n_positions - 1, certain, -1):
-        tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
-    return leaving + (1.0 - leaving) * tail[certain + 1]
 
 
 class CMEstimator(CascadingEstimator):

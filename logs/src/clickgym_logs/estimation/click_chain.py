@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickChainModel, ClickModel
 
 from ..counting import count_certain, in_parallel, last_clicks, list_length
@@ -110,7 +110,8 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
                 clicked + relevant + passed_relevant, clicked + skipped + examined + coins, prior
             )
             then[1][:] = smoothed(certain + users[3:], certain + users[:3])
-            self._counts = clicked[:-1], (skipped + examined)[:-1]
+            if self._leaves_out:
+                self._counts = clicked[:-1], (skipped + examined)[:-1]
             return float(likelihood) + log_prior(α, prior) + log_prior(τ)
 
         self.attraction_, τ = self._climb(step, 1, 3, n_sessions)
@@ -177,9 +178,12 @@ def chain_step(
         end_of_list = list_length(pairs[session]) - 1
         if certain == end_of_list:
             continue
-        for k in range(certain + 1, end_of_list + 1):
+        # tail[k]: probability of no click at k and below, given that k is examined.
+        tail[end_of_list] = skip[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
+        for k in range(end_of_list - 1, certain, -1):
             skip[k] = 1.0 - α[pairs[session, k]]
-        below = none_below(certain, end_of_list, skip, after_skip, tail)
+            tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+        below = tail[certain + 1]
         if leaves_out:
             on = after_skip
             if last[session] >= 0:
@@ -191,7 +195,10 @@ def chain_step(
                 further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
                 skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
                 reached *= further
-            below = none_below(certain, end_of_list, skip, after_skip, tail)
+            tail[end_of_list] = skip[end_of_list]
+            for k in range(end_of_list - 1, certain, -1):
+                tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+            below = tail[certain + 1]
         if last[session] >= 0:
             pair = pairs[session, certain]
             went_on_relevant = α[pair] * after_relevant * below
@@ -221,14 +228,3 @@ def chain_step(
     sums[0] = likelihood
     sums[1], sums[2], sums[3] = skips, irrelevants, relevants
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
-
-
-@kernel
-def none_below(certain, end_of_list, skip, after_skip, tail):
-    """The probability of no click below the part surely examined, given that the user goes on.
-    Writes ``tail[k]``: that of none at k and below, given that k is examined.
-    """
-    tail[end_of_list] = skip[end_of_list]
-    for k in range(end_of_list - 1, certain, -1):
-        tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
-    return tail[certain + 1]

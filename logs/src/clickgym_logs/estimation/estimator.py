@@ -547,8 +547,9 @@ def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
     """The logarithm of the prior that EM climbs, Beta(a + 1, b + 1) with its mode where `smoothed`
     is, up to a constant.
     """
-    a, b = prior
-    return float(np.log(values**a * (1.0 - values) ** b).sum())
+    if prior == UNIFORM:
+        return float(np.log(values * (1.0 - values)).sum())
+    return float((prior[0] * np.log(values) + prior[1] * np.log1p(-values)).sum())
 
 
 def fitted_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Prior:
