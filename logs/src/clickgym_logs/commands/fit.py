@@ -226,8 +226,8 @@ def _cautions(fitted: Fitted) -> Iterator[str]:
     if rare > SPARSE * pairs:
         yield (
             f"Caution: {rare:,} of {pairs:,} pairs of query and item are in fewer than "
-            f"{FEW_SESSIONS} sessions: of these the prior says more than the log. What DCM, DBN and "
-            "CCM say of all users can miss by more than the intervals."
+            f"{FEW_SESSIONS} sessions: of these the prior says more than the log. What DCM, DBN "
+            "and CCM say of all users can miss by more than the intervals."
         )
     test = fitted.test
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0

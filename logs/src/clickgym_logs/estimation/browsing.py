@@ -63,9 +63,9 @@ class _BrowsingEstimator(EMEstimator):
             (prior,), within = self._priors, self.prior is None
 
             def expect(block: int) -> None:
-                part = blocks[block], blocks[block + 1], first_cell, context, clicked, skipped
+                part, cells = blocks[block : block + 2], (first_cell, context, clicked, skipped)
                 law = prior, within, α, γ
-                likelihood[block] = browsing_step(*part, *law, α_next, *sums[block])
+                likelihood[block] = browsing_step(*part, cells, *law, α_next, sums[block])
 
             sums[:] = 0.0
             in_parallel(expect, n_blocks)
@@ -96,25 +96,13 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(
-    first,
-    stop,
-    first_cell,
-    context,
-    clicked,
-    skipped,
-    prior,
-    within,
-    α,
-    γ,
-    α_next,
-    examined,
-    weighed,
-):
+def browsing_step(first, stop, cells, prior, within, α, γ, α_next, sums):
     """One EM step for some pairs: writes their new attractions, adds their expected examinations
     and, ``within`` pairs, their displays times the attraction that their own clicks tell, and
     returns the log-likelihood before the step.
     """
+    first_cell, context, clicked, skipped = cells
+    examined, weighed = sums
     likelihood = 0.0
     for pair in range(first, stop):
         attracted, displays = 0.0, 0

@@ -181,11 +181,11 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
             trials = sum(leaving_prior) + asked
 
             def expect(block: int) -> None:
-                part = block, first[block], first[block + 1]
+                part = first[block], first[block + 1]
                 of_block = work[block], attracted, satisfied, sums[block]
-                left_out = self._leaves_out, successes, prior, trials, leaving_prior
-                law = leaving_of_pairs, α, s, g
-                scanning_step(*part, pairs, last, weights, *law, *left_out, *of_block)
+                others = self._leaves_out, (successes, prior, trials, leaving_prior)
+                law = leaving_of_pairs, (α, s, g)
+                scanning_step(block, part, (pairs, last, weights), *law, *others, *of_block)
 
             attracted[:], satisfied[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
@@ -223,20 +223,12 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
 @entry
 def scanning_step(
     block,
-    start,
-    stop,
-    pairs,
-    last,
-    weights,
+    part,
+    sessions,
     leaving_of_pairs,
-    α,
-    s,
-    g,
+    law,
     leaves_out,
-    successes,
-    prior,
-    trials,
-    leaving_prior,
+    others,
     work,
     attracted,
     satisfied,
@@ -245,11 +237,12 @@ def scanning_step(
     """The expectations of one EM step over some sessions.
 
     Args:
-        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it
-            goes by pair.
-        weights: how many sessions each of them stands for.
-        leaves_out: whether a session is explained by what the others say: by ``successes`` of each
-            pair and ``trials`` of each group, with those of the priors.
+        block, part: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by
+            pair.
+        sessions: pairs, last clicks, and how many sessions each of them stands for.
+        law: attraction, the probabilities of leaving, and of going on.
+        leaves_out: whether a session is explained by what the others say, ``others``: successes of
+            each pair and trials of each group, each with those of the prior.
         work: ``(2, K + 1)`` working memory.
         attracted: of the items not examined, how many attract is added for each pair.
         satisfied: last clicks after which the user left are added for each group.
@@ -259,7 +252,9 @@ def scanning_step(
     row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
     tail, skip = work
-    for session in range(start, stop):
+    (pairs, last, weights), (α, s, g) = sessions, law
+    successes, prior, trials, leaving_prior = others
+    for session in range(part[0], part[1]):
         n_positions = list_length(pairs[session])
         certain = max(last[session], 0)
         weight = float(weights[session])

@@ -90,9 +90,9 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
             successes = prior[0] + clicked + coins * α
 
             def expect(block: int) -> None:
-                part = first[block], first[block + 1], pairs, last, weights, α, τ
+                part, sessions = (first[block], first[block + 1]), (pairs, last, weights)
                 of_block = work[block], examined, relevant, sums[block]
-                chain_step(*part, self._leaves_out, successes, prior, *of_block)
+                chain_step(part, sessions, α, τ, self._leaves_out, successes, prior, *of_block)
 
             examined[:], relevant[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
@@ -138,27 +138,12 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def chain_step(
-    start,
-    stop,
-    pairs,
-    last,
-    weights,
-    α,
-    τ,
-    leaves_out,
-    successes,
-    prior,
-    work,
-    examined,
-    relevant,
-    sums,
-):
+def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, examined, relevant, sums):
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
     Args:
-        start, stop: which sessions.
-        weights: how many sessions each of them stands for.
+        part: which sessions, the first and the last.
+        sessions: pairs, last clicks, and how many sessions each of them stands for.
         leaves_out: whether a session is explained by what the others say: by ``successes`` of each
             pair, with those of the prior.
         work: ``(2, K)`` working memory.
@@ -172,7 +157,8 @@ def chain_step(
     likelihood = skips = irrelevants = relevants = 0.0
     skips_passed = irrelevants_passed = relevants_passed = 0.0
     tail, skip = work
-    for session in range(start, stop):
+    pairs, last, weights = sessions
+    for session in range(part[0], part[1]):
         certain = max(last[session], 0)
         weight = float(weights[session])
         end_of_list = list_length(pairs[session]) - 1
