@@ -266,3 +266,11 @@ def test_all_ways_to_fit_give_equal_parameters(name):
 
 def arguments(estimator):
     return ", ".join(f"{key}={value!r}" for key, value in estimator.get_params().items())
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_logs_without_clicks(name):
+    log = ClickLog([[0, 1], [1, 0]] * 15, np.zeros((30, 2)), [0, 1] * 15, tuple("ab"), tuple("pq"))
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    assert (estimator.predict_proba(log) < 0.1).all()
+    assert -0.2 < estimator.score(log) < 0

@@ -75,7 +75,7 @@ class _BrowsingEstimator(EMEstimator):
                 # A prior click weighs less than an examination, by the mean attraction.
                 mean = smoothed(weighed.sum(), trials.sum())
                 shape = (mean + clicks_of) / (2.0 * mean + weighed)
-                common = examined.sum() / (shape @ trials)
+                common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
                 γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MOST), 0.5)
             return float(likelihood.sum()) + log_prior(α, prior) + log_prior(γ)
 
