@@ -30,6 +30,7 @@ from clickgym_logs import (
 )
 
 MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
+PRIOR = (1.0, 1.0)  # as when the files were first made, which stay as they are
 
 ORIGIN = (
     "Estimated by clickgym from the sample of real Yandex sessions (format of the Relevance "
@@ -38,12 +39,12 @@ ORIGIN = (
 )
 
 ESTIMATORS = {
-    "CM": CMEstimator(),
-    "PBM": PBMEstimator(ITERATIONS),
-    "DCM": DCMEstimator("em", ITERATIONS),
-    "UBM": UBMEstimator(ITERATIONS),
-    "DBN": DBNEstimator(ITERATIONS),
-    "CCM": CCMEstimator(ITERATIONS),
+    "CM": CMEstimator(PRIOR),
+    "PBM": PBMEstimator(ITERATIONS, None, PRIOR),
+    "DCM": DCMEstimator("em", ITERATIONS, None, PRIOR),
+    "UBM": UBMEstimator(ITERATIONS, None, PRIOR),
+    "DBN": DBNEstimator(ITERATIONS, None, PRIOR),
+    "CCM": CCMEstimator(ITERATIONS, None, PRIOR),
 }
 
 METHODS = {

@@ -12,6 +12,7 @@ import math
 import warnings
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from reference_estimators import BruteForce, all_lists, weights_of
@@ -25,7 +26,7 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from clickgym_logs import ClickLog, DCMEstimator, ListPolicy, UniformPolicy, evaluate
+from clickgym_logs import ClickLog, ListPolicy, UniformPolicy, evaluate
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, EMEstimator, Estimator
 from clickgym_logs.evaluation import ESTIMATORS, contributions
 from clickgym_logs.policies import Policy
@@ -91,9 +92,14 @@ def _close(have: object, want: object) -> bool:
 def _estimate(name: str, log: ClickLog, seed: int) -> str:
     rng = _rng(f"{name} again", seed)
     iterations = int(rng.integers(1, 6))
+    uniform = (1.0, 1.0)
     kind = MODEL_ESTIMATORS[name.removesuffix(" EM")]
-    estimator: Estimator = DCMEstimator() if name == "DCM" else kind.create(iterations)
-    estimator.fit(log)
+    settings: dict[str, Any] = {"prior": uniform}
+    if name == "DCM":
+        settings["method"] = "last_click"
+    elif issubclass(kind, EMEstimator):
+        settings |= {"iterations": iterations, "tol": None}
+    estimator: Estimator = kind(**settings).fit(log)
     reference = BruteForce(name, iterations).fit(log)
     for parameter in PARAMETERS:
         values = np.asarray(getattr(estimator, parameter, 0.5))

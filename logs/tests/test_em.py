@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import betaln
 from slow import slow
-from test_offline import ALL, EM, TRUTH, penalised, simulated, small_log
+from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, simulated, small_log
 
 from clickgym_logs import (
     ClickLog,
@@ -21,6 +22,7 @@ from clickgym_logs import (
 )
 from clickgym_logs.counting import by_query, last_clicks, merge_tails
 from clickgym_logs.estimation import cascading
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
 
 MAKERS = {name: ALL[name] for name in EM}
 
@@ -112,11 +114,11 @@ def test_extrapolation_on_the_real_log(yandex, name):
 def test_any_number_of_steps_ends_with_a_plain_one(steps):
     log = small_log(3)
     with pytest.warns(match="has not converged"):
-        fitted = UBMEstimator(steps, 1e-15).fit(log)
+        fitted = UBMEstimator(steps, 1e-15, UNIFORM).fit(log)
     assert fitted.n_iter_ == steps
     height = fitted.log_posterior_[-1]
     assert height == pytest.approx(penalised(fitted, log), abs=1e-9)
-    assert UBMEstimator(1).fit(log, start=fitted).log_posterior_[0] == height
+    assert UBMEstimator(1, None, UNIFORM).fit(log, start=fitted).log_posterior_[0] == height
 
 
 # ------------------------------------------------------------------------------------------------
@@ -137,10 +139,10 @@ def test_a_fit_goes_on_where_another_ended(name):
 
 def test_what_the_start_does_not_know_begins_at_one_half():
     whole = small_log(1)
-    start = PBMEstimator().fit(whole[whole.queries == 0])
+    start = PBMEstimator(prior=UNIFORM).fit(whole[whole.queries == 0])
     labels = whole.item_labels, whole.query_labels
     log = ClickLog([[0, 1, 2], [2, 0, 1]], [[1, 0, 0], [0, 0, 0]], [0, 1], *labels)
-    fitted = PBMEstimator(1).fit(log, start=start)
+    fitted = PBMEstimator(1, prior=UNIFORM).fit(log, start=start)
     known = [start.attraction_[start.pairs_.index(("p", item))] for item in "abc"]
     prior = np.array([*known, *[0.5] * (len(fitted.attraction_) - 3), *start.examination_])
     height = start.log_likelihood(log).sum() + np.log(prior * (1 - prior)).sum()
@@ -153,7 +155,7 @@ def test_what_the_start_does_not_know_begins_at_one_half():
         (PBMEstimator(), UBMEstimator().fit(small_log(0))),
         (DBNEstimator(), SDBNEstimator().fit(small_log(0))),
         (PBMEstimator(), PBMEstimator()),
-        (DCMEstimator("em"), DCMEstimator().fit(small_log(0))),
+        (DCMEstimator(), DCMEstimator("last_click").fit(small_log(0))),
         (PBMEstimator(), PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0))),
     ],
 )
@@ -169,12 +171,106 @@ def test_a_closed_form_needs_no_start():
     ).score(log[:1])
 
 
-@pytest.mark.parametrize("name", ["PBM", "UBM", "DBN", "CCM"])
-def test_fit_to_all_sessions_starts_from_the_scored_one(name):
-    log = simulated(TRUTH[name], 4000, seed=5)
-    fitted = fit_models(log, [name], n_items=6, tol=1e-9)
-    scored, filed = fitted.scored[name], fitted.estimators[name]
-    alone = type(filed).create(1000, 1e-9).fit(log)
-    assert filed.n_iter_ < alone.n_iter_
-    assert filed.log_posterior_[-1] == pytest.approx(alone.log_posterior_[-1], abs=1e-7 * len(log))
-    assert filed.score(log) != scored.score(log)
+# ------------------------------------------------------------------------------------------------
+# ------ many rare pairs
+
+
+def rare_log(users, n_sessions, seed, order):
+    """200 queries of 8 items each; at random, or attractive items mostly above."""
+    rng = np.random.default_rng(seed)
+    lists, clicks = [], []
+    for _ in range(200):
+        attraction = rng.beta(1.0, 2.5, 8)
+        model = users.with_items(attraction=attraction)
+        scores = order * np.log(attraction) + rng.gumbel(size=(n_sessions, 8))
+        rankings = np.argsort(-scores, axis=1)[:, : users.n_positions]
+        lists.append(rankings)
+        clicks += [model.sample(ranking, rng) for ranking in rankings]
+    queries = np.repeat(np.arange(200), n_sessions)
+    return ClickLog(
+        np.concatenate(lists), clicks, queries, tuple("abcdefgh"), tuple(map(str, range(200)))
+    )
+
+
+def shared_parameter(name, estimator):
+    """The mean examination before a click relative to position 1, or the mean termination."""
+    if name == "DCM EM":
+        return estimator.termination_[:3].mean()
+    before_click = estimator.examination_.reshape(4, -1)[:, 0]
+    return (before_click / before_click[0])[1:].mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "truth", "published"),
+    [("PBM", 1.0, 5 / 9, 0.51), ("UBM", 1.0, 5 / 9, 0.51), ("DCM EM", 0.0, 0.3, 0.36)],
+)
+def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
+    """Ten sessions a query; the standard error of the means over six logs is 0.009 at most."""
+    kind = type(ALL[name]())
+    logs = [rare_log(TRUTH[name], 10, seed, order) for seed in range(6)]
+    fitted, uniform = (
+        np.mean([shared_parameter(name, kind(prior=prior).fit(log)) for log in logs])
+        for prior in (None, UNIFORM)
+    )
+    assert fitted == pytest.approx(truth, abs=0.03)
+    assert (uniform - published) * (published - truth) > 0  # so the log is hard
+
+
+def test_fitted_prior_is_the_most_likely():
+    """By a grid; and of no counts, Beta(1, 1)."""
+    rng = np.random.default_rng(0)
+    trials = rng.integers(1, 20, 2000)
+    clicks = rng.binomial(trials, rng.beta(0.8, 3.8, 2000)).astype(float)
+    a, b = fitted_prior(clicks, trials - clicks)
+    around = [
+        (betaln(a * x + clicks, b * y + trials - clicks) - betaln(a * x, b * y)).sum()
+        for x in (0.98, 1.0, 1.02)
+        for y in (0.98, 1.0, 1.02)
+    ]
+    assert np.argmax(around) == 4
+    assert (a, b) == pytest.approx((0.8, 3.8), rel=0.25)
+    assert fitted_prior(np.zeros(0), np.zeros(0)) == pytest.approx((1, 1))
+
+
+def test_examinations_are_compared_within_pairs():
+    """The equations that the estimate solves, without the passes of the package."""
+    log = small_log(6, 400)
+    fitted = PBMEstimator(tol=1e-12).fit(log)
+    γ, pairs = fitted.examination_, log.queries[:, None] * 5 + log.items
+    clicks = np.bincount(pairs.ravel(), log.clicks.ravel())
+    rate = (clicks / np.bincount(pairs.ravel(), np.tile(γ, len(log))))[pairs]
+    mean = (1 + rate.sum()) / (2 + rate.size)
+    shape = (mean + log.clicks.sum(axis=0)) / (2 * mean + rate.sum(axis=0))
+    np.testing.assert_allclose(shape / shape[0], γ / γ[0], atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ one door
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_all_ways_to_fit_give_equal_parameters(name):
+    log = small_log(4, 300)
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    instance, kind = estimator.to_instance(log, "q"), estimator.model_class.short
+    fitted = fit_models(log, [name], ["q"], test_share=0.3).instances["q"]
+    assert instance.model(kind).to_dict() == fitted.model(kind).to_dict()
+    assert instance.model(kind) == estimator.click_model("q", list(instance.labels))
+    assert instance.initial_ranking.tolist() == fitted.initial_ranking.tolist()
+    given = MODEL_ESTIMATORS[name](prior=(2, 3))
+    assert repr(given) == f"{type(given).__name__}({arguments(given)})"
+    assert type(given)(**given.get_params()).get_params() == given.get_params()
+    (passed,) = fit_models(log, [given], ["q"], test_share=0).estimators.values()
+    assert passed.prior_ == (2.0, 3.0)
+
+
+def arguments(estimator):
+    return ", ".join(f"{key}={value!r}" for key, value in estimator.get_params().items())
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_logs_without_clicks(name):
+    log = ClickLog([[0, 1], [1, 0]] * 15, np.zeros((30, 2)), [0, 1] * 15, tuple("ab"), tuple("pq"))
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    assert (estimator.predict_proba(log) < 0.1).all()
+    assert -0.2 < estimator.score(log) < 0

@@ -220,7 +220,7 @@ def fitted(name, estimator):
     """Another model's parameters for users of a model, from the exact law as if from a huge log."""
     log, probabilities = logged(name)
     sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
-    return MODEL_BASED[estimator].create().fit(log[sample])
+    return MODEL_BASED[estimator]().fit(log[sample])
 
 
 def test_the_documented_table_is_what_the_code_gives():
@@ -287,7 +287,7 @@ def test_standard_error_is_the_larger_of_two():
     log = click_log(*simulate(model, UniformPolicy(4, 3), 2000, seed=0))
     target, words = FixedPolicy([0, 1, 3]), {"logging": UniformPolicy(4, 3), "level": 0.9}
     fitted = evaluate(log, target, "dbn", **words)
-    passed = evaluate(log, target, "dbn", model=DBNEstimator(300, 1e-9).fit(log), **words)
+    passed = evaluate(log, target, "dbn", model=DBNEstimator().fit(log), **words)
     assert fitted.standard_error > 1.05 * passed.standard_error
     half = stdtrit(29, 0.95) * fitted.standard_error
     assert fitted.interval == pytest.approx((fitted.value - half, fitted.value + half), rel=0.02)
@@ -367,7 +367,7 @@ def test_a_click_model_may_be_fitted_to_the_log():
     """The estimate is that of the fitted model; only the intervals differ."""
     log = small_log(n=3000)
     fitted = evaluate(log, TARGETS["uniform"], "pbm")
-    passed = evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator(300, 1e-9).fit(log))
+    passed = evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log))
     assert fitted.value == passed.value
     assert fitted.difference == passed.difference
     assert fitted.effective_sample_size == passed.effective_sample_size

@@ -249,3 +249,15 @@ def test_real_ratings(data_folder):
     sizes = len(ratings), ratings["user"].n_unique(), ratings["item"].n_unique()
     assert sizes == (100_836, 610, 9_724)
     assert (ratings["rating"].min(), ratings["rating"].max()) == (0.5, 5.0)
+
+
+def test_ratings_above_ten_are_warned_about(tmp_path, printed):
+    ratings = some_ratings().with_columns(pl.col("rating") * 20)
+    path, words = tmp_path / "ratings.csv", ["--candidates", "6", "--positions", "3"]
+    ratings.rename({"user": "userId", "item": "movieId"}).write_csv(path)
+    words += ["--dimension", "2", "--out", str(tmp_path / "it.json")]
+    assert "Caution: the largest rating is 100. Attraction doubles" in printed(
+        ["features", str(path), *words]
+    )
+    with pytest.warns(UserWarning, match="at most 10; scale them"):
+        contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from clickgym_logs import ClickLog, read_log
-from clickgym_logs.fitting import hold_out
+from clickgym_logs.fitting import train_test_split
 
 LABELS = tuple("ab"), ("p", "q")
 
@@ -74,7 +74,7 @@ def test_times_stay_with_their_sessions():
         (log[log.queries == 1], range(1, n, 2)),
     ):
         assert part.times.tolist() == [10 * session for session in sessions]
-    train, test = hold_out(log, 0.25)
+    train, test = train_test_split(log, 0.25)
     assert sorted([*train.times, *test.times]) == log.times.tolist()
     assert len(test) == 10
     assert (test.times // 10 % 2 == test.queries).all()

@@ -99,23 +99,24 @@ def test_lists_end_once(items, clicks):
 def test_closed_forms_by_hand():
     # Examined down to the first click, or to the end of the list: a twice (once above a
     # click), b twice, c once.
-    assert CMEstimator().fit(HAND).attraction_.tolist() == [
+    assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [
         (1 + 0) / (2 + 1),
         (1 + 2) / (2 + 2),
         (1 + 0) / (2 + 1),
         0.5,
     ]
-    sdbn = SDBNEstimator().fit(HAND)
+    sdbn = SDBNEstimator((1, 1)).fit(HAND)
     assert sdbn.attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
     assert sdbn.satisfaction_.tolist() == [0.5, 3 / 4, 0.5, 0.5]
-    assert DCMEstimator().fit(HAND).termination_.tolist() == [2 / 3, 2 / 3, 0.5]
+    dcm = DCMEstimator("last_click", prior=(1, 1)).fit(HAND)
+    assert dcm.termination_.tolist() == [2 / 3] * 3  # the last repeats the one above
 
 
 def test_one_step_of_the_position_based_model_by_hand():
     """From 0.5: a click was examined and attractive, a skip each with probability (1/2 - 1/4)/(3/4)
     = 1/3.
     """
-    fitted = PBMEstimator(iterations=1).fit(HAND)
+    fitted = PBMEstimator(iterations=1, tol=None, prior=(1, 1)).fit(HAND)
     third = 1 / 3
     np.testing.assert_allclose(
         fitted.attraction_[:3], [(1 + 2 * third) / 4, (1 + 2) / 4, (1 + 2 * third) / 4]

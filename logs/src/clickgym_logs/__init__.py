@@ -4,7 +4,7 @@ decision between lists.
 Example:
     >>> from clickgym_logs import ClickLog, CMEstimator
     >>> log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
-    >>> CMEstimator().fit(log).click_model("q", ["a", "b"]).attraction.round(3)
+    >>> CMEstimator(prior=(1, 1)).fit(log).click_model("q", ["a", "b"]).attraction.round(3)
     array([0.5  , 0.333])
 """
 
@@ -16,7 +16,7 @@ from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNE
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .evaluation import evaluate
-from .fitting import fit_models
+from .fitting import fit_models, train_test_split
 from .log import ClickLog, write_tidy
 from .page import write_decisions
 from .policies import (
@@ -57,6 +57,7 @@ __all__ = [
     "read_yandex",
     "record",
     "replay",
+    "train_test_split",
     "write_decisions",
     "write_tidy",
 ]

@@ -24,6 +24,7 @@ by each V_b(j). Products are not written to the file: environments compute them 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, TypeAlias
@@ -65,6 +66,8 @@ Pairs: TypeAlias = NDArray[np.int64]
 
 FLOOR = 0.05
 """The attraction of the rating 0."""
+LARGEST_LABEL = 10
+"""Ratings above are hardly meant as gains, which double with each step."""
 ATTRACTION_ONLY = tuple(
     name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1
 )
@@ -164,6 +167,10 @@ def contextual_instance(
     Raises:
         ValueError: naming what does not fit together.
 
+    Warns:
+        UserWarning: if a rating is above 10: gains double with each step, so that only the highest
+            ratings attract.
+
     Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
         online mobile recommendation*, RecSys 2020, section 6.3.
 
@@ -192,7 +199,15 @@ def contextual_instance(
     ]
     rows, _ = coded(ratings["user"])
     places, _ = coded(ratings["item"])
-    attraction = label_attraction(ratings["rating"].to_numpy().astype(np.float64))
+    labels = ratings["rating"].to_numpy().astype(np.float64)
+    if labels.max() > LARGEST_LABEL:
+        warnings.warn(
+            f"the largest rating is {labels.max():g}. Attraction doubles with each step of a "
+            f"rating: all ratings below {labels.max() - 5:g} attract like 0. Expected ratings such "
+            f"as 0 to 5, at most {LARGEST_LABEL}; scale them",
+            stacklevel=2,
+        )
+    attraction = label_attraction(labels)
     _, groups = grouped(rows)
     enough = np.array([len(group) >= n_items for group in groups])
     if not enough.any():

@@ -1,9 +1,8 @@
-"""From a click log to instances: choice of estimators, held-out sessions, and one query as a
-ranking problem.
-"""
+"""From a click log to instances: choice of estimators, held-out sessions, and standard errors."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,24 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import (
-    check_at_least,
+    check_between,
     check_choice,
     check_count,
     check_kind,
     check_labels,
     check_seed,
     check_share,
+    is_sequence,
 )
-from clickgym.envs import ClickModel, DependentClickModel, Instance
+from clickgym.envs import ClickModel, Instance
 
+from .counting import by_query
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.query_instance import ORIGIN, items_of, query_instance
 from .log import ClickLog
 
-ITERATIONS, TOL = 1000, 1e-7
-"""Of the EM algorithms of models that become instances."""
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
+FEW_SESSIONS = 10
+"""Of a pair of query and item: below, it is rare."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Fitted:
             name, None where clicks do not tell it (see `fit_models`).
         variety: by query how many lists the log shows, and the share of displays in which an item
             is at its most frequent position.
+        rare: how many pairs of query and item the log shows in fewer than 10 sessions, and how many
+            pairs there are.
     """
 
     train: ClickLog
@@ -54,36 +58,33 @@ class Fitted:
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
+    rare: tuple[int, int]
 
 
 def fit_models(
     log: ClickLog,
-    models: Sequence[str],
+    models: Sequence[str | Estimator],
     queries: Sequence[str] = (),
     *,
     n_items: int | None = None,
     test_share: float = 0.2,
-    tol: float = TOL,
     seed: int = 0,
     bootstrap: int = 0,
-    origin: str = "estimated by clickgym from a click log",
+    origin: str = ORIGIN,
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
-    The instances contain parameters estimated from all sessions. The scores come from estimators
-    that were fitted without the held-out sessions. EM on all sessions starts from the result
-    without the held-out sessions. Up to ``tol`` it ends where EM from 0.5 would, in far fewer
-    steps.
+    The instances contain parameters estimated from all sessions, equal to those that the estimator
+    finds by itself. The scores come from estimators that were fitted without the held-out sessions.
 
     Args:
         log: the sessions.
-        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a
-            ``model_class``; or ``["all"]``. Where two estimate one click model, as SDBN and DBN, an
-            instance holds the one that predicts better.
+        models: estimators, of which the settings are taken, or their short names: CM, DCM, SDBN,
+            PBM, UBM, DBN and what others name a ``model_class``; or ``["all"]``. Where two estimate
+            one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L; None takes 10, or as many as the log has positions if these are more.
         test_share: the share of sessions that are held out; 0 for none.
-        tol: of the EM algorithms, which take at most 1000 steps.
         seed: of the split and of the bootstrap.
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
             for none. Clicks do not tell what no session has shown, leaving after the last position
@@ -101,15 +102,12 @@ def fit_models(
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
         >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
         >>> fitted.instances["q"].model("CM").attraction.round(2)
-        array([0.92, 0.14])
+        array([0.97, 0.05])
         >>> fitted.scored["SDBN"].score(fitted.test) < 0
         True
     """
-    models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
-    for name in models:
-        check_choice("model", name, MODEL_ESTIMATORS)
-    check_at_least("tol", tol, 0, strictly=True)
+    settings = _named(models)
+    queries = check_labels("queries", queries)
     check_seed(seed)
     test_share = check_share("test_share", test_share)
     check_kind("log", log, ClickLog, "a ClickLog")
@@ -119,23 +117,26 @@ def fit_models(
     check_kind("origin", origin, str, "text")
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     items = {label: items_of(log, label, n_items) for label in labels}
-    train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
+    train, test = log, log[:0]
+    if test_share:
+        train, test = train_test_split(log, test_share, random_state=seed)
 
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
-        return MODEL_ESTIMATORS[name].create(ITERATIONS, tol).fit(log, start=start)
+        return copy.copy(settings[name]).fit(log, start=start)
 
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
-    for name in models:
+    for name in settings:
         estimators[name] = scored[name] = fit(name, train)
         if train is not log:
-            estimators[name] = fit(name, log, scored[name])
+            estimators[name] = fit(name, log)
     best = {name: estimators[name] for name in _one_of_each(scored, test if len(test) else train)}
     method = {
         "sessions_of_all_queries": len(log),
-        "smoothing": "(1 + successes) / (2 + trials)",
+        "smoothing": "(a + successes) / (a + b + trials)",
+        "prior": {name: [round(float(x), 6) for x in it.prior_] for name, it in best.items()},
         "position_parameters": "shared by all queries of the log",
-        "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
+        "steps": {name: getattr(it, "n_iter_", None) for name, it in best.items()},
     }
     instances = {
         label: query_instance(log, label, items[label], best, origin, method) for label in labels
@@ -143,7 +144,23 @@ def fit_models(
     if bootstrap:
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
     variety = {label: _variety(log, label) for label in labels}
-    return Fitted(train, test, scored, estimators, instances, variety)
+    _, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
+    displays = np.bincount(pairs[pairs >= 0], minlength=len(codes))
+    rare = int((displays < FEW_SESSIONS).sum()), len(codes)
+    return Fitted(train, test, scored, estimators, instances, variety, rare)
+
+
+def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
+    """Estimators by their short names, from estimators or names."""
+    if not is_sequence(models):
+        check_labels("models", models)
+    kinds = [it for it in models if isinstance(it, Estimator)]
+    names = check_labels("models", [it for it in models if not isinstance(it, Estimator)])
+    names = tuple(MODEL_ESTIMATORS) if names == ("all",) and not kinds else names
+    for name in names:
+        check_choice("model", name, MODEL_ESTIMATORS)
+    made = {name: MODEL_ESTIMATORS[name]() for name in names}
+    return made | {it.short: it for it in kinds}
 
 
 def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
@@ -189,20 +206,20 @@ def _with_standard_errors(
             drawn = fit(name, log[np.sort(sample)], estimator)
             for label, instance in instances.items():
                 items = instance.estimation["items"]
-                model = _click_model(drawn, label, items, unseen=True)
+                model = drawn.click_model(label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(kind)))
         for label, instance in instances.items():
-            lists = log.items[log.queries == log.query_labels.index(label)]
-            displays = np.array(
-                [(lists == log.item_labels.index(item)).sum() for item in instance.labels]
-            )
+            sessions = log[log.queries == log.query_labels.index(label)]
+            shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
+            expected = estimator.predict_proba(sessions)
+            of_items = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
             spread = {
                 key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
                 for key in draws[label][0]
             }
             model, scale = instance.model(kind), np.sqrt(size / len(log))
             errors[label][kind] = {
-                key: _identified(model, key, deviation * scale, displays)
+                key: _identified(estimator, model, key, deviation * scale, np.array(of_items))
                 for key, deviation in spread.items()
             }
     return {
@@ -224,118 +241,57 @@ def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
     return values
 
 
-def _identified(model: ClickModel, name: str, errors: Any, displays: NDArray[np.int64]) -> Any:
-    """Standard errors as an instance holds them: None where clicks do not tell the parameter."""
+def _identified(
+    estimator: Estimator, model: ClickModel, name: str, errors: Any, clicks: NDArray[np.float64]
+) -> Any:
+    """Standard errors as an instance holds them: None where clicks do not tell the parameter.
+
+    ``clicks`` are those of each item, expected and seen, ``(L, 2)``.
+    """
     values = np.asarray(getattr(model.parameters, name))
     untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
     if name in ("examination", "termination"):
         untold.flat[0 if name == "examination" else -1] = True
     if name in model.item_parameters():
-        # No item is known better than from its displays under a Beta(1, 1) prior.
-        errors = np.maximum(errors, np.sqrt(values * (1 - values) / (displays + 3)))
+        of_pairs = getattr(estimator, f"{name}_", None)
+        if of_pairs is not None:
+            untold = np.isclose(values, of_pairs[-1], 1e-9, 0.0)  # as of a pair never shown
+        # No item is known better than from its examined displays, or its clicks, under the prior.
+        trials = clicks[:, 0] / np.maximum(values, 1e-9) if name == "attraction" else clicks[:, 1]
+        size = trials + sum(estimator.prior_) + 1
+        errors = np.maximum(errors, np.sqrt(values * (1 - values) / size))
     identified: Any = np.where(untold, None, errors.round(6))
     return identified.tolist()
 
 
-def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:
+def train_test_split(
+    log: ClickLog, test_size: float = 0.2, *, random_state: int = 0
+) -> tuple[ClickLog, ClickLog]:
     """Split a log at random.
 
     Args:
         log: at least two sessions.
-        share: in (0, 1), of the sessions that are held out; at least one is, and one is not.
-        seed: the same seed gives the same split.
+        test_size: in (0, 1), the share of the sessions that are held out; at least one is, and one
+            is not.
+        random_state: the same seed gives the same split.
 
     Returns:
         The sessions to learn from and those held out, both in the order of the log.
 
     Raises:
-        ValueError: on fewer than two sessions.
+        ValueError: on fewer than two sessions, or another share.
 
     Example:
         >>> log = ClickLog([[0]] * 5, [[1]] * 5, [0] * 5, ("a",), ("q",))
-        >>> [len(part) for part in hold_out(log, 0.2)]
+        >>> [len(part) for part in train_test_split(log, 0.2)]
         [4, 1]
     """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_between("test_size", test_size, 0, 1)
+    check_seed(random_state)
     if len(log) < 2:
         raise ValueError(f"a log of {len(log)} sessions cannot be split")
-    size = min(max(round(share * len(log)), 1), len(log) - 1)
+    size = min(max(round(test_size * len(log)), 1), len(log) - 1)
     held_out = np.zeros(len(log), bool)
-    held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
+    held_out[np.random.default_rng(random_state).choice(len(log), size, replace=False)] = True
     return log[~held_out], log[held_out]
-
-
-def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
-    """The labels of the items that a query displayed in most sessions, most first.
-
-    Raises:
-        ValueError: on a query that the log lacks or that has fewer items than positions.
-    """
-    if query not in log.query_labels:
-        order = np.argsort(-np.bincount(log.queries), kind="stable")[:10]
-        frequent = ", ".join(log.query_labels[index] for index in order)
-        raise ValueError(f"the log has no query {query!r}; its most frequent ones are {frequent}")
-    if n_items < log.n_positions:
-        raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
-    sessions = log.items[log.queries == log.query_labels.index(query)]
-    displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
-    shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
-    if len(shown) < log.n_positions:
-        raise ValueError(
-            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
-            "positions"
-        )
-    return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
-
-
-def query_instance(
-    log: ClickLog,
-    query: str,
-    items: Sequence[str],
-    estimators: Mapping[str, Estimator],
-    origin: str,
-    method: Mapping[str, Any],
-) -> Instance:
-    """The instance of one query.
-
-    Its items are numbered in the order of their labels. So the numbers say nothing about positions
-    and clicks; `Instance.labels` tells which item is which. The initial ranking is the most
-    frequent list, without documents that are not items. Items that this list lacks follow, most
-    displayed first.
-
-    Args:
-        log: the log that the estimators were fitted to.
-        query: its label.
-        items: as `items_of` returns them.
-        estimators: of different click models, by their names.
-        origin: where the log comes from.
-        method: how it was fitted.
-    """
-    labels = sorted(items)
-    sessions = log.items[log.queries == log.query_labels.index(query)]
-    lists, _, counts = sorted_distinct(sessions)
-    production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
-    initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
-    models = [_click_model(estimator, query, labels) for estimator in estimators.values()]
-    return Instance(
-        name=query,
-        models={model.kind: model for model in models},
-        n_positions=log.n_positions,
-        description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
-        f"({', '.join(estimators)})",
-        origin=origin,
-        initial_ranking=np.array([labels.index(item) for item in initial]),
-        estimation={"query": query, "items": labels, "sessions": len(sessions), **method},
-    )
-
-
-def _click_model(
-    estimator: Estimator, query: str, labels: list[str], *, unseen: bool = False
-) -> ClickModel:
-    """What an estimator says of a query's items."""
-    model = estimator.click_model(query, labels, unseen=unseen)
-    if isinstance(model, DependentClickModel) and model.n_positions > 1:
-        # No log tells whether a user left after a click at the last position: it repeats the
-        # position above.
-        repeated = [*model.termination[:-1], model.termination[-2]]
-        model = DependentClickModel(model.attraction, repeated)
-    return model

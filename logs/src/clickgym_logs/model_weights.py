@@ -22,10 +22,6 @@ from .weights import INFINITE, Contributions, Floats, Sessions, check_items
 
 MODEL_BASED = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
 """The click-model estimators of a policy's value, and what fits the click model of each."""
-ITERATIONS, TOL = 300, 1e-9
-"""Of EM. What is left after so many steps is where clicks do not tell parameters apart (PBM, UBM),
-and changes no weight.
-"""
 
 
 class ModelWeights:
@@ -107,7 +103,7 @@ class ModelWeights:
 def _fitted(estimator: str, log: ClickLog) -> Estimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return MODEL_BASED[estimator].create(ITERATIONS, TOL).fit(log)
+        return MODEL_BASED[estimator]().fit(log)
 
 
 def users_of(source: ClickModel | Estimator, sessions: Sessions, items: Integers) -> ClickModel:

@@ -17,7 +17,8 @@ from clickgym.envs import ClickModel, PositionBasedModel
 from .best_list import best_list
 from .counting import by_query
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from .fitting import ITERATIONS, TOL, hold_out, items_of, query_instance
+from .estimation.query_instance import items_of, query_instance
+from .fitting import train_test_split
 from .lists import Floats, QueryLists, Ranking
 from .log import BLOCKS, ClickLog
 from .within_blocks import LEAST_SESSIONS, PASSED
@@ -87,16 +88,14 @@ def propose(
     labels = shown.labels(production)
     if not set(labels) <= set(items):
         return "the production list has items that hardly any session shows"
-    train, test = hold_out(log, HELD_OUT, seed)
+    train, test = train_test_split(log, HELD_OUT, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = {
-            name: kind.create(ITERATIONS, TOL).fit(train) for name, kind in MODEL_ESTIMATORS.items()
-        }
+        fitted = {name: kind().fit(train) for name, kind in MODEL_ESTIMATORS.items()}
         scores = {name: estimator.score(test) for name, estimator in fitted.items()}
         name = max(scores, key=scores.__getitem__)
-        whole = MODEL_ESTIMATORS[name].create(ITERATIONS, TOL).fit(log, start=fitted[name])
-    instance = query_instance(log, query, items, {name: whole}, "", {})
+        whole = MODEL_ESTIMATORS[name]().fit(log, start=fitted[name])
+    instance = query_instance(log, query, items, {name: whole})
     users = instance.model(whole.model_class.short)
     settings = reward, cutoff, level, float(shown.earned.var())
     return _proposal(name, users, instance.estimation["items"], labels, *settings)
@@ -122,7 +121,7 @@ def propose_all(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         part = log[:: 1 + len(log) // MOST_SESSIONS]
-        pbm = MODEL_ESTIMATORS["PBM"].create(ITERATIONS, TOL).fit(part)
+        pbm = MODEL_ESTIMATORS["PBM"]().fit(part)
     examination: Floats = pbm.examination_  # type: ignore[attr-defined]
     order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
     exposure, clicks = np.zeros((2, len(codes)))

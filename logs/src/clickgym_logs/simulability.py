@@ -167,8 +167,7 @@ def _errors(
         table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
     )
     errors = [
-        (MODEL_ESTIMATORS[name].create().fit(train).click_probabilities(shown) - rates) ** 2
-        for name in models
+        (MODEL_ESTIMATORS[name]().fit(train).predict_proba(shown) - rates) ** 2 for name in models
     ]
     columns = np.broadcast_arrays(
         shown.queries[:, None], noise, noise + others_noise, (others - rates) ** 2, *errors

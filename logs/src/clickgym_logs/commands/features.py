@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -87,20 +88,24 @@ def features(
             f"--out is {out}; expected the name of a .json file in a folder that exists"
         )
     ratings = read_ratings(data)
-    instance = contextual_instance(
-        ratings,
-        model or ["UBM"],
-        n_items=candidates,
-        n_positions=positions,
-        linear=linear,
-        dimension=dimension,
-        interactions=interactions,
-        name=out.stem,
-        origin=f"made by clickgym from {data.name}",
-    )
+    with warnings.catch_warnings(record=True) as cautions:
+        warnings.simplefilter("always", UserWarning)
+        instance = contextual_instance(
+            ratings,
+            model or ["UBM"],
+            n_items=candidates,
+            n_positions=positions,
+            linear=linear,
+            dimension=dimension,
+            interactions=interactions,
+            name=out.stem,
+            origin=f"made by clickgym from {data.name}",
+        )
     instance.save(out)
     console, left_out = output(), instance.estimation["left_out"]
     say(console, f"read {len(ratings):,} ratings of {ratings['user'].n_unique():,} users")
     if left_out:
         say(console, f"left out {left_out:,} users with fewer than {candidates} candidates")
     say(console, f"{out}: {instance.description}")
+    for caution in cautions:
+        say(console, f"Caution: {caution.message}")

@@ -24,12 +24,14 @@ from clickgym.envs import ClickModel
 
 from ..best_list import exact_positions
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from ..fitting import Fitted, fit_models
+from ..fitting import FEW_SESSIONS, Fitted, fit_models
 from ..readers import log_name, read_log
 from .logs import Columns, Log, Seed, names
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
+SPARSE = 0.5
+"""The share of rare pairs of query and item above which there is a caution."""
 MOST_QUERIES = 3
 """Queries whose parameters are printed."""
 NOT_IDENTIFIED = {
@@ -38,9 +40,11 @@ NOT_IDENTIFIED = {
     "divide examination by it to have 1 there.",
     "DCM": "DCM: nothing follows the last position, so no click tells who leaves there; the "
     "position above is repeated.",
-    "prior": "0.500: no session tells it, and the prior's value is left.",
+    "DBN CCM": "DBN, CCM: no log shows whether a user was satisfied or gave up. What is estimated "
+    "of it, perseverance included, depends on the prior, and can miss by more than its interval.",
+    "prior": "Of an item: no session tells it, and the mean of the prior is left.",
 }
-"""By click models, why parameters are marked with an asterisk."""
+"""By click models, why parameters are marked with an asterisk, or intervals are too short."""
 
 
 def fit(
@@ -199,7 +203,10 @@ def _parameter_lines(fitted: Fitted) -> Iterator[str]:
                 ]
                 yield f"{title}: {', '.join(cells)}"
                 marked |= {kind}
-                marked |= {"prior"} if any(cell.endswith(" 0.500*") for cell in cells) else set()
+                of_items = title in instance.model(kind).item_parameters()
+                marked |= (
+                    {"prior"} if of_items and any(cell[-1] == "*" for cell in cells) else set()
+                )
     for kinds, text in NOT_IDENTIFIED.items():
         if marked & set(kinds.split()):
             yield f"* {text}"
@@ -231,6 +238,13 @@ def _cautions(fitted: Fitted) -> Iterator[str]:
                 f"({lists:,} distinct lists). Clicks hardly tell attraction from position, and "
                 "estimates can miss by more than their intervals."
             )
+    rare, pairs = fitted.rare
+    if rare > SPARSE * pairs:
+        yield (
+            f"Caution: {rare:,} of {pairs:,} pairs of query and item are in fewer than "
+            f"{FEW_SESSIONS} sessions: of these the prior says more than the log. What DCM, DBN "
+            "and CCM say of all users can miss by more than the intervals."
+        )
     test = fitted.test
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if {"SDBN", "DBN"} <= fitted.scored.keys():

@@ -30,14 +30,18 @@ from ..counting import (
     merge_tails,
 )
 from .estimator import (
+    UNIFORM,
     Clicks,
     EMEstimator,
     Estimator,
     Floats,
     Indices,
+    Prior,
     filled,
+    fitted_prior,
     log_prior,
     smoothed,
+    without,
 )
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
@@ -78,8 +82,14 @@ class CascadingEstimator(Estimator):
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
 
-    def _marginal(self, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(cascading_marginal, pairs.shape, pairs, *self._law())
+    def _shares(
+        self, successes: NDArray[np.int64], trials: NDArray[np.int64]
+    ) -> tuple[Floats, Prior]:
+        """The probability of each pair, and their prior."""
+        prior = self.prior or fitted_prior(
+            successes[:-1].astype(np.float64), (trials - successes)[:-1].astype(np.float64)
+        )
+        return smoothed(successes, trials, prior), prior
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
         """Estimate attraction from the positions that count as examined, down to the first
@@ -94,8 +104,8 @@ class CascadingEstimator(Estimator):
         count_examined(
             pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
         )
-        self.attraction_ = smoothed(clicked, examined)
-        return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
+        self.attraction_, self.prior_ = self._shares(clicked, examined)
+        return self._shares(last_of_pair, clicked)[0], smoothed(last_at, clicked_at)
 
 
 @entry
@@ -116,18 +126,6 @@ def cascading_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, 
                 looking = after_skip * (looking - click) / (1.0 - click)
             else:  # nobody is left where a skip was impossible
                 looking = 0.0
-
-
-@entry
-def cascading_marginal(pairs, α, after_click, of_pairs, after_skip, result):
-    """The probability of a click at each position."""
-    for session in range(len(pairs)):
-        looking = 1.0
-        for k in range(pairs.shape[1]):
-            pair = pairs[session, k]
-            result[session, k] = looking * α[pair]
-            below_click = after_click[pair if of_pairs else k]
-            looking *= (1.0 - α[pair]) * after_skip + α[pair] * below_click
 
 
 class _ScanningEstimator(CascadingEstimator, EMEstimator):
@@ -161,22 +159,33 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
             passed,
             clicked_in_group,
         )
+        asked = clicked_in_group
+        if self._leaves_out:  # nothing tells who leaves after a click at the end of a list
+            at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
+            groups = pairs[at_end, last[at_end]] if leaving_of_pairs else last[at_end]
+            asked = asked - np.bincount(groups, minlength=len(asked))
         pairs, last, weights, first = merged_tails(
             self._codes, pairs, last, len(self._labels.item_labels)
         )
         n_blocks = len(first) - 1
-        attracted = np.empty(len(displays))
+        attracted, successes = np.empty((2, len(displays)))
         satisfied = np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
-        tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
+        work, sums = np.empty((n_blocks, 2, n_positions + 1)), np.empty((n_blocks, 3))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
             α, s, *free = now
             g = float(free[0][0]) if free else 1.0
+            prior, *of_leaving = self._priors
+            successes[:] = prior[0] + clicked
+            leaving_prior = of_leaving[0] if of_leaving else UNIFORM
+            trials = sum(leaving_prior) + asked
 
             def expect(block: int) -> None:
-                part = block, first[block], first[block + 1]
-                of_block = tail[block], attracted, satisfied, sums[block]
-                scanning_step(*part, pairs, last, weights, leaving_of_pairs, α, s, g, *of_block)
+                part = first[block], first[block + 1]
+                of_block = work[block], attracted, satisfied, sums[block]
+                others = self._leaves_out, (successes, prior, trials, leaving_prior)
+                law = leaving_of_pairs, (α, s, g)
+                scanning_step(block, part, (pairs, last, weights), *law, *others, *of_block)
 
             attracted[:], satisfied[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
@@ -188,30 +197,39 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
                 + certain * np.log(g)
             )
             # Every item shown attracts or not; of one that was not examined the log says nothing.
-            then[0][:] = smoothed(clicked + attracted, displays)
-            then[1][:] = smoothed(satisfied.sum(axis=0), clicked_in_group)
+            of_group = satisfied.sum(axis=0)
+            then[0][:] = smoothed(clicked + attracted, displays, prior)
+            then[1][:] = smoothed(of_group, asked, leaving_prior)
             if free:
                 then[2][:] = smoothed(certain + went, certain + going)
-            return float(likelihood) + log_prior(*now)
+            if self._leaves_out:  # what was not examined does not count, so that EM is faster
+                examined = displays - attracted / α
+                then[0][:] = smoothed(clicked, examined, prior)
+                self._counts = clicked[:-1], (examined - clicked)[:-1]
+                self._satisfied = float(smoothed(of_group.sum(), asked.sum()))
+            priors = prior, leaving_prior, *(UNIFORM for _ in free)
+            return float(likelihood) + sum(map(log_prior, now, priors))
 
         of_pairs, n_shared = (2, 1) if leaving_of_pairs else (1, n_positions)
         self.attraction_, s, *free = self._climb(step, of_pairs, n_shared, n_sessions)
         return s, float(free[0][0]) if free else 1.0
 
+    def _fitted_priors(self) -> list[Prior]:
+        # Satisfaction is never seen, so only the mean of its prior is fitted.
+        of_leaving = 2.0 * self._satisfied, 2.0 * (1.0 - self._satisfied)
+        return [fitted_prior(*self._counts, self._priors[0]), of_leaving][: len(self._priors)]
+
 
 @entry
 def scanning_step(
     block,
-    start,
-    stop,
-    pairs,
-    last,
-    weights,
+    part,
+    sessions,
     leaving_of_pairs,
-    α,
-    s,
-    g,
-    tail,
+    law,
+    leaves_out,
+    others,
+    work,
     attracted,
     satisfied,
     sums,
@@ -219,10 +237,13 @@ def scanning_step(
     """The expectations of one EM step over some sessions.
 
     Args:
-        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it
-            goes by pair.
-        weights: how many sessions each of them stands for.
-        tail: ``(K + 1,)`` working memory.
+        block, part: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by
+            pair.
+        sessions: pairs, last clicks, and how many sessions each of them stands for.
+        law: attraction, the probabilities of leaving, and of going on.
+        leaves_out: whether a session is explained by what the others say, ``others``: successes of
+            each pair and trials of each group, each with those of the prior.
+        work: ``(2, K + 1)`` working memory.
         attracted: of the items not examined, how many attract is added for each pair.
         satisfied: last clicks after which the user left are added for each group.
         sums: set to the log-likelihood of what follows the last clicks, and to the users below the
@@ -230,7 +251,10 @@ def scanning_step(
     """
     row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
-    for session in range(start, stop):
+    tail, skip = work
+    (pairs, last, weights), (α, s, g) = sessions, law
+    successes, prior, trials, leaving_prior = others
+    for session in range(part[0], part[1]):
         n_positions = list_length(pairs[session])
         certain = max(last[session], 0)
         weight = float(weights[session])
@@ -238,21 +262,36 @@ def scanning_step(
         # tail[k]: probability of no click at k and below, given that the user has not
         # left satisfied above k.
         for k in range(n_positions - 1, certain, -1):
-            tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
+            skip[k] = 1.0 - α[pairs[session, k]]
+            tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
         leaving, group = 0.0, 0
         if last[session] >= 0:
             group = pairs[session, certain] if leaving_of_pairs else certain
             leaving = s[group]
         end = leaving + (1.0 - leaving) * tail[certain + 1]
+        if leaves_out:
+            left = leaving / end
+            reached = 1.0 - left
+            for k in range(certain + 1, n_positions):
+                reached *= g * skip[k] * tail[k + 1] / tail[k]
+                pair = pairs[session, k]
+                skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
+            if leaving_of_pairs and last[session] >= 0:
+                stayed = max(trials[group] * (1.0 - leaving) - (1.0 - left), leaving_prior[1])
+                gone = max(trials[group] * leaving - left, leaving_prior[0])
+                leaving = gone / (gone + stayed)
+            for k in range(n_positions - 1, certain, -1):
+                tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
+            end = leaving + (1.0 - leaving) * tail[certain + 1]
         likelihood += weight * np.log(end)
-        if last[session] >= 0:
+        if last[session] >= 0 and not (leaves_out and certain == n_positions - 1):
             satisfied[row, group] += weight * (leaving / end)
         # posterior probability that the user was at position k and had not left satisfied
         reached = 1.0 - leaving / end
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             going += weight * reached
-            reached *= g * (1.0 - α[pair]) * tail[k + 1] / tail[k]
+            reached *= g * skip[k] * tail[k + 1] / tail[k]
             went += weight * reached
             attracted[pair] += weight * (1.0 - reached) * α[pair]
     sums[0], sums[1], sums[2] = likelihood, going, went
@@ -264,6 +303,9 @@ class CMEstimator(CascadingEstimator):
 
     The model excludes sessions with several clicks: their log-likelihood is minus infinity.
 
+    Args:
+        prior: see `Estimator`.
+
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
 
@@ -273,7 +315,7 @@ class CMEstimator(CascadingEstimator):
     Example:
         >>> from clickgym_logs import ClickLog
         >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
-        >>> CMEstimator().fit(log).attraction_.round(3)
+        >>> CMEstimator(prior=(1, 1)).fit(log).attraction_.round(3)
         array([0.6  , 0.667, 0.5  ])
     """
 
@@ -293,18 +335,16 @@ class DCMEstimator(_ScanningEstimator):
     """Estimator of the dependent click model.
 
     Args:
-        method: ``"last_click"``, the standard estimator, assumes that the session ends at the last
-            click. It is biased, because a user may go on and click nothing more: users who leave
-            with probability 0.3 after a click seem to leave with 0.6 to 0.8
-            (docs/logs.md). ``"em"`` is exact EM, which recovers the 0.3.
-        iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
-            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
-            takes all steps as plain EM steps, without a check of convergence.
+        method: ``"em"`` is exact EM. ``"last_click"``, the estimator of the paper, assumes that
+            the session ends at the last click. It is biased, because a user may go on and click
+            nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6
+            to 0.8 (docs/logs.md).
+        iterations, tol, prior: see `EMEstimator`.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        termination_: ``(K,)`` probability of leaving satisfied after a click at each position.
+        termination_: ``(K,)`` probability of leaving satisfied after a click at each position. No
+            log tells that at the last position, which repeats the position above.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Raises:
@@ -315,27 +355,28 @@ class DCMEstimator(_ScanningEstimator):
     Example:
         >>> from clickgym_logs import ClickLog
         >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
-        >>> DCMEstimator().fit(log).termination_
-        array([0.5 , 0.75])
+        >>> DCMEstimator("last_click", prior=(1, 1)).fit(log).termination_
+        array([0.5, 0.5])
     """
 
     model_class = DependentClickModel
 
     def __init__(
-        self, method: str = "last_click", iterations: int = 50, tol: float | None = None
+        self,
+        method: str = "em",
+        iterations: int = 1000,
+        tol: float | None = 1e-7,
+        prior: Prior | None = None,
     ) -> None:
         self.method = check_choice("method", method, ("last_click", "em"))
-        super().__init__(iterations, tol)
-
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None) -> DCMEstimator:
-        return cls("em", iterations, tol)
+        super().__init__(iterations, tol, prior)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
             self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)
         else:
             _, self.termination_ = self._count(pairs, clicks, until_first=False)
+        self.termination_ = np.append(self.termination_[:-1], self.termination_[-2:][0])
 
     def _law(self) -> CascadingLaw:
         return self.attraction_, 1.0 - self.termination_, False, 1.0
@@ -348,6 +389,9 @@ class SDBNEstimator(CascadingEstimator):
     """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form:
     the last click satisfies.
 
+    Args:
+        prior: of attraction and satisfaction, see `Estimator`.
+
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
 
@@ -357,7 +401,7 @@ class SDBNEstimator(CascadingEstimator):
     Example:
         >>> from clickgym_logs import ClickLog
         >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
-        >>> SDBNEstimator().fit(log).satisfaction_
+        >>> SDBNEstimator(prior=(1, 1)).fit(log).satisfaction_
         array([0.5 , 0.75, 0.5 ])
     """
 
@@ -386,10 +430,7 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     """Estimator of the dynamic Bayesian network model, by exact EM.
 
     Args:
-        iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
-            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
-            takes all steps as plain EM steps, without a check of convergence.
+        iterations, tol, prior: see `EMEstimator`.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.

@@ -16,7 +16,17 @@ from clickgym.envs import ClickChainModel, ClickModel
 
 from ..counting import count_certain, in_parallel, last_clicks, list_length
 from .cascading import CascadingEstimator, CascadingLaw, merged_tails
-from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+from .estimator import (
+    Clicks,
+    EMEstimator,
+    Floats,
+    Indices,
+    Prior,
+    fitted_prior,
+    log_prior,
+    smoothed,
+    without,
+)
 
 
 class CCMEstimator(CascadingEstimator, EMEstimator):
@@ -28,10 +38,7 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     never, τ2 is uncertain. The prior then keeps them inside (0, 1).
 
     Args:
-        iterations: the maximal number of EM steps; all parameters start at 0.5.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and
-            warn if that never happens. Extrapolated steps make EM faster (see `EMEstimator`). None
-            takes all steps as plain EM steps, without a check of convergence.
+        iterations, tol, prior: see `EMEstimator`.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
@@ -74,16 +81,18 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
         )
         n_blocks = len(first) - 1
         examined, relevant = np.empty((2, len(displays)))
-        tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))
+        work, sums = np.empty((n_blocks, 2, n_positions)), np.empty((n_blocks, 7))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
             α, τ = now
+            (prior,) = self._priors
+            # with the relevant clicks as they are expected
+            successes = prior[0] + clicked + coins * α
 
             def expect(block: int) -> None:
-                part = first[block], first[block + 1]
-                chain_step(
-                    *part, pairs, last, weights, α, τ, tail[block], examined, relevant, sums[block]
-                )
+                part, sessions = (first[block], first[block + 1]), (pairs, last, weights)
+                of_block = work[block], examined, relevant, sums[block]
+                chain_step(part, sessions, α, τ, self._leaves_out, successes, prior, *of_block)
 
             examined[:], relevant[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
@@ -98,15 +107,20 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
                 [passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()]
             )
             then[0][:] = smoothed(
-                clicked + relevant + passed_relevant, clicked + skipped + examined + coins
+                clicked + relevant + passed_relevant, clicked + skipped + examined + coins, prior
             )
             then[1][:] = smoothed(certain + users[3:], certain + users[:3])
-            return float(likelihood) + log_prior(α, τ)
+            if self._leaves_out:
+                self._counts = clicked[:-1], (skipped + examined)[:-1]
+            return float(likelihood) + log_prior(α, prior) + log_prior(τ)
 
         self.attraction_, τ = self._climb(step, 1, 3, n_sessions)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
             τ.tolist()
         )
+
+    def _fitted_priors(self) -> list[Prior]:
+        return [fitted_prior(*self._counts, *self._priors)]
 
     def _law(self) -> CascadingLaw:
         α, after_click = self.attraction_, self.continue_after_click_
@@ -124,13 +138,15 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):
+def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, examined, relevant, sums):
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
     Args:
-        start, stop: which sessions.
-        weights: how many sessions each of them stands for.
-        tail: ``(K,)`` working memory.
+        part: which sessions, the first and the last.
+        sessions: pairs, last clicks, and how many sessions each of them stands for.
+        leaves_out: whether a session is explained by what the others say: by ``successes`` of each
+            pair, with those of the prior.
+        work: ``(2, K)`` working memory.
         examined: of the displays below the part surely examined, the expected number examined is
             added for each pair.
         relevant: last clicks that were relevant are added for each pair.
@@ -140,17 +156,35 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = irrelevants = relevants = 0.0
     skips_passed = irrelevants_passed = relevants_passed = 0.0
-    for session in range(start, stop):
+    tail, skip = work
+    pairs, last, weights = sessions
+    for session in range(part[0], part[1]):
         certain = max(last[session], 0)
         weight = float(weights[session])
         end_of_list = list_length(pairs[session]) - 1
         if certain == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.
-        tail[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
+        tail[end_of_list] = skip[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
         for k in range(end_of_list - 1, certain, -1):
-            tail[k] = (1.0 - α[pairs[session, k]]) * (1.0 - after_skip + after_skip * tail[k + 1])
+            skip[k] = 1.0 - α[pairs[session, k]]
+            tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
         below = tail[certain + 1]
+        if leaves_out:
+            on = after_skip
+            if last[session] >= 0:
+                mean = α[pairs[session, certain]]
+                on = mean * after_relevant + (1.0 - mean) * after_click
+            reached = on * below / (1.0 - on + on * below)
+            for k in range(certain + 1, end_of_list + 1):
+                pair = pairs[session, k]
+                further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
+                skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
+                reached *= further
+            tail[end_of_list] = skip[end_of_list]
+            for k in range(end_of_list - 1, certain, -1):
+                tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+            below = tail[certain + 1]
         if last[session] >= 0:
             pair = pairs[session, certain]
             went_on_relevant = α[pair] * after_relevant * below
@@ -174,7 +208,7 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
             pair = pairs[session, k]
             examined[pair] += weight * reached
             skips += weight * reached
-            reached *= after_skip * (1.0 - α[pair]) * tail[k + 1] / tail[k]
+            reached *= after_skip * skip[k] * tail[k + 1] / tail[k]
             skips_passed += weight * reached
         examined[pairs[session, end_of_list]] += weight * reached
     sums[0] = likelihood

@@ -1,32 +1,41 @@
-"""Base classes of the estimators of click models: pairs of query and item, smoothing, and scores.
+"""Base classes of the estimators of click models: pairs of query and item, priors, and scores.
 
-Every probability has a prior: its estimate is ``(1 + successes)/(2 + trials)``, the mean under a
-Beta(1, 1) prior (and the mode under Beta(2, 2), which makes the EM algorithms here maximise the
-likelihood times that prior). A pair that the fitted log never showed keeps 0.5.
+The estimate of a probability is ``(a + successes)/(a + b + trials)``, its mean under the prior
+Beta(a, b). What all pairs share has a = b = 1. What belongs to a pair of query and item has the
+prior of the log: pairs are many, and of most a log shows little, so a wrong prior would move what
+they share. A pair that the log never showed has the mean of the prior.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import betaln, expit, logit, psi
 
-from clickgym.core.checks import check_at_least, check_count, check_kind
-from clickgym.core.kernels import entry
-from clickgym.envs import ClickModel
+from clickgym.core.checks import as_call, check_at_least, check_count, check_kind, refusal
+from clickgym.core.kernels import entry, kernel
+from clickgym.envs import ClickModel, Instance
 
 from ..counting import by_query, in_parallel, list_length
 from ..log import ClickLog
+from .query_instance import items_of, query_instance
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
 Law = Callable[[Indices, Clicks], Floats]
+Prior = tuple[float, float]
+
+UNIFORM: Prior = (1.0, 1.0)
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimators by the names that commands give them: whatever names its ``model_class`` is
@@ -47,19 +56,33 @@ class Estimator(ABC):
     Attraction (and in some models satisfaction) is estimated for each pair of a query and an item;
     position parameters are shared by all queries.
 
+    Args:
+        prior: a and b of the Beta prior of what belongs to a pair; None fits it to the log (in PBM
+            and UBM, where it sets the scale of attraction, Beta(1, 1) stays).
+
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
         n_positions_: K, the length of its lists.
         attraction_: ``(P + 1,)`` attraction of each pair, in models that have it; the last entry,
-            0.5, stands for all pairs never shown.
+            the mean of the prior, stands for all pairs never shown.
+        prior_: a and b of the prior of attraction.
     """
 
     model_class: ClassVar[type[ClickModel]]
     """The click model that is estimated."""
     short: ClassVar[str]
     """What commands call it: the short name of the model, unless an estimator has another."""
+    prior: Prior | None = None
     n_positions_: int
     attraction_: Floats
+    prior_: Prior = UNIFORM
+
+    def __init__(self, prior: Prior | None = None) -> None:
+        if prior is not None:
+            if not isinstance(prior, tuple | list) or len(prior) != 2:
+                raise refusal("prior", prior, "two numbers > 0, or None")
+            a, b = (check_at_least("prior", value, 0.0, strictly=True) for value in prior)
+            self.prior = a, b
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,10 +90,12 @@ class Estimator(ABC):
             cls.short = vars(cls).get("short", cls.model_class.short)
             MODEL_ESTIMATORS[cls.short] = cls
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None) -> Estimator:
-        """Make the estimator as commands do: exact EM with these settings, where it is offered."""
-        return cls()
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor, as scikit-learn asks for them; ``deep`` is ignored."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        return as_call(self, **self.get_params())
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         """Estimate the model's parameters.
@@ -78,7 +103,8 @@ class Estimator(ABC):
         Args:
             log: the sessions to learn from.
             start: the start of EM: an estimator of the same kind, fitted to a part of the log.
-                Pairs that it does not know start at 0.5, and so do all if ``start`` is None.
+                Pairs that it does not know start at the mean of the prior, and so do all if
+                ``start`` is None.
                 Closed forms ignore it.
 
         Returns:
@@ -124,7 +150,7 @@ class Estimator(ABC):
         A list that ends above a position says nothing of it; where all do, there is no figure
         (NaN).
         """
-        logs = self._score(log, self._marginal)[1]
+        logs = self._score(log, lambda pairs, clicks: self._marginals(pairs))[1]
         reached = (log.items >= 0).sum(axis=0)
         return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
@@ -132,13 +158,14 @@ class Estimator(ABC):
         """The mean of `perplexity_by_rank` over the positions that the log has."""
         return float(np.nanmean(self.perplexity_by_rank(log)))
 
-    def click_probabilities(self, log: ClickLog) -> Floats:
+    def predict_proba(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
         its end.
+
+        Its clicks are not used.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        pairs = self._pairs_of(log)
-        return np.where(log.items < 0, 0.0, self._marginal(pairs, log.clicks))
+        return np.where(log.items < 0, 0.0, self._marginals(self._pairs_of(log)))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the
@@ -148,7 +175,7 @@ class Estimator(ABC):
             query: label of the query.
             items: labels of at least K items.
             unseen: whether items that the fitted log never showed for the query are taken, with the
-                prior's 0.5.
+                mean of the prior.
 
         Raises:
             KeyError: if there are such items, and they are not taken.
@@ -164,6 +191,33 @@ class Estimator(ABC):
                 raise KeyError((query, item))
         return self._click_model(pairs)
 
+    def to_instance(
+        self, log: ClickLog, query: str | None = None, *, n_items: int = 10
+    ) -> Instance:
+        """The users of one query as an instance, which `Instance.save` writes to a file.
+
+        Args:
+            log: the fitted log. It tells which items the query showed most, and its most frequent
+                list, the initial ranking.
+            query: label of the query; None takes the most frequent one.
+            n_items: L, the number of items, those displayed most.
+
+        Raises:
+            ValueError: on a query that the log lacks or that has fewer items than positions.
+            KeyError: the estimator was fitted to another log, without an item of the query.
+
+        Example:
+            >>> from clickgym_logs import ClickLog, CMEstimator
+            >>> log = ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",))
+            >>> CMEstimator().fit(log).to_instance(log).labels
+            ('a', 'b')
+        """
+        check_kind("log", log, ClickLog, "a ClickLog")
+        if query is None:
+            query = log.query_labels[int(np.bincount(log.queries).argmax())]
+        items = items_of(log, query, check_count("n_items", n_items))
+        return query_instance(log, query, items, {self.short: self})
+
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         """Estimate from ``(N, K)`` indices of pairs, -1 below the end of a list, and clicks, the
@@ -174,9 +228,16 @@ class Estimator(ABC):
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         """``(N, K)`` probabilities of a click at each position given the clicks above it."""
 
-    @abstractmethod
-    def _marginal(self, pairs: Indices, clicks: Clicks) -> Floats:
-        """``(N, K)`` probabilities of a click at each position, whatever the clicks."""
+    def _marginals(self, pairs: Indices) -> Floats:
+        """``(N, K)`` probabilities of a click at each position, whatever the clicks; undefined
+        below the end of a list.
+        """
+        # All pairs as the items of one model, which may need more items than there are pairs.
+        numbers = np.arange(max(len(self._codes) + 1, self.n_positions_), dtype=np.int32)
+        model = self._click_model(np.minimum(numbers, len(self._codes)))
+        result, scratch = np.zeros(pairs.shape), np.empty((2, pairs.shape[1] + 1))
+        entry(marginals_of_lists(model.marginals_kernel))(model.parameters, pairs, scratch, result)
+        return result
 
     @abstractmethod
     def _click_model(self, pairs: Indices) -> ClickModel:
@@ -219,7 +280,8 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to score.
-            law: `_conditional` or `_marginal`. Below the end of a list it may say anything.
+            law: the probability of a click at each position, ``(N, K)``. Below the end of a list
+                it may say anything.
 
         Returns:
             ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
@@ -244,6 +306,26 @@ class Estimator(ABC):
         return likelihood, by_position.sum(axis=0)
 
 
+@cache
+def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
+    """The kernel that computes the click probabilities of many lists by that of one list."""
+
+    @kernel
+    def of_lists(parameters, lists, scratch, result):
+        for row in range(len(lists)):
+            n = list_length(lists[row])
+            marginals(parameters, lists[row, :n], scratch[0, :n], result[row, :n], scratch[1])
+
+    return of_lists
+
+
+@kernel
+def without(failures, mean, successes, least):
+    """The mean of a probability without some of its failures, of which the prior has ``least``."""
+    rest = max(successes * (1.0 - mean) / mean - failures, least)
+    return successes / (successes + rest)
+
+
 @entry
 def add_logs(probabilities, pairs, clicks, by_session, by_position):
     """Sum the logarithms of the probabilities of what happened: set for each session, add for each
@@ -263,11 +345,19 @@ Step = Callable[[list[Floats], list[Floats]], float]
 """An EM step: given parameters, it writes those that follow into arrays like them, and returns the
 penalised log-likelihood of the former. What it does not write stays.
 """
+SAME_PRIOR = 1.01
+"""A fitted prior of which a and b change by a smaller factor does not change."""
 
 
 class EMEstimator(Estimator):
     """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the
     record of the steps.
+
+    With a given ``prior`` this is EM as published: it climbs the likelihood times the prior of all
+    parameters at once. Pairs with few sessions bias what such an estimate says of all (Neyman,
+    Scott 1948). Without one, steps are taken that have no such bias, or less: examinations (PBM,
+    UBM) are compared within pairs; in the other models the prior is fitted, and the expectations of
+    a session are those under what the other sessions say of its items.
 
     Without ``tol`` all steps are plain EM steps. With ``tol``, every second step starts from an
     extrapolation of the last two steps (SQUAREM). If that is no better than the plain step before,
@@ -275,19 +365,21 @@ class EMEstimator(Estimator):
 
     Args:
         iterations: the most EM steps.
-        tol: stop once a plain EM step, with the extrapolation before it, raises the penalised
+        tol: stop once a plain EM step, with the extrapolation before it, changes the penalised
             log-likelihood by less than this per session, and warn if that never happens; None takes
             all the steps and judges nothing.
+        prior: as in `Estimator`.
 
     Attributes:
         n_iter_: the EM steps computed, also those that counted for nothing.
         log_posterior_: the highest penalised log-likelihood so far, before each step and after the
-            last; it never falls.
-        converged_: whether the last step, a plain one, gained so little; None without ``tol``.
+            last; with a given prior it never falls.
+        converged_: whether the last step, a plain one, changed so little; None without ``tol``.
 
     Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the
     convergence of any EM algorithm*, Scandinavian Journal of Statistics 2008, scheme S3, kept
-    inside (0, 1) and from falling.
+    inside (0, 1) and from falling. What a session says itself is left out as in Opper, Winther,
+    *Gaussian processes for classification: mean-field algorithms*, Neural Computation 2000.
     """
 
     n_iter_: int
@@ -296,14 +388,20 @@ class EMEstimator(Estimator):
 
     _start: EMEstimator | None = None
     _estimates: list[Floats] | None = None
+    _priors: list[Prior]
+    """Of the parameters of pairs, attraction first."""
 
-    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
+    def __init__(
+        self, iterations: int = 1000, tol: float | None = 1e-7, prior: Prior | None = None
+    ) -> None:
+        super().__init__(prior)
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None) -> Estimator:
-        return cls(iterations=iterations, tol=tol)
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether no prior is given; then no likelihood is climbed."""
+        return self.prior is None
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         check_kind("log", log, ClickLog, "a ClickLog")
@@ -311,11 +409,11 @@ class EMEstimator(Estimator):
         super().fit(log)
         self._start = None
         if self.converged_ is False:
-            gain = self._last_gain() / len(log)
+            change = self._last_change() / len(log)
             warnings.warn(
                 f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps "
-                "raised the log-likelihood per "
-                f"session by {gain:.2g}, not below tol = {self.tol:g}; allow more iterations",
+                f"changed the log-likelihood per session by {change:.2g}, not by less than tol = "
+                f"{self.tol:g}; allow more iterations",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -335,21 +433,37 @@ class EMEstimator(Estimator):
             )
         return copy.copy(start)  # it may be this one
 
-    def _last_gain(self) -> float:
+    def _last_change(self) -> float:
         """Of the last plain step and, but for the first, of the one before it: alone it may be
         short where the way is long.
         """
-        return self.log_posterior_[-1] - self.log_posterior_[-3:][0]
+        return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
     def _begin(self, of_pairs: int, n_shared: int) -> list[Floats]:
-        """The parameters of the start; 0.5 for what it does not know."""
+        """The parameters of the start; the mean of the prior for what it does not know."""
+        self._priors = [self.prior or UNIFORM] * of_pairs
         if self._start is None or self._start._estimates is None:
             size = len(self._codes) + 1
-            return [*np.full((of_pairs, size), 0.5), np.full(n_shared, 0.5)]
+            means = [np.full(size, a / (a + b)) for a, b in self._priors]
+            return [*means, np.full(n_shared, 0.5)]
+        if self._leaves_out and self._start._leaves_out:
+            self._priors = self._start._priors
         # The last entry of an estimate is that of what was never shown.
         rows = np.append(self._start._find(self._codes), -1)
         *estimates, shared = self._start._estimates
         return [*(estimate[rows] for estimate in estimates), shared]
+
+    def _fitted_priors(self) -> list[Prior]:
+        """The priors that fit the expectations of the last step; where clicks do not tell the
+        scale of attraction, the prior sets it, and stays.
+        """
+        return self._priors
+
+    def _refit_priors(self) -> bool:
+        """Whether the priors change if they are fitted again."""
+        before, self._priors = self._priors, self._fitted_priors()
+        change = np.abs(np.log(np.array(self._priors) / np.array(before)))
+        return bool(change.max() > np.log(SAME_PRIOR))
 
     def _climb(self, step: Step, of_pairs: int, n_shared: int, n_sessions: int) -> list[Floats]:
         """Take the steps, and return the parameters where they end: some of each pair, ``(P + 1,)``
@@ -372,24 +486,33 @@ class EMEstimator(Estimator):
             height = step(arrays(point), arrays(following))
             return height, following
 
+        def is_better(reached: float, height: float, moves: tuple[Floats, Floats]) -> bool:
+            if self._leaves_out:  # no likelihood is climbed: nearer to where nothing moves
+                return np.abs(moves[0]).max() <= np.abs(moves[1]).max()
+            return reached >= height
+
         point = np.concatenate([values.ravel() for values in first])
         height, following = climb_from(point)
         self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
+        next_fit = 1
         while not self.converged_ and self.n_iter_ < self.iterations:
             before, point = point, following
             height, following = climb_from(point)
             self.log_posterior_.append(height)
             if self.tol is not None:
-                self.converged_ = self._last_gain() < self.tol * n_sessions
-                # the last step is a plain one
-                if not self.converged_ and self.n_iter_ + 2 < self.iterations:
-                    further = extrapolated(before, point, following)
-                    reached, beyond = climb_from(further)
-                    if reached >= height:
-                        point, height, following = further, reached, beyond
-                    self.log_posterior_.append(height)
+                self.converged_ = self._last_change() < self.tol * n_sessions
+            if self._leaves_out and (self.converged_ or len(self.log_posterior_) > next_fit):
+                next_fit = 2 * len(self.log_posterior_)
+                self.converged_ = not self._refit_priors() and self.converged_
+            # the last step is a plain one
+            if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
+                further = extrapolated(before, point, following)
+                reached, beyond = climb_from(further)
+                if is_better(reached, height, (beyond - further, following - point)):
+                    point, height, following = further, reached, beyond
+                self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
-        self._estimates = arrays(point)
+        self.prior_, self._estimates = self._priors[0], arrays(point)
         return self._estimates
 
 
@@ -415,13 +538,47 @@ def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any)
     return result
 
 
-def smoothed(successes: Any, trials: Any) -> Floats:
-    """The mean of each probability under a Beta(1, 1) prior."""
-    return (1.0 + successes) / (2.0 + trials)
+def smoothed(successes: Any, trials: Any, prior: Prior = UNIFORM) -> Floats:
+    """The mean of each probability under its prior."""
+    return (prior[0] + successes) / (sum(prior) + trials)
 
 
-def log_prior(*parameters: Floats) -> float:
-    """The logarithm of the Beta(2, 2) prior, up to a constant (the entry for unseen pairs does not
-    change).
+def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
+    """The logarithm of the prior that EM climbs, Beta(a + 1, b + 1) with its mode where `smoothed`
+    is, up to a constant.
     """
-    return float(sum(np.log(values * (1.0 - values)).sum() for values in parameters))
+    if prior == UNIFORM:
+        return float(np.log(values * (1.0 - values)).sum())
+    return float((prior[0] * np.log(values) + prior[1] * np.log1p(-values)).sum())
+
+
+def fitted_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Prior:
+    """The Beta prior of many probabilities that makes their counts most likely (beta-binomial law).
+
+    Its mean m and ``r = 1 / (a + b + 1)`` have a law themselves, ``m (1 - m) r (1 - r)²``, so that
+    few counts leave it near Beta(1, 1). The search begins at ``start``.
+    """
+
+    def beta(mean: float, spread: float) -> tuple[float, float]:
+        size = (1.0 - spread) / spread
+        return mean * size, (1.0 - mean) * size
+
+    def depth(place: Floats) -> tuple[float, Floats]:
+        mean, spread = expit(place)
+        a, b = beta(mean, spread)
+        law = mean * (1.0 - mean) * spread * (1.0 - spread) ** 2
+        gain = betaln(a + successes, b + failures) - betaln(a, b)
+        both = psi(a + b + successes + failures) - psi(a + b)
+        by_a = (psi(a + successes) - psi(a) - both).sum()
+        by_b = (psi(b + failures) - psi(b) - both).sum()
+        slope = [
+            (by_a - by_b) * (a + b) * mean * (1.0 - mean) + 1.0 - 2.0 * mean,
+            -(by_a * a + by_b * b) + 1.0 - 3.0 * spread,
+        ]
+        n = len(successes) + 1
+        return -float(gain.sum() + np.log(law)) / n, -np.array(slope) / n
+
+    a, b = start
+    place = logit([a / (a + b), 1.0 / (a + b + 1.0)])
+    a, b = beta(*expit(minimize(depth, place, jac=True, options={"gtol": 1e-6}).x))
+    return float(a), float(b)
