@@ -103,7 +103,7 @@ def test_commands_in_a_terminal_without_unicode(results, monkeypatch):
     """A run is not lost because its table cannot be printed; errors neither."""
     for words, printed in (
         (["report", str(results)], "TopRank"),
-        (["show", "LinearTS"], "theta = A^-1"),
+        (["show", "LinearTS"], "alpha^2 A^-1"),
         (["list", "Ω"], "omega"),
     ):
         streams = [io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2)]

@@ -96,7 +96,7 @@ class RunFiles:
     Example:
         >>> config = {"envs": ["PBMRank-v0"], "instances": ["shop"], "agents": ["Mine", "mine"]}
         >>> str(RunFiles(config).path(Trial("PBMRank-v0", "shop", "mine", 0)))
-        'PBMRank-v0/shop/mine-30d4a0d15e8a7cb4-0.parquet'
+        'PBMRank-v0/shop/mine-3fd30542fe3f61b1-0.parquet'
     """
 
     def __init__(self, config: Config) -> None:
