@@ -111,8 +111,8 @@ def test_every_dependency_is_pinned():
     exact = pins("constraints.txt")
     assert not re.search("[*+]", " ".join(exact.values())), "exact versions, no local label"
     versions = {canonicalize_name(name): version for name, version in exact.items()}
-    groups = map(Requirement, chain(*FILES[0]["dependency-groups"].values()))
-    for requirement in (*requirements(), *groups):
+    groups = chain.from_iterable(FILES[0]["dependency-groups"].values())
+    for requirement in (*requirements(), *map(Requirement, groups)):
         version = versions[canonicalize_name(requirement.name)]
         assert version in requirement.specifier, requirement
 

@@ -381,8 +381,10 @@ class ItemByItemVector(VectorWrapper):
         >>> for k in range(5):
         ...     choices = envs.action_masks().argmax(axis=1)
         ...     observations, rewards, terminations, truncations, infos = envs.step(choices)
-        >>> terminations.tolist(), infos["final_info"]["regret"].shape, observations["placed"].any()
-        ([True, True, True], (3,), np.False_)
+        >>> terminations.tolist(), infos["final_info"]["regret"].shape
+        ([True, True, True], (3,))
+        >>> bool(observations["placed"].any())
+        False
     """
 
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:

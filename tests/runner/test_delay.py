@@ -235,6 +235,8 @@ class Silent(Listener):
 )
 def test_pairs_without_delay(agent, env):
     """An agent of its last list, users with a state or who leave, and generic RL."""
+    if agent == "PPO":
+        pytest.importorskip("stable_baselines3")
     with pytest.raises((ValueError, RuntimeError), match=r"late clicks|a user left"):
         clickgym.run(agent, env, 100, seed=0, delay="fixed:9")
 

@@ -6,6 +6,9 @@ from functools import partial
 
 import gymnasium as gym
 import pytest
+
+pytest.importorskip("sb3_contrib")
+
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
