@@ -10,13 +10,13 @@ import time
 
 import pytest
 
-from clickgym.core.workers import watched
+from clickgym.core.workers import SearchPath, watched
 
 WORKER = """
 import os, sys, time
-from clickgym.core.workers import watched
+from clickgym.core.workers import SearchPath, watched
 print(os.getpid(), flush=True)
-watched(int(sys.argv[1]), time.sleep, 60)
+watched(SearchPath(), int(sys.argv[1]), time.sleep, 60)
 """
 PARENT = """
 import os, subprocess, sys, time
@@ -52,4 +52,4 @@ def alive(process):
 
 
 def test_what_is_no_worker_of_this_process_is_not_ended():
-    assert watched(os.getpid(), sum, [1, 2]) == 3
+    assert watched(SearchPath(), os.getpid(), sum, [1, 2]) == 3

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import gymnasium as gym
 import polars
@@ -13,6 +14,7 @@ from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.core.faults import WorkerError
 from clickgym.core.workers import check_workers
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import RUNS, Trial
@@ -170,3 +172,20 @@ def test_progress_counts_every_session_once(own_agent, monkeypatch):
     monkeypatch.setattr(Progress, "finished", lambda _: runs.append(1))
     clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2)
     assert (sum(counts), len(runs)) == (2 * 2 * 2000, 4)
+
+
+def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
+    """They are kept from the sweep before; what they cannot import is named."""
+    clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 2, n_jobs=2)
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "newer_agent.py").write_text("from rotating import Rotate\nclass Newer(Rotate): ...\n")
+    monkeypatch.syspath_prepend(newer)
+    table = clickgym.sweep(["PBMRank-v0"], ["newer_agent:Newer"], 20, 2, n_jobs=2).frame
+    assert table["agent"].unique().to_list() == ["newer_agent:Newer"]
+    monkeypatch.setitem(sys.modules, "of_no_file", types.ModuleType("of_no_file"))
+    nowhere = type("Nowhere", (sys.modules["rotating"].Rotate,), {"__module__": "of_no_file"})
+    sys.modules["of_no_file"].Nowhere = nowhere
+    fault = "could not load what was sent to it: ModuleNotFoundError: No module named 'of_no_file'"
+    with pytest.raises(WorkerError, match=fault):
+        clickgym.sweep(["PBMRank-v0"], {"nowhere": nowhere}, 20, 2, n_jobs=2)

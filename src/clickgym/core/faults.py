@@ -26,7 +26,9 @@ class SessionError(RuntimeError):
 
 
 class WorkerError(RuntimeError):
-    """A worker process was killed, possibly for lack of memory; finished runs are kept."""
+    """A worker process was killed, possibly for lack of memory, or could not load what was sent to
+    it; finished runs are kept.
+    """
 
 
 def cause(error: BaseException) -> str:

@@ -1,19 +1,23 @@
-"""Workers: their number, their machines, and their end. They ignore Ctrl-C, and none outlives the
-process that started it.
+"""Workers: their number, their machines, what they can import, and their end. They ignore Ctrl-C,
+and none outlives the process that started it.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from .checks import is_integer, short
 
@@ -24,13 +28,41 @@ EVERY = 0.25
 """Seconds between two checks of the parent process."""
 
 
-def watched(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
+class SearchPath:
+    """Where this process finds modules: a worker that unpickles it finds them there too.
+
+    Workers are kept from one sweep to the next, and what was added to ``sys.path`` since, they do
+    not know. It stands before all that may need a module, for a pickle is read in order.
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[str]]]:
+        return _search_also, ([os.path.abspath(folder) for folder in sys.path],)
+
+
+def _search_also(folders: list[str]) -> SearchPath:
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
+    importlib.invalidate_caches()  # a module may be written since its folder was read
+    return SearchPath()
+
+
+def what_broke(error: BrokenExecutor) -> str:
+    """Why a pool of worker processes broke, in a line: one was killed, or could not read what was
+    sent to it.
+    """
+    if isinstance(error, TerminatedWorkerError) or error.__cause__ is None:
+        return "a worker process was killed, perhaps because memory ran out"
+    told = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
+    return f"a worker process could not load what was sent to it: {told[-1].strip()}"
+
+
+def watched(search: SearchPath, parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a worker process that ends when its parent process ends.
 
     A worker in the same process (a thread), or one that another process started (on a cluster), is
     not ended.
 
     Args:
+        search: where modules are found.
         parent: the id of the process that started the worker.
         function, arguments: the call.
     """

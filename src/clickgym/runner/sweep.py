@@ -42,7 +42,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
 from ..core.memory import check_memory
-from ..core.workers import check_workers, ignoring_interrupts, watched
+from ..core.workers import SearchPath, check_workers, ignoring_interrupts, watched, what_broke
 from ..envs import Users
 from ..envs.users import users_class
 from .delay import Delay, check_learns_late
@@ -334,7 +334,9 @@ def _play_all(
     )
     with ignoring_interrupts():
         results = parallel(
-            joblib.delayed(watched)(os.getpid(), _play, trial, job, on_chunk if shared else None)
+            joblib.delayed(watched)(
+                SearchPath(), os.getpid(), _play, trial, job, on_chunk if shared else None
+            )
             for trial in paths
         )
     frames = {}
@@ -345,8 +347,8 @@ def _play_all(
             if not shared:
                 progress.sessions(job.shared["horizon"])
             progress.finished()
-    except BrokenExecutor:
-        raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
+    except BrokenExecutor as error:
+        raise WorkerError(what_broke(error)) from None
     finally:
         stop.set()
     return frames
