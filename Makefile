@@ -47,8 +47,12 @@ export PYTHONDONTWRITEBYTECODE :=
 # the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
+# Compiling was two fifths of the time: what says nothing of compiled code and has few sessions runs first, its kernels as Python.
+AS_PYTHON := uncompiled and not compiled
+
 test: $(TESTED)  ## the tests of all three distributions, without those of test-slow
-	$(PYTEST) -m "not slow" tests logs/tests lab/tests
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" tests/envs tests/test_digits.py tests/test_docstrings.py; python=$$?; \
+	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests logs/tests lab/tests && exit $$python
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
 test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, other libraries' loops, other processors

@@ -1,13 +1,14 @@
-"""The pairs of an agent and a click model that `make test` plays: each is compiled, and that is
-most of the tests' time.
+"""The pairs of an agent and a click model that `make test` compiles, which is most of its time.
 
-They are those of ``tests/data/digits.json``, so that tests that need some pair share the kernels of
-`test_digits`. The other pairs are played by `make test-slow`.
+They are those of ``tests/data/digits.json`` in which an agent is at home, so that tests that need
+some pair share the kernels of `test_digits`, and two agents in every model. The other pairs are
+compiled by `make test-slow`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import product
@@ -18,6 +19,7 @@ import pytest
 from reference_agents import MODELS
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
 
+from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
 
 REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
@@ -29,15 +31,24 @@ def model_of(env_id: str) -> str:
     return REGISTERED[env_id].click_model.name()
 
 
+def at_home(run: dict[str, Any]) -> bool:
+    """Whether a run of the digits is in the PBM, with users who remember, or in a model that the
+    agent is for.
+    """
+    env, agent = ENVIRONMENTS[run["env"]], AGENTS.get(run["agent"].partition(":")[0])
+    here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
+    return env.kind == "Memory" or env.click_model.name() in here
+
+
 RUNS = json.loads((Path(__file__).parent / "data" / "digits.json").read_text("utf-8"))["runs"]
 PAIRS = {
     (run["agent"].partition(":")[0], model_of(run["env"]))
     for run in RUNS
-    if run["env"] in REGISTERED
+    if run["env"] in REGISTERED and at_home(run)
 }
 """Agent and model; an agent that the file does not have yet meets PBM and CM."""
 NEW = {*CLICK_AGENTS, *CONTEXTUAL_AGENTS} - {name for name, _ in PAIRS}
-PAIRS |= set(product(NEW, ("PBM", "CM")))
+PAIRS |= set(product(NEW, ("PBM", "CM"))) | set(product(("Random", "C2UCB"), MODELS))
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:

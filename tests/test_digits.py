@@ -20,12 +20,14 @@ import hashlib
 import inspect
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from pairs import at_home
 
 import clickgym
 import clickgym_logs
@@ -39,9 +41,22 @@ SESSIONS = 50
 DIGITS = json.loads((DATA / "digits.json").read_text("utf-8"))
 
 
-def cases(part: str) -> list[Any]:
-    """The cases of a part of the file, which pytest calls by what is played."""
-    return [pytest.param(case, id=name(case)) for case in DIGITS.get(part, [])]
+def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[Any]:
+    """The chosen cases of a part of the file, which pytest calls by what is played."""
+    found = [case for case in DIGITS.get(part, []) if chosen(case)]
+    return [pytest.param(case, id=name(case), marks=marks) for case in found]
+
+
+def away(case: dict[str, Any]) -> bool:
+    """Whether an agent plays in a model that it is not for."""
+    return not at_home(case)
+
+
+def enumerates(case: dict[str, Any]) -> bool:
+    """Whether the optimum of each session is searched among all lists, which Python takes long
+    for.
+    """
+    return case["env"] == "ContextualUBMRank-v0"
 
 
 def name(case: dict[str, Any]) -> str:
@@ -92,12 +107,13 @@ def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None =
     assert not faults, "\n  ".join([name(case), *faults[:6]])
 
 
-def play(case: dict[str, Any]) -> dict[str, list[str]]:
-    """Cumulative regret, reward and clicks of an agent at the checkpoints."""
-    env = gym.make(case["env"], **case["kwargs"])
-    result = clickgym.run(
-        agent_of(case["agent"]), env, CHECKPOINTS[-1], seed=case["seed"], checkpoints=CHECKPOINTS
-    )
+def play(case: dict[str, Any], checkpoints: list[int] = CHECKPOINTS) -> dict[str, list[str]]:
+    """Cumulative regret, reward and clicks at the checkpoints of an agent that is told the last of
+    all.
+    """
+    env, seed = gym.make(case["env"], **case["kwargs"]), case["seed"]
+    agent = clickgym.make_agent(agent_of(case["agent"]), env, horizon=CHECKPOINTS[-1], seed=seed)
+    result = clickgym.run(agent, env, checkpoints[-1], seed=seed, checkpoints=checkpoints)
     return {
         "regret": digits(result.regret),
         "reward": digits(result.reward),
@@ -182,13 +198,27 @@ def learn(case: dict[str, Any]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("case", cases("runs"))
+@pytest.mark.parametrize("case", cases("runs", at_home) + cases("runs", away, pytest.mark.slow))
 def test_regret_of_agents(case):
     """It is that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
-@pytest.mark.parametrize("case", cases("environments"))
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("case", cases("runs", away))
+def test_first_regret_away_from_home(case):
+    """It is that of version 3, up to the first checkpoint."""
+    first = {
+        key: values[:1] for key, values in case.items() if key in ("regret", "reward", "clicks")
+    }
+    check(case | first, play(case, CHECKPOINTS[:1]), [f"at {CHECKPOINTS[0]} sessions"])
+
+
+@pytest.mark.parametrize(
+    "case",
+    cases("environments", enumerates)
+    + cases("environments", lambda case: not enumerates(case), pytest.mark.uncompiled),
+)
 def test_sessions_of_environments(case):
     """They are those of version 3."""
     check(case, watch(case))

@@ -34,6 +34,8 @@ from clickgym.envs import (
 )
 from clickgym.envs.codecs import MAX_LISTS
 
+pytestmark = pytest.mark.uncompiled
+
 CODES = {
     "lehmer": (LehmerAction, LehmerVectorAction),
     "enumerated": (EnumeratedAction, EnumeratedVectorAction),

@@ -13,6 +13,8 @@ from click_stories import STORIES, make_model
 import clickgym
 from clickgym.envs import CLICK_MODELS, ClickModel, MixtureModel, PositionBasedModel, kernel
 
+pytestmark = pytest.mark.uncompiled
+
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
 def test_click_models_of_the_package(model):

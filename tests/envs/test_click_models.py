@@ -37,6 +37,8 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 EXACT = {"rtol": 0, "atol": 1e-12}
 by_model = pytest.mark.parametrize(
     "model_class", STORIES, ids=lambda model_class: model_class.__name__

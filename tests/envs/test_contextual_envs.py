@@ -34,6 +34,8 @@ from clickgym.envs import (
     load_instance,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 L, K = 5, 3
 THETA = [0.3, -0.2, 0.9, 0.1]
 USERS = [[0.2, 0.1], [0.4, 0.0]]
@@ -403,6 +405,7 @@ def test_checkers_pass_without_a_warning(env_id, recwarn):
 # ------------------------------------------------------------------------------------------ running
 
 
+@pytest.mark.compiled
 @pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"))
 def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
@@ -412,6 +415,7 @@ def test_engines_agree(env_id, name):
     )
 
 
+@pytest.mark.compiled
 @by_reward
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(

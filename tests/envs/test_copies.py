@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from registries import default_ids
 
+pytestmark = pytest.mark.uncompiled
+
 IDS = default_ids("", "NonStationary", "Contextual", "Memory")
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 

@@ -1,6 +1,4 @@
-"""The registered environments, one session at a time: their law, `info`, refusals, rendering and
-documentation.
-"""
+"""The registered environments, one session at a time: their law, `info`, refusals and rendering."""
 
 from __future__ import annotations
 
@@ -11,12 +9,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import arguments_of
-from docstrings import check_examples, module_names
 from gymnasium.utils.env_checker import check_env
 from registries import SAME_ITEMS
 
 import clickgym
 from clickgym.envs import ClickEnv, ClickVectorEnv, DependentClickModel, RankedList
+
+pytestmark = pytest.mark.uncompiled
 
 L, K = 6, 3
 by_id = pytest.mark.parametrize("env_id", SAME_ITEMS)
@@ -249,11 +248,3 @@ def test_record_regret_adds_up_what_info_says(env_id):
         np.stack([env.meter.regret, env.meter.reward, env.meter.clicks], axis=1), totals
     )
     assert env.meter.step == 25, "sessions after the last checkpoint are not counted"
-
-
-# documentation -----------------------------------------------------
-
-
-@pytest.mark.parametrize("module_name", module_names())
-def test_examples_in_docstrings_are_true(module_name):
-    check_examples(module_name)
