@@ -127,6 +127,12 @@ def test_families():
     np.testing.assert_array_equal(query.attraction[0], known.attraction)
 
 
+@pytest.mark.parametrize(("sessions", "known"), [({"n_sessions": 7}, 7), ({"mean_sessions": 9}, 9)])
+def test_agents_know_how_many_sessions_a_user_has(sessions, known):
+    env = ClickEnv(some_users(0, 2, 4, 2, **sessions))
+    assert clickgym.make_agent("CascadeVI", env).hyperparameters["mean_sessions"] == known
+
+
 @pytest.mark.parametrize("arguments", [{}, {"n_sessions": 7}])
 def test_gymnasium_accepts_it(arguments):
     users = load_instance("clickbait").model("CascadeMDP").to_dict() | arguments

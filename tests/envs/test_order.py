@@ -106,10 +106,13 @@ def test_last_digits_decide_no_list(model, reward):
 
 @pytest.mark.parametrize("kind", ["PBM", "DBN", "DCM"])
 def test_last_digits_decide_no_list_of_candidates(kind):
-    """By a theorem, a scan and a search: candidates are in the order of their numbers."""
+    """By a theorem, a scan and a search: candidates are in the order of their numbers, also where
+    only one of two users has candidates that differ in the last digits.
+    """
     model = next(model for model in MODELS if model.name() == kind)
-    others = {name: [[0.5] * 9] for name in model.item_parameters()[1:]}
-    drawn = {"candidates": [range(9)], "attraction": [np.tile(0.3 * NOISE, 2)[:9]]}
+    others = {name: [[0.5] * 9] * 2 for name in model.item_parameters()[1:]}
+    attraction = [np.tile(0.3 * NOISE, 2)[:9], [0.3] * 9]
+    drawn = {"candidates": [range(9)] * 2, "attraction": attraction}
     users = LabelledModel(model, items=np.zeros((9, 1)), **drawn, **others)
     env, best = ClickEnv(users, reward="clicks"), model.optimal_ranking("clicks").tolist()
     for seed in range(5):
