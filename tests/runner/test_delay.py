@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -77,7 +78,7 @@ class Listener(Agent):
         self.updates: list[list[Any]] = [[]]
 
     def rank(self, observation: Any) -> Any:
-        self.ranked.append(observation)
+        self.ranked.append(copy.deepcopy(observation))
         self.updates.append([])
         self.items = np.roll(self.items, 1)
         return self.items[: self.n_positions]
@@ -91,20 +92,22 @@ class Counter(gym.Env):
 
     action_space = gym.spaces.MultiDiscrete([4, 4])
     observation_space = gym.spaces.Dict(
-        clicks=gym.spaces.MultiBinary(2), hour=gym.spaces.Discrete(10**6)
+        clicks=gym.spaces.MultiBinary(2), hour=gym.spaces.Box(0, 10**6, (1,), np.int64)
     )
 
     def __init__(self, ends: bool = False) -> None:
         self.ends, self.t, self.clicks = ends, 0, np.zeros(2, np.int8)
+        self.hour = np.zeros(1, np.int64)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> Any:
-        return {"clicks": self.clicks, "hour": self.t}, {}
+        return {"clicks": self.clicks, "hour": self.hour}, {}
 
     def step(self, action: Any) -> Any:
         self.t += 1
         self.clicks[:] = self.t % 2, self.t // 2 % 2  # in place, as some environments do
+        self.hour[:] = self.t
         over = self.ends and self.t % 10 == 0
-        return {"clicks": self.clicks, "hour": self.t}, float(self.t), over, False, {}
+        return {"clicks": self.clicks, "hour": self.hour}, float(self.t), over, False, {}
 
 
 @pytest.mark.parametrize("text", DELAYS)

@@ -108,6 +108,17 @@ def test_what_has_a_value_is_not_searched():
     assert "feedback=first_click" in result.agent
 
 
+def test_what_has_a_value_keeps_it_in_all_trials():
+    """The trial, the best trial and the default are all the agent as it was given."""
+    agent, scores = "CascadeKLUCB:c=6", []
+    result = tuned(1, agent, runs=1, search_space={"feedback": ["last_click"]})
+    for seed in (0, 1, 1):
+        given = {**SMALL, "runs": 1, "seed": seed, "checkpoints": [200]}
+        results = clickgym.sweep(["CMRank-v0"], {"tuned": agent, "Random": "Random"}, **given)
+        scores.append(module._score(results.frame))
+    assert [*result.trials["score"], result.score, result.default_score] == pytest.approx(scores)
+
+
 def test_whole_numbers_and_logarithms_are_searched_as_such():
     result = tuned(8, agent="CascadeSWUCB", search_space={"tau": Range(10, 1000, log=True)})
     assert result.trials["tau"].dtype == polars.Int64
