@@ -42,10 +42,13 @@ def test_equal_weights_give_the_interval_of_a_poisson_count(clicks):
 
 @pytest.mark.parametrize("sd", [1.0, 5.0, 50.0, 1000.0])
 def test_more_variance_widens(sd):
-    """Also where the quantiles of the gamma law fall again."""
-    low, high = interval_of_clicks(np.repeat([1.0, 0.0], [1, 999]), 1.0, 0.95, sd**2)
+    """Also where the quantiles of the gamma law fall again; in any unit."""
+    values = np.repeat([1.0, 0.0], [1, 999])
+    low, high = interval_of_clicks(values, 1.0, 0.95, sd**2)
     assert low * 1000 < 0.05
     assert high * 1000 >= 1 + 1.959 * sd
+    scaled = interval_of_clicks(8 * values, 8.0, 0.95, (8 * sd) ** 2)
+    assert scaled == pytest.approx((8 * low, 8 * high), rel=1e-10)
 
 
 def test_no_click_is_no_certainty():

@@ -54,6 +54,17 @@ def test_local_search_counts_the_positions_of_the_cutoff(small_search):
     assert (set(ranking[:2].tolist()), exact, len(set(ranking.tolist()))) == ({1, 3}, False, 3)
 
 
+def test_local_search_takes_items_that_are_not_shown_at_first(small_search):
+    """Who clicks at the top reads no further, and only a click at the second position leads to the
+    third: an item that nobody clicks belongs at the top.
+    """
+    users = UserBrowsingModel([0.9, 0.9, 0.9, 0.0], [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
+    small_search()
+    ranking, exact = best_list(users)
+    assert (ranking[0], exact) == (3, False)
+    assert users.expected_reward(ranking) == pytest.approx(0.9 * (1 + 0.9))
+
+
 @pytest.mark.parametrize("n_positions", [11, 12, 50])
 def test_verdict_and_proposal(n_positions):
     decided = decide(log_of(n_positions))

@@ -406,6 +406,12 @@ def test_partitions_and_globs(tmp_path):
         ValueError, match=r"01/part.csv, line 2: the session '7', also in .*02/part"
     ):
         read_log(tmp_path / "logs")
+    (tmp_path / "logs" / f"day={days[1]}" / "part.csv").unlink()
+    (tmp_path / "logs" / f"day={days[0]}" / "part.csv").write_text(
+        "session,position,item,clicked,day\n7,1,a,1,5\n"
+    )
+    # a column of the file counts, not what its folder is called
+    assert read_log(tmp_path / "logs", columns={"time": "day"}).times.tolist() == [5]
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,13 @@ def test_copies_beside_users_of_one_second():
 
 def test_users_of_a_frequent_list_are_not_judged_by_those_of_rare_ones():
     """In a week of dates, nearly all users of a query click on its first item, and those of 2,000
-    rare queries hardly ever alike: these have nearly all pairs of different times.
+    rare queries hardly ever alike: these have nearly all lists, but hardly any pairs of one time.
     """
     rng = np.random.default_rng(0)
-    rare = np.repeat(np.arange(1, 2001), 7)
+    rare = np.repeat(np.arange(1, 2001), 8)
     clicks = rng.random((8000 + len(rare), 5)) < 0.4
     clicks[:8000] = (rng.random((8000, 1)) < 0.85) & (np.arange(5) == 0)
-    times = np.r_[rng.integers(7, size=8000), np.tile(np.arange(7), 2000)]
+    times = np.r_[rng.integers(7, size=8000), np.tile([*range(7), 6], 2000)]
     queries = np.r_[np.zeros(8000, int), rare]
     log = log_of(np.tile(TWO[0], (len(times), 1)), clicks, times, queries)
     assert not log.repeated.any()
