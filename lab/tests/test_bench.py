@@ -130,6 +130,19 @@ def test_agents_learn_from_the_log_before_they_rank():
     assert agent.state.examined.sum() > 5_000
 
 
+def test_agents_keep_the_examination_that_they_are_given():
+    """Others are told that of random lists: of a cascade model's users, those examine the second
+    position who do not click a random item.
+    """
+    task = next(task for task in quick_tasks() if task.ability == "standard")
+    given, env = [1.0, 0.5, 0.25, 0.2, 0.1], task.make()
+    agent = prepared(("PBMUCB", {"examination": given}), task, env, 0)
+    assert agent.hyperparameters["examination"].tolist() == given
+    measured = prepared("PBMUCB", task, env, 0).hyperparameters["examination"]
+    expected = [1.0, 1.0 - env.unwrapped.model.attraction.mean()]
+    assert measured[:2].tolist() == pytest.approx(expected, abs=0.02)
+
+
 # ------------------------------------------------------------------------------------------- scores
 
 TASK = Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000)
