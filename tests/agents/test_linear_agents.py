@@ -90,6 +90,15 @@ def test_the_inverse_does_not_drift(n, n_features, ridge, tolerance):
     assert drift(n, n_features, ridge) < tolerance
 
 
+@pytest.mark.parametrize("ranking", [[0, 1], [1, 0]])
+def test_a_steep_sample_anywhere_in_a_list_asks_for_a_new_inverse(ranking):
+    """For one of the two, the rank-one update of the inverse would lose its digits."""
+    agent = clickgym.agents.C2UCB(2, 2, n_features=2, ridge=1e-6, seed=0)
+    agent.update({"features": [[1.0, 0.0], [0.0, 1e-3]]}, ranking, [1, 1], 2.0)
+    assert agent.state.inverse.diagonal() == pytest.approx([1 / (1 + 1e-6), 1 / 2e-6])
+    assert agent.state.theta == pytest.approx([1 / (1 + 1e-6), 1e-3 / 2e-6])
+
+
 # --------------------------------------------------------------------------------------------- ties
 
 
