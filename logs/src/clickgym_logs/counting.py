@@ -123,6 +123,14 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
     return last
 
 
+def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
+    """``(N, K)`` the position, from 1, of the last click above each position; 0 where there is
+    none.
+    """
+    marks = np.where(clicks > 0, np.arange(1, clicks.shape[1] + 1, dtype=np.int32), np.int32(0))
+    return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
+
+
 @entry
 def count_examined(  # type: ignore[no-untyped-def]
     pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
@@ -211,9 +219,7 @@ def count_cells(
     n_positions = pairs.shape[1]
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
     if after_click:
-        marks = np.where(clicks > 0, np.arange(1, n_positions + 1, dtype=np.int32), 0)
-        last = np.maximum.accumulate(marks, axis=1)[:, :-1]
-        context = context * n_positions + np.pad(last, ((0, 0), (1, 0)))
+        context = context * n_positions + last_clicks_above(clicks)
     shown = pairs >= 0
     shape = n_pairs, n_positions**2 if after_click else n_positions
     # A display counts 1, and a click 2**32 more, so that one pass sums both.

@@ -83,7 +83,7 @@ from .intervals import (
     interval_of_difference,
 )
 from .log import BLOCKS, ClickLog
-from .model_weights import MODEL_BASED, ModelWeights
+from .model_weights import MODEL_BASED, model_weights
 from .policies import Policy, check_query, empirical_policy
 from .weights import WEIGHTS, Contributions, Floats, Sessions
 
@@ -393,9 +393,9 @@ def contributions(
         _check_policy("logging", logging, log)
     earned = log.earned(reward, cutoff)
     if estimator in MODEL_BASED:
-        weigh = ModelWeights(log, estimator, model, counted=logging is None)
         made_by = empirical_policy(log) if logging is None else logging
-        return weigh(Sessions(log, np.arange(len(log)), target, made_by, earned))
+        sessions = Sessions(log, np.arange(len(log)), target, made_by, earned)
+        return model_weights(sessions, estimator, model, counted=logging is None)
     parts = []
     for length, rows in zip(*grouped(log.lengths), strict=True):
         laws = target.of_length(length), None if logging is None else logging.of_length(length)
