@@ -7,7 +7,7 @@ import pytest
 from clickgym.envs import UserBrowsingModel
 from clickgym_logs import ClickLog, decide, fit_models, write_tidy
 from clickgym_logs.best_list import best_list, exact_positions
-from clickgym_logs.page import notes_of_query
+from clickgym_logs.decision_table import notes_of_query
 
 
 def log_of(n_positions, n=3000):

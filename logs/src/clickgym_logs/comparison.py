@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clickgym.core.checks import check_between, check_choice, check_kind, check_labels, check_seed
+from clickgym.core.checks import check_between, check_kind, check_labels, check_seed
 from clickgym.envs import CLICK_MODELS, load_instance
 
 from .best_list import best_list
 from .evaluation import Evaluation, check_estimator, evaluate
 from .intervals import LEAST_CLICKS
-from .log import ClickLog
+from .log import ClickLog, item_numbers
 from .names import csv_fields
 from .policies import FixedPolicy, Policy, UniformPolicy, check_query, empirical_policy
 
@@ -80,12 +79,9 @@ def compare(
         check_estimator(name, reward)
     targets = {spec: read_policy(spec, log, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, log)
-    settings: dict[str, Any] = {
-        "reward": reward,
-        "cutoff": cutoff,
-        "level": check_between("level", level, 0.0, 1.0),
-        "seed": check_seed(seed),
-    }
+    check_between("level", level, 0.0, 1.0)
+    check_seed(seed)
+    settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level, "seed": seed}
     by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
     refused = {}
     for spec, name in product(targets, estimators):
@@ -137,7 +133,7 @@ def read_policy(
     if spec == "uniform":
         return UniformPolicy(np.setdiff1d(log.items, -1), log.n_positions)
     if spec.startswith("fixed:"):
-        return FixedPolicy(_numbers(csv_fields(spec.removeprefix("fixed:")), log))
+        return FixedPolicy(item_numbers(log, csv_fields(spec.removeprefix("fixed:"))))
     is_path = ":" not in spec or Path(spec).exists()
     file, model = (spec, "") if is_path else spec.rsplit(":", 1)
     if not file.endswith(".json"):
@@ -161,10 +157,4 @@ def read_policy(
     users = instance.model(matches[0], log.n_positions)
     ranking, exact = best_list(users, reward, cutoff)
     kind = FixedPolicy if exact else SearchedPolicy
-    return kind(_numbers(items, log)[ranking])
-
-
-def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:
-    """How the log numbers the items with these labels."""
-    number = {label: index for index, label in enumerate(log.item_labels)}
-    return np.array([number[check_choice("item", label, number)] for label in labels])
+    return kind(np.array(item_numbers(log, items))[ranking])

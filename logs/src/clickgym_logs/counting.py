@@ -158,23 +158,25 @@ def count_examined(  # type: ignore[no-untyped-def]
 
 @entry
 def count_certain(  # type: ignore[no-untyped-def]
-    pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group
+    pairs, clicks, last, by_pair, displays, clicked, skipped, passed, asked, at_end
 ):
     """What exact EM need not count again: displays and clicks of each pair, the skips above a last
-    click (or on the first position), and of each group all clicks and those that were not the last.
-    A group is a pair, or a position.
+    click (or on the first position), and of each group the clicks that were not the last, all
+    clicks, and those at the end of a list. A group is a pair, or a position.
     """
     for session in range(len(pairs)):
-        certain = max(last[session], 0)
-        for k in range(list_length(pairs[session])):
+        certain, n = max(last[session], 0), list_length(pairs[session])
+        for k in range(n):
             pair = pairs[session, k]
             group = pair if by_pair else k
             displays[pair] += 1
             if clicks[session, k]:
                 clicked[pair] += 1
-                clicked_in_group[group] += 1
+                asked[group] += 1
                 if k < last[session]:
                     passed[group] += 1
+                elif k == n - 1:
+                    at_end[group] += 1
             elif k <= certain:
                 skipped[pair] += 1
 

@@ -25,12 +25,12 @@ from clickgym.core.checks import (
 
 from .distinct import grouped
 from .lists import QueryLists, Ranking
-from .log import REWARDS, ClickLog
+from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
 from .priorities import MOST_PERIODS, expected_gains, shrunken
 from .proposals import Proposal, experiment, propose, propose_all
 from .reasons import Reason
-from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure
+from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, signed
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
@@ -153,12 +153,11 @@ class Decision:
         if self.since is not None:
             production += f" (in production since {self.since})"
         if self.best is not None:
-            low, high = self.best.interval
             percent = 100 * self.best.difference / self.best.base if self.best.base else math.inf
             return (
                 f"Show {csv_line(self.best.labels[: self.cutoff])}: it earned "
                 f"{self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
-                f"{production} at the same times ({low:+.4f} to {high:+.4f}, "
+                f"{production} at the same times ({signed(self.best.interval)}, "
                 f"p = {self.best.p_value:.2g})."
             )
         if self.compared:
@@ -263,16 +262,12 @@ def decide(
     """
     _check(log, reward, cutoff, level)
     check_seed(seed)
-    if query is None:
-        query = log.query_labels[int(np.bincount(log.queries).argmax())]
+    query = frequent_queries(log)[0] if query is None else query
     shown = QueryLists(log.of_query(query), query, reward, cutoff)
     labels = None if production is None else check_labels("production", production)
     today = shown.in_production() if labels is None else shown.ranking(labels)
-    decision = _measured_decision(shown, query, today, reward, cutoff, level)
-    if not proposal:
-        return decision
-    proposed = propose(shown, query, today, reward, cutoff, level, seed)
-    return _with_proposal(decision, proposed)
+    decision = _measured_decision(shown, today, level)
+    return _with_proposal(decision, propose(shown, today, level, seed)) if proposal else decision
 
 
 def _with_proposal(decision: Decision, proposed: Proposal | str) -> Decision:
@@ -289,20 +284,18 @@ def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None
         raise ValueError("the log has no sessions")
 
 
-def _measured_decision(
-    shown: QueryLists, query: str, today: Ranking, reward: str, cutoff: int | None, level: float
-) -> Decision:
+def _measured_decision(shown: QueryLists, today: Ranking, level: float) -> Decision:
     """What was measured of a query's lists, without a proposal."""
     since = shown.in_production_since(today)
     measured = measure(shown, today, level)
     log = shown.log
     return Decision(
-        query=query,
+        query=shown.query,
         n_sessions=len(shown),
         n_repeated=shown.n_repeated,
         n_lists=len(shown.lists),
-        reward=reward,
-        cutoff=cutoff,
+        reward=shown.reward,
+        cutoff=shown.cutoff,
         level=level,
         declared=log.propensities is not None or log.list_propensities is not None,
         times_are_coarse=shown.times_are_coarse,
@@ -345,10 +338,8 @@ def decide_all(
     check_count("proposals", proposals, 0)
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
-        query = log.query_labels[number]
-        shown = QueryLists(log[sessions], query, reward, cutoff)
-        today = shown.in_production()
-        decisions.append(_measured_decision(shown, query, today, reward, cutoff, level))
+        shown = QueryLists(log[sessions], log.query_labels[number], reward, cutoff)
+        decisions.append(_measured_decision(shown, shown.in_production(), level))
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
     decisions = _with_tests([replace(entry, level=corrected) for entry in decisions], level)
@@ -358,9 +349,8 @@ def decide_all(
         if decision.best is None and decision.to_test is None
     ][:proposals]
     if idle:
-        queries = [(decisions[row].query, decisions[row].production) for row in idle]
-        variances = [decisions[row].variance for row in idle]
-        proposed = propose_all(log, queries, variances, reward, cutoff, level)
+        facts = [(it.query, it.production, it.variance) for it in map(decisions.__getitem__, idle)]
+        proposed = propose_all(log, facts, reward, cutoff, level)
         for row, entry in zip(idle, proposed, strict=True):
             decisions[row] = _with_proposal(decisions[row], entry)
     return sorted(

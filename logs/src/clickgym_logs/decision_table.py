@@ -10,7 +10,7 @@ from .log import REWARDS
 from .names import csv_line
 from .priorities import MOST_PERIODS
 from .reasons import Reason
-from .within_blocks import Measured
+from .within_blocks import Measured, signed
 
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
@@ -31,8 +31,39 @@ class Row(NamedTuple):
     cells: tuple[str, ...]
 
 
-LIST_HEADS = ("sessions", "verdict", "gain", "interval", "p")
-QUERY_HEADS = ("sessions", "verdict", "gain", "worth", "A/B test", "periods")
+LIST_HEADS = dict.fromkeys(("sessions", "verdict", "gain", "interval", "p"), 0)
+QUERY_HEADS = {"sessions": 0, "verdict": 0, "gain": 1, "worth": 0, "A/B test": 2, "periods": 3}
+"""The columns beside the lists; a narrow terminal leaves out those of the highest rank first."""
+
+
+class View(NamedTuple):
+    """What the page and the terminal show.
+
+    Attributes:
+        title: the query and its sessions; empty for several queries.
+        sentence: what to do.
+        heads: of the cells of rows, with their ranks.
+        rows, notes: of the table, and below it.
+    """
+
+    title: str
+    sentence: str
+    heads: dict[str, int]
+    rows: list[Row]
+    notes: list[str]
+
+
+def view_of_query(decision: Decision) -> View:
+    """What is shown of one query."""
+    title = f"{decision.query}: {decision.n_sessions:,} sessions"
+    rows, notes = rows_of_lists(decision), notes_of_query(decision)
+    return View(title, decision.sentence, LIST_HEADS, rows, notes)
+
+
+def view_of_queries(decisions: Sequence[Decision]) -> View:
+    """What is shown of several queries."""
+    rows, notes = rows_of_queries(decisions), notes_of_queries(decisions)
+    return View("", summary(decisions), QUERY_HEADS, rows, notes)
 
 
 def rows_of_lists(decision: Decision) -> list[Row]:
@@ -56,9 +87,8 @@ def rows_of_queries(decisions: Sequence[Decision]) -> list[Row]:
         gain, labels, worth, test, periods = "", decision.production, "", "", ""
         if entry is not None:
             labels, worth = entry.labels, _amount(decision.worth)
-            low, high = entry.interval
             percent = f", {100 * entry.difference / entry.base:+.1f} %" if entry.base else ""
-            gain = f"{entry.difference:+.4f} ({low:+.4f} to {high:+.4f}{percent})"
+            gain = f"{entry.difference:+.4f} ({signed(entry.interval)}{percent})"
         elif decision.proposal is not None:
             verdict += f"; {decision.proposal.model} proposes a list"
             labels, gain = decision.proposal.labels, f"{decision.proposal.gain:+.4f} expected"
@@ -137,9 +167,8 @@ def _figures(decision: Decision, entry: Measured) -> tuple[str, str, str, str]:
     """The verdict on a measured list, its gain, the interval and the p-value."""
     if entry.reason:
         return f"cannot tell: {entry.reason}", "", "", ""
-    low, high = entry.interval
     verdict = "better" if entry.is_better(decision.level) else "not proved better"
     if withheld := entry.withheld_in_words(decision.level):
         verdict += f": {withheld}"
     gain = f"{entry.difference:+.4f} of {entry.base:.4f}"
-    return verdict, gain, f"{low:+.4f} to {high:+.4f}", f"{entry.p_value:.2g}"
+    return verdict, gain, signed(entry.interval), f"{entry.p_value:.2g}"

@@ -26,7 +26,7 @@ from .counting import by_query
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.query_instance import ORIGIN, items_of, query_instance
-from .log import ClickLog
+from .log import ClickLog, frequent_queries
 
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
@@ -115,7 +115,7 @@ def fit_models(
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     check_kind("origin", origin, str, "text")
-    labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
+    labels = list(queries) or frequent_queries(log)
     items = {label: items_of(log, label, n_items) for label in labels}
     train, test = log, log[:0]
     if test_share:
@@ -177,7 +177,7 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     """How many lists the log shows for a query, and the share of displays in which an item is at
     its most frequent position.
     """
-    lists, _, counts = sorted_distinct(log.items[log.queries == log.query_labels.index(query)])
+    lists, _, counts = sorted_distinct(log.of_query(query).items)
     displays = np.zeros((lists.max() + 1, log.n_positions))
     rows, positions = np.nonzero(lists >= 0)
     np.add.at(displays, (lists[rows, positions], positions), counts[rows])
@@ -209,7 +209,7 @@ def _with_standard_errors(
                 model = drawn.click_model(label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(kind)))
         for label, instance in instances.items():
-            sessions = log[log.queries == log.query_labels.index(label)]
+            sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)
             of_items = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]

@@ -12,10 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.checks import check_choice
-
 from .distinct import distinct, grouped
-from .log import BLOCKS, ClickLog
+from .log import BLOCKS, ClickLog, item_numbers
 from .names import csv_line
 
 RECENT = 200
@@ -47,6 +45,7 @@ class QueryLists:
         ValueError: the log has no session of the query.
 
     Attributes:
+        query, reward, cutoff: the arguments.
         sessions: ``(N,)`` the rows of the log, in the order of time.
         lists: the distinct lists, as tuples of item numbers.
         index: ``(N,)`` the list of each session.
@@ -62,7 +61,8 @@ class QueryLists:
         self.n_repeated = len(rows) - len(self.sessions)
         if not len(self.sessions):
             raise ValueError(f"the log has no session of the query {query!r}")
-        self.log, self.item_labels = log, log.item_labels
+        self.log, self.query, self.item_labels = log, query, log.item_labels
+        self.reward, self.cutoff = reward, cutoff
         items = log.items[self.sessions]
         first, self.index, self.counts = distinct(items)
         self.lists: list[Ranking] = [
@@ -153,8 +153,7 @@ class QueryLists:
 
     def ranking(self, labels: Sequence[str]) -> Ranking:
         """The list with these labels, which the query must have shown."""
-        number = {label: item for item, label in enumerate(self.item_labels)}
-        ranking = tuple(number[check_choice("item", label, number)] for label in labels)
+        ranking = tuple(item_numbers(self.log, labels))
         if ranking not in self.rows:
             raise ValueError(f"the log never shows the production list {csv_line(labels)}")
         return ranking

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
@@ -250,6 +250,18 @@ class ClickLog:
         frame = pl.DataFrame(columns)
         filled = self.items.ravel() >= 0
         return frame if filled.all() else frame.filter(filled)
+
+
+def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
+    """The labels of the most frequent queries, the most frequent one first."""
+    order = np.argsort(-np.bincount(log.queries, minlength=1), kind="stable")[:most]
+    return [log.query_labels[query] for query in order]
+
+
+def item_numbers(log: ClickLog, labels: Iterable[str]) -> list[int]:
+    """The numbers of the items with these labels, of which the log must have each."""
+    number = {label: item for item, label in enumerate(log.item_labels)}
+    return [number[check_choice("item", label, number)] for label in labels]
 
 
 def _check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

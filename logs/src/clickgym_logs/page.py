@@ -22,16 +22,7 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 
 from .decide import Decision
-from .decision_table import (
-    LIST_HEADS,
-    QUERY_HEADS,
-    Row,
-    notes_of_queries,
-    notes_of_query,
-    rows_of_lists,
-    rows_of_queries,
-    summary,
-)
+from .decision_table import View, view_of_queries, view_of_query
 from .log import REWARDS
 from .names import csv_line
 
@@ -86,11 +77,12 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
     """
     folder = check_path("folder", folder)
     make_folder(folder)
-    body = _query(decisions[0]) if len(decisions) == 1 else _table_of_queries(decisions)
-    title = decisions[0].query if len(decisions) == 1 else f"{len(decisions)} queries"
-    width = "56rem" if len(decisions) == 1 else "80rem"
+    if len(decisions) == 1:
+        title, width, body = decisions[0].query, "56rem", _query(decisions[0])
+    else:
+        title, width, body = f"{len(decisions)} queries", "80rem", _queries(decisions)
     words = {"title": html.escape(title), "version": version("clickgym"), "width": width}
-    page = PAGE.format(body=body, **words)
+    page = PAGE.format(body="\n".join(body), **words)
     facts = [
         {"sentence": decision.sentence, "verdict": decision.verdict}
         | {"recommended": decision.recommended, "cautions": decision.cautions}
@@ -104,39 +96,35 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
     return files
 
 
-def _query(decision: Decision) -> str:
+def _query(decision: Decision) -> list[str]:
     labels = {label for entry in decision.measured for label in entry.labels}
     labels |= {*decision.production, *(decision.proposal.labels if decision.proposal else ())}
-    return "\n".join(
-        [
-            f"<h1>{html.escape(decision.query)}: {decision.n_sessions:,} sessions</h1>",
-            f'<p class="verdict">{_unbroken(decision.sentence, labels)}</p>',
-            _table(("list", *LIST_HEADS), rows_of_lists(decision)),
-            _picture(decision),
-            _bullets(notes_of_query(decision), labels),
-        ]
-    )
+    view = view_of_query(decision)
+    verdict, table = _table(view, ("list",), labels)
+    notes = _bullets(view.notes, labels)
+    return [f"<h1>{html.escape(view.title)}</h1>", verdict, table, _picture(decision), notes]
 
 
-def _table_of_queries(decisions: Sequence[Decision]) -> str:
-    sentence = f'<p class="verdict">{_unbroken(summary(decisions), {decisions[0].query})}</p>'
-    heads = ("query", "list", *QUERY_HEADS)
-    table = _table(heads, rows_of_queries(decisions))
-    return "\n".join([sentence, table, _bullets(notes_of_queries(decisions), set())])
+def _queries(decisions: Sequence[Decision]) -> list[str]:
+    view = view_of_queries(decisions)
+    table = _table(view, ("query", "list"), {decisions[0].query})
+    return [*table, _bullets(view.notes, set())]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Row]) -> str:
-    """A table: names, lists, verdicts, and numbers, which are not broken."""
+def _table(view: View, names: Sequence[str], labels: set[str]) -> tuple[str, str]:
+    """The sentence, and the table: names, lists, verdicts, and numbers, which are not broken."""
+    heads = *names, *view.heads
     kinds = dict.fromkeys(heads, "number") | {"query": "name", "list": "list", "verdict": "verdict"}
     lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in heads)]
-    for row in rows:
+    for row in view.rows:
         shown = [f'<td class="name">{_list((row.name,))}</td>'] if row.name else []
         shown.append(f'<td class="list">{_list(row.labels)}</td>')
         for head, cell in zip(heads[len(shown) :], row.cells, strict=True):
             shown.append(f'<td class="{kinds[head]}" data-head="{head}">{html.escape(cell)}</td>')
         lines.append("".join(shown))
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table>\n{body}\n</table></div>'
+    sentence = f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>'
+    return sentence, f'<div class="wide"><table>\n{body}\n</table></div>'
 
 
 def _bullets(sentences: Sequence[str], labels: set[str]) -> str:

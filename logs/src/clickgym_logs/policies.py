@@ -139,9 +139,13 @@ class ListPolicy(Policy):
         ascending = np.sort(self._lists)
         if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
             raise ValueError("lists shows an item twice in one list")
-        self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
-        possible = self._probabilities > 0
-        self._lists, self._probabilities = self._lists[possible], self._probabilities[possible]
+        shares = numbers("probabilities", probabilities, (len(self._lists),))
+        if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= 1e-6:
+            raise ValueError(
+                f"probabilities must be non-negative with sum 1; the sum is {shares.sum():.8g}, "
+                f"the least {shares.min():.8g}"
+            )
+        self._lists, self._probabilities = self._lists[shares > 0], shares[shares > 0]
         self.items = np.unique(self._lists[self._lists >= 0])
         self.n_positions = self._lists.shape[1]
 
@@ -290,13 +294,3 @@ def sums_by_beginning(
             beginning[n_lists:]
         ]
     return result
-
-
-def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    array = numbers(name, values, shape)
-    if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
-        raise ValueError(
-            f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least "
-            f"{array.min():.8g}"
-        )
-    return array

@@ -67,15 +67,7 @@ def experiment(gain: float, variance: float, level: float) -> int:
     return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))
 
 
-def propose(
-    shown: QueryLists,
-    query: str,
-    production: Ranking,
-    reward: str,
-    cutoff: int | None,
-    level: float,
-    seed: int,
-) -> Proposal | str:
+def propose(shown: QueryLists, production: Ranking, level: float, seed: int) -> Proposal | str:
     """What the click model proposes that predicts held-out sessions of a query best; or why none
     proposes a list.
     """
@@ -84,7 +76,7 @@ def propose(
         return f"the query has fewer than {LEAST_SESSIONS} sessions"
     if len(np.setdiff1d(log.items, -1)) < log.n_positions or len(production) < log.n_positions:
         return "the production list, or all lists together, have fewer items than positions"
-    items = items_of(log, query, max(LEAST_ITEMS, log.n_positions))
+    items = items_of(log, shown.query, max(LEAST_ITEMS, log.n_positions))
     labels = shown.labels(production)
     if not set(labels) <= set(items):
         return "the production list has items that hardly any session shows"
@@ -95,16 +87,15 @@ def propose(
         scores = {name: estimator.score(test) for name, estimator in fitted.items()}
         name = max(scores, key=scores.__getitem__)
         whole = MODEL_ESTIMATORS[name]().fit(log, start=fitted[name])
-    instance = query_instance(log, query, items, {name: whole})
+    instance = query_instance(log, shown.query, items, {name: whole})
     users = instance.model(whole.model_class.short)
-    settings = reward, cutoff, level, float(shown.earned.var())
+    settings = shown.reward, shown.cutoff, level, float(shown.earned.var())
     return _proposal(name, users, instance.estimation["items"], labels, *settings)
 
 
 def propose_all(
     log: ClickLog,
-    queries: Sequence[tuple[str, tuple[str, ...]]],
-    variances: Sequence[float],
+    queries: Sequence[tuple[str, tuple[str, ...], float]],
     reward: str,
     cutoff: int | None,
     level: float,
@@ -114,8 +105,8 @@ def propose_all(
 
     Args:
         log: the sessions.
-        queries: the label of each, and those of its production list.
-        variances: of what their sessions earned.
+        queries: the label of each, those of its production list, and the variance of what its
+            sessions earned.
         reward, cutoff, level: as in `decide_all`.
     """
     with warnings.catch_warnings():
@@ -134,7 +125,7 @@ def propose_all(
     shown_query, shown_item = np.divmod(codes, len(log.item_labels))
     number = {label: row for row, label in enumerate(log.query_labels)}
     proposals: list[Proposal | str] = []
-    for (query, production), variance in zip(queries, variances, strict=True):
+    for query, production, variance in queries:
         rows = np.flatnonzero(shown_query == number[query])
         most = max(LEAST_ITEMS, len(production))
         labels = [log.item_labels[item] for item in shown_item[rows].tolist()]

@@ -164,12 +164,16 @@ class Measured:
             return f"it was last shown {self.last_shown}"
         if doubt != Doubt.LATELY or late is None:
             return doubt or ""
-        low, high = late.interval
-        found = f"{late.difference:+.4f} ({low:+.4f} to {high:+.4f})"
+        found = f"{late.difference:+.4f} ({signed(late.interval)})"
         blocks = f"the last {late.blocks} blocks that compare them ({late.sessions:,} sessions)"
         if late.smaller:
             return f"its gain was smaller in {blocks}: {found}"
         return f"{blocks} alone do not show it: {found}; collect more sessions or run the A/B test"
+
+
+def signed(interval: tuple[float, float]) -> str:
+    """An interval of a difference in words."""
+    return "{:+.4f} to {:+.4f}".format(*interval)
 
 
 def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measured, ...]:

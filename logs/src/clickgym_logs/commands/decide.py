@@ -10,18 +10,9 @@ import typer
 from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.terminal import Column, print_table, say
 
-from ..decide import LEVEL, PROPOSALS, Decision, decide_all
+from ..decide import LEVEL, PROPOSALS, decide_all
 from ..decide import decide as decide_
-from ..decision_table import (
-    LIST_HEADS,
-    QUERY_HEADS,
-    Row,
-    notes_of_queries,
-    notes_of_query,
-    rows_of_lists,
-    rows_of_queries,
-    summary,
-)
+from ..decision_table import view_of_queries, view_of_query
 from ..names import csv_fields, csv_line
 from ..page import write_decisions
 from ..readers import read_log
@@ -104,39 +95,19 @@ def decide(
             settings |= {"proposal": proposals > 0, "seed": seed}
             decisions = [decide_(sessions, query, production=today, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
-    if every:
-        _print_all(decisions)
-    else:
-        _print(decisions[0])
-    if files:
-        say(output(), f"In {out}: {', '.join(file.name for file in files)}")
-
-
-def _print_all(decisions: list[Decision]) -> None:
     console = output()
-    say(console, summary(decisions), "bold")
-    ranks = dict(zip(QUERY_HEADS, (0, 0, 1, 0, 2, 3), strict=True))
-    _print_table([Column("query")], ranks, rows_of_queries(decisions))
-    for sentence in notes_of_queries(decisions):
-        say(console, sentence)
-
-
-def _print(decision: Decision) -> None:
-    console = output()
-    say(console, decision.sentence, "bold")
-    title = f"{decision.query}: {decision.n_sessions:,} sessions"
-    _print_table([], dict.fromkeys(LIST_HEADS, 0), rows_of_lists(decision), title)
-    for sentence in notes_of_query(decision):
-        say(console, sentence)
-
-
-def _print_table(
-    names: list[Column], heads: dict[str, int], rows: list[Row], title: str = ""
-) -> None:
-    """A table with columns of these ranks, and the lists at last, as they may be long."""
-    columns = [
+    view = view_of_queries(decisions) if every else view_of_query(decisions[0])
+    say(console, view.sentence, "bold")
+    names_of_rows = [Column("query")] if every else []
+    columns_of_cells = [
         Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
-        for head, rank in heads.items()
+        for head, rank in view.heads.items()
     ]
-    cells = [(*[row.name][: len(names)], *row.cells, csv_line(row.labels)) for row in rows]
-    print_table(output(), [*names, *columns, Column("list", words=True)], cells, title=title)
+    # the lists at last, as they may be long
+    heads = [*names_of_rows, *columns_of_cells, Column("list", words=True)]
+    cells = [(*row[: len(names_of_rows)], *row.cells, csv_line(row.labels)) for row in view.rows]
+    print_table(console, heads, cells, title=view.title)
+    for sentence in view.notes:
+        say(console, sentence)
+    if files:
+        say(console, f"In {out}: {', '.join(file.name for file in files)}")

@@ -202,11 +202,10 @@ def _parameter_lines(fitted: Fitted) -> Iterator[str]:
                     for label, value, error in entries
                 ]
                 yield f"{title}: {', '.join(cells)}"
-                marked |= {kind}
+                marked.add(kind)
                 of_items = title in instance.model(kind).item_parameters()
-                marked |= (
-                    {"prior"} if of_items and any(cell[-1] == "*" for cell in cells) else set()
-                )
+                if of_items and any(cell[-1] == "*" for cell in cells):
+                    marked.add("prior")
     for kinds, text in NOT_IDENTIFIED.items():
         if marked & set(kinds.split()):
             yield f"* {text}"

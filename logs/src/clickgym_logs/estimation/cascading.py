@@ -51,25 +51,6 @@ whether it is that of pairs; and the probability of going on below a skip.
 """
 
 
-def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) -> NDArray[np.int64]:
-    """Cut the sessions, sorted by query, into blocks: the first session of each, and the number of
-    sessions.
-
-    A block holds all sessions of its queries, so no other adds to the sums of their pairs.
-    """
-    queries = codes[pairs[:, 0]] // n_items
-    first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
-    return first[cut(first, SESSIONS)]
-
-
-def merged_tails(
-    codes: NDArray[np.int64], pairs: Indices, last: Indices, n_items: int
-) -> tuple[Indices, Indices, Indices, NDArray[np.int64]]:
-    """What `merge_tails` makes of the sessions, and the blocks of what it leaves."""
-    pairs, last, weights = merge_tails(pairs, last)
-    return pairs, last, weights, blocks_of_queries(codes, pairs, n_items)
-
-
 class CascadingEstimator(Estimator):
     """The laws of the clicks of users who read from the top, and the estimate from the certain part
     alone.
@@ -78,6 +59,19 @@ class CascadingEstimator(Estimator):
     @abstractmethod
     def _law(self) -> CascadingLaw:
         """What the users do, as fitted."""
+
+    def _merged_tails(
+        self, pairs: Indices, last: Indices
+    ) -> tuple[Indices, Indices, Indices, NDArray[np.int64]]:
+        """What `merge_tails` makes of the sessions, sorted by query, and blocks of what it leaves:
+        the first session of each, and the number of sessions.
+
+        A block holds all sessions of its queries, so no other adds to the sums of their pairs.
+        """
+        pairs, last, weights = merge_tails(pairs, last)
+        queries = self._codes[pairs[:, 0]] // len(self._labels.item_labels)
+        first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
+        return pairs, last, weights, first[cut(first, SESSIONS)]
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
@@ -147,26 +141,13 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
         # positions below the first that were surely examined
         certain = int(np.maximum(last, 0).sum())
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
-        passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))
-        count_certain(
-            pairs,
-            clicks,
-            last,
-            leaving_of_pairs,
-            displays,
-            clicked,
-            skipped,
-            passed,
-            clicked_in_group,
-        )
-        asked = clicked_in_group
+        n_groups = len(displays) if leaving_of_pairs else n_positions
+        passed, asked, at_end = np.zeros((3, n_groups))
+        counts = displays, clicked, skipped, passed, asked, at_end
+        count_certain(pairs, clicks, last, leaving_of_pairs, *counts)
         if self._leaves_out:  # nothing tells who leaves after a click at the end of a list
-            at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
-            groups = pairs[at_end, last[at_end]] if leaving_of_pairs else last[at_end]
-            asked = asked - np.bincount(groups, minlength=len(asked))
-        pairs, last, weights, first = merged_tails(
-            self._codes, pairs, last, len(self._labels.item_labels)
-        )
+            asked -= at_end
+        pairs, last, weights, first = self._merged_tails(pairs, last)
         n_blocks = len(first) - 1
         attracted, successes = np.empty((2, len(displays)))
         satisfied = np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))

@@ -15,7 +15,7 @@ from clickgym.core.kernels import entry
 from clickgym.envs import ClickChainModel, ClickModel
 
 from ..counting import count_certain, in_parallel, last_clicks, list_length
-from .cascading import CascadingEstimator, CascadingLaw, merged_tails
+from .cascading import CascadingEstimator, CascadingLaw
 from .estimator import (
     Clicks,
     EMEstimator,
@@ -69,16 +69,14 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_sessions, n_positions = pairs.shape
         last = last_clicks(clicks)
-        displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
-        count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
+        displays, clicked, skipped, *of_pairs = np.zeros((6, len(self._codes) + 1))
+        count_certain(pairs, clicks, last, True, displays, clicked, skipped, *of_pairs)
+        passed, asked, at_end = of_pairs
         # positions above the last click without one
         passed_skips = np.maximum(last, 0).sum() - passed.sum()
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
-        at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
-        coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(displays))
-        pairs, last, weights, first = merged_tails(
-            self._codes, pairs, last, len(self._labels.item_labels)
-        )
+        coins = asked - at_end
+        pairs, last, weights, first = self._merged_tails(pairs, last)
         n_blocks = len(first) - 1
         examined, relevant = np.empty((2, len(displays)))
         work, sums = np.empty((n_blocks, 2, n_positions)), np.empty((n_blocks, 7))

@@ -26,7 +26,7 @@ from clickgym.core.kernels import entry, kernel
 from clickgym.envs import ClickModel, Instance
 
 from ..counting import by_query, in_parallel, list_length
-from ..log import ClickLog
+from ..log import ClickLog, frequent_queries
 from .query_instance import items_of, query_instance
 
 Floats = NDArray[np.float64]
@@ -213,8 +213,7 @@ class Estimator(ABC):
             ('a', 'b')
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        if query is None:
-            query = log.query_labels[int(np.bincount(log.queries).argmax())]
+        query = frequent_queries(log)[0] if query is None else query
         items = items_of(log, query, check_count("n_items", n_items))
         return query_instance(log, query, items, {self.short: self})
 

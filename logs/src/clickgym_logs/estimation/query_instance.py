@@ -10,7 +10,7 @@ import numpy as np
 from clickgym.envs import Instance
 
 from ..distinct import sorted_distinct
-from ..log import ClickLog
+from ..log import ClickLog, frequent_queries
 
 if TYPE_CHECKING:
     from .estimator import Estimator
@@ -26,12 +26,11 @@ def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
         ValueError: on a query that the log lacks or that has fewer items than positions.
     """
     if query not in log.query_labels:
-        order = np.argsort(-np.bincount(log.queries), kind="stable")[:10]
-        frequent = ", ".join(log.query_labels[index] for index in order)
+        frequent = ", ".join(frequent_queries(log, 10))
         raise ValueError(f"the log has no query {query!r}; its most frequent ones are {frequent}")
     if n_items < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
-    sessions = log.items[log.queries == log.query_labels.index(query)]
+    sessions = log.of_query(query).items
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
     shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
     if len(shown) < log.n_positions:
@@ -66,7 +65,7 @@ def query_instance(
         method: what else the instance says of the estimation.
     """
     labels = sorted(items)
-    sessions = log.items[log.queries == log.query_labels.index(query)]
+    sessions = log.of_query(query).items
     lists, _, counts = sorted_distinct(sessions)
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
