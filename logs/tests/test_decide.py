@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -22,15 +23,20 @@ from clickgym_logs.reasons import Reason
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
 
-def log_of(lists, n, seed=0, labels=("a", "b", "c", "d"), query="shoes"):
+def one_query(items, clicks):
+    """A log of one query, its sessions in the order of time."""
+    n = len(items)
+    return ClickLog(items, clicks, np.zeros(n), tuple("abcd"), ("shoes",), times=np.arange(n))
+
+
+def log_of(lists, n, seed=0, users=USERS):
     """``n`` sessions of users who are shown lists at random; the first is shown as often as all
     others together.
     """
     rng = np.random.default_rng(seed)
     weights = np.r_[len(lists) - 1 or 1, np.ones(len(lists) - 1)]
     items = np.array(lists)[rng.choice(len(lists), n, p=weights / weights.sum())]
-    clicks = np.array([USERS.sample(ranking, rng) for ranking in items])
-    return ClickLog(items, clicks, np.zeros(n), labels, (query,), times=np.arange(n))
+    return one_query(items, [users.sample(ranking, rng) for ranking in items])
 
 
 ALL = [
@@ -58,15 +64,12 @@ def decision(log):
 
 def epochs(*parts, n=2000):
     """A log of parts one after the other: in each two lists, the first in nine of ten sessions."""
-    logs = []
+    items, clicks = [], []
     for number, (first, second) in enumerate(parts):
         rng = np.random.default_rng(number)
-        items = np.where(rng.random(n)[:, None] < 0.9, first, second)
-        clicks = np.array([USERS.sample(ranking, rng) for ranking in items])
-        logs.append((items, clicks))
-    items, clicks = (np.vstack(arrays) for arrays in zip(*logs, strict=True))
-    times = np.arange(len(items))
-    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcd"), ("shoes",), times=times)
+        items += [*np.where(rng.random(n)[:, None] < 0.9, first, second)]
+        clicks += [USERS.sample(ranking, rng) for ranking in items[-n:]]
+    return one_query(items, clicks)
 
 
 A, B, C = [0, 1, 2], [1, 0, 2], [3, 2, 1]
@@ -109,6 +112,24 @@ def test_production_of_a_short_log_is_that_of_200_sessions():
     assert decide(epochs((A, C), (B, C), n=95)).production in (("a", "b", "c"), ("b", "a", "c"))
 
 
+def test_production_list_is_that_of_the_last_twentieth():
+    """Of the last 400 sessions of 8,000 most show another list than those before."""
+    late = np.arange(8000) >= 7600
+    items = np.where((late & (np.arange(8000) % 5 < 3))[:, None], B, A)
+    (decided,) = decide_all(one_query(items, np.zeros(items.shape)))
+    assert decided.production == ("b", "a", "c")
+
+
+def test_rewards_by_block_of_five_sessions_or_more():
+    """Of the production list in twenty blocks of thirty sessions."""
+    shown = np.array([5, 4, 0] + [20] * 17)
+    is_production = (np.arange(30) < shown[:, None]).ravel()
+    items = np.where(is_production[:, None], A, C)
+    (decided,) = decide_all(one_query(items, items == 0))
+    assert decided.production == ("a", "b", "c")
+    np.testing.assert_array_equal(decided.by_block[0], [1.0, np.nan, np.nan] + [1.0] * 17)
+
+
 def test_list_that_is_no_longer_shown():
     """It earned more, but is no recommendation: the table says when it was last shown."""
     decided = decide(epochs((B, C), (B, C), (B, A)))
@@ -149,39 +170,49 @@ def test_randomised_log_names_what_to_run():
         assert "--estimator item-position" not in " ".join(decide(other).cautions)
 
 
-def test_proposal(decision):
-    """The click model's best list, with the A/B test that would settle it."""
+def test_proposal(decision, log):
+    """The click model's best list, with the A/B test that would settle it: half of n sessions show
+    each list, so that the standard error of the difference is 2 sqrt(variance / n); the gain passes
+    at the level with a probability of 0.94.
+    """
     proposal = decision.proposal
     assert proposal.model in ("PBM", "UBM")
     assert proposal.labels == ("d", "c", "b")
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     assert proposal.gain == pytest.approx(truth, abs=0.1)
-    variance = log_of(ALL, 6000).clicks.sum(axis=1).var()
-    assert proposal.sessions == experiment(proposal.gain, variance, 0.005)
+    z = NormalDist().inv_cdf(1 - 0.005) + NormalDist().inv_cdf(0.94)
+    n = (2 * z / proposal.gain) ** 2 * log.clicks.sum(axis=1).var()
+    assert proposal.sessions == pytest.approx(max(n, 2 * 20 * 20), abs=2)
     assert decide(log_of(ALL, 60)).proposal is None
 
 
 def test_reward_and_cutoff(log):
+    """Where the third position is examined most, the best list of two puts its best item second."""
     decided = decide(log, reward="any_click", cutoff=2)
     assert decided.verdict == "better"
     assert decided.recommended == decided.best.labels[:2]
+    other = log_of(ALL, 3000, users=PositionBasedModel(USERS.attraction, [0.3, 0.6, 0.9]))
+    assert decide(other, cutoff=2, production=list("abc")).proposal.labels == ("c", "d")
+
+
+def queries(*logs, labels):
+    """The log of several queries."""
+    parts = {name: [getattr(log, name) for log in logs] for name in ("items", "clicks", "times")}
+    stacked = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    numbers = np.repeat(np.arange(len(logs)), [len(log) for log in logs])
+    return replace(logs[0], queries=numbers, query_labels=labels, **stacked)
 
 
 def test_level_of_several_queries(log):
-    """That of Benjamini and Hochberg."""
-    kept = log_of([C, *ALL[2:]], 3000, seed=1)
-    both = ClickLog(
-        np.vstack([log.items, kept.items]),
-        np.vstack([log.clicks, kept.clicks]),
-        np.repeat([0, 1], [6000, 3000]),
-        log.item_labels,
-        ("shoes", "hats"),
-        times=np.r_[log.times, kept.times],
-    )
-    first, second = decide_all(both)
-    assert (first.query, second.query) == ("shoes", "hats")
-    assert (first.verdict, second.verdict) == ("better", "no list is proved better")
-    assert first.level == second.level == 0.005 / 2
+    """That of Benjamini and Hochberg: of the last query that passes in the order of p-values."""
+    for other, verdict, level in (
+        (log_of([C, *ALL[2:]], 3000, seed=1), "no list is proved better", 0.005 / 2),
+        (log_of(ALL, 4000, seed=1), "better", 0.005),
+    ):
+        first, second = decide_all(queries(log, other, labels=("shoes", "hats")))
+        assert (first.query, second.query) == ("shoes", "hats")
+        assert (first.verdict, second.verdict) == ("better", verdict)
+        assert first.level == second.level == level
 
 
 def test_repeated_sessions_are_named(log):
@@ -192,15 +223,6 @@ def test_repeated_sessions_are_named(log):
     assert "2,000 of 8,000 sessions are" in notes_of_queries(decide_all(copies, proposals=0))[-1]
     few = decide(log[np.r_[np.arange(6000), np.arange(200)]], proposal=False)
     assert (few.n_repeated, len(few.cautions)) == (200, 1)
-
-
-def queries(*logs, labels):
-    """The log of several queries."""
-    parts = {name: [getattr(log, name) for log in logs] for name in ("items", "clicks", "times")}
-    stacked = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    numbers = np.repeat(np.arange(len(logs)), [len(log) for log in logs])
-    times = stacked.pop("times")
-    return ClickLog(*stacked.values(), numbers, tuple("abcd"), labels, times=times)
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,6 @@ from clickgym_logs.counting import by_query, last_clicks, merge_tails
 from clickgym_logs.estimation import cascading
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
 
-MAKERS = {name: ALL[name] for name in EM}
-
-
 # ------------------------------------------------------------------------------------------------
 # --- equal sessions
 
@@ -97,16 +94,16 @@ def check_shorter(make, log):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", EM)
 def test_extrapolation_against_plain_em(name, seed):
     log = small_log(seed, 200)
-    fitted, _ = check_shorter(MAKERS[name], log)
+    fitted, _ = check_shorter(ALL[name], log)
     assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "DCM EM"] + slow("DCM EM"))
+@pytest.mark.parametrize("name", [name for name in EM if name != "DCM EM"] + slow("DCM EM"))
 def test_extrapolation_on_the_real_log(yandex, name):
-    fitted, steps = check_shorter(MAKERS[name], yandex[0])
+    fitted, steps = check_shorter(ALL[name], yandex[0])
     assert fitted.n_iter_ < steps / 3
 
 
@@ -125,12 +122,12 @@ def test_any_number_of_steps_ends_with_a_plain_one(steps):
 # -------------- start
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", EM)
 def test_a_fit_goes_on_where_another_ended(name):
     log = small_log(9, 150)
-    through = MAKERS[name](7).fit(log)
-    half = MAKERS[name](3).fit(log)
-    on = MAKERS[name](4).fit(log, start=half)
+    through = ALL[name](7).fit(log)
+    half = ALL[name](3).fit(log)
+    on = ALL[name](4).fit(log, start=half)
     assert on.log_posterior_ == through.log_posterior_[3:]
     assert on.attraction_.tolist() == through.attraction_.tolist()
     half.iterations = 4

@@ -7,12 +7,8 @@ import pytest
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
 
-WEIGHTS = [
-    [2, 2],
-    [4, 0],
-    [0, 0],
-    [1, 4],
-]  # of the list (a, b), which of its items is where in each session
+# of the list (a, b), which of its items is where in each session
+WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]
 
 
 def log():

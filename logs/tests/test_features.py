@@ -66,17 +66,14 @@ def model_of(judgements, n_items=8, n_positions=3, **arguments):
 
 
 def fitted(model):
-    """Features and attraction of all candidates."""
-    entries = [
-        (
-            np.concatenate([() if model.users is None else model.users[user], model.items[item]]),
-            user,
-            place,
-        )
-        for user, numbers in enumerate(model.candidates)
-        for place, item in enumerate(numbers)
-    ]
-    return np.array([x for x, _, _ in entries])
+    """Features of all candidates."""
+    return np.array(
+        [
+            np.concatenate([features, model.items[item]])
+            for features, items in zip(model.users, model.candidates, strict=True)
+            for item in items
+        ]
+    )
 
 
 def test_linear_attraction_is_the_least_squares_fit():

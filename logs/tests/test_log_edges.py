@@ -28,13 +28,8 @@ def test_tiny_logs_at_the_edges(name):
 
 
 def log_of(n_sessions: int = 2) -> ClickLog:
-    return ClickLog(
-        [[0, 1], [1, 0]][:n_sessions],
-        [[1, 0], [0, 1]][:n_sessions],
-        [0] * n_sessions,
-        ("a", "b"),
-        ("q",),
-    )
+    log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 1]], [0, 0], ("a", "b"), ("q",))
+    return log[:n_sessions]
 
 
 @pytest.mark.parametrize("probability", [5e-324, 1e-300, 1e-101])

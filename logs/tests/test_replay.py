@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import gymnasium as gym
 import numpy as np
@@ -21,12 +21,8 @@ class ByTheta(Agent):
     """Always shows the candidates of largest θᵀx."""
 
     def __init__(self, n_items, n_positions, theta):
-        self.n_items, self.n_positions, self.theta, self.updates = (
-            n_items,
-            n_positions,
-            np.asarray(theta),
-            0,
-        )
+        self.n_items, self.n_positions = n_items, n_positions
+        self.theta, self.updates = np.asarray(theta), 0
 
     def rank(self, observation):
         return np.argsort(-(observation["features"] @ self.theta))[: self.n_positions]
@@ -148,32 +144,18 @@ def test_the_place_of_an_item_in_the_log_tells_nothing():
 def test_what_cannot_be_replayed_is_named():
     log, model = random_log("PBM", 30, seed=0)
     agent = ByTheta(4, 2, model.theta)
-    given = partial(replace, log)
-    for ranker, records, message in (
-        (agent, given(context=None), "the log has no context"),
-        (
-            agent,
-            given(list_propensities=None),
-            "the list propensities are unknown; expected the same for all sessions",
-        ),
-        (
-            agent,
-            given(list_propensities=np.linspace(0.1, 0.2, 30)),
-            "the list propensities are 0.1 to 0.2",
-        ),
-        (
-            agent,
-            given(list_propensities=np.ones(30)),
-            "the list propensities are 1 to 1; expected the same for all sessions, at most 1/4!",
-        ),
-        (
-            ByTheta(5, 2, model.theta),
-            log,
-            "the agent ranks 5 items; expected logged lists of so many",
-        ),
-    ):
+    for message, fields in {
+        "the log has no context": {"context": None},
+        "list propensities are unknown; expected the same for all": {"list_propensities": None},
+        "propensities are 0.1 to 0.2": {"list_propensities": np.linspace(0.1, 0.2, 30)},
+        "propensities are 1 to 1; expected the same for all sessions, at most 1/4!": {
+            "list_propensities": np.ones(30)
+        },
+    }.items():
         with pytest.raises(ValueError, match=re.escape(message)):
-            clickgym_logs.replay(ranker, records)
+            clickgym_logs.replay(agent, replace(log, **fields))
+    with pytest.raises(ValueError, match="the agent ranks 5 items; expected logged lists of so"):
+        clickgym_logs.replay(ByTheta(5, 2, model.theta), log)
 
     class Twice(ByTheta):
         def rank(self, observation):

@@ -6,7 +6,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from clickgym.command_line import main
 from clickgym_logs import ClickLog, check_models, write_tidy
 
 LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
@@ -102,12 +101,11 @@ def test_a_log_with_one_list_per_query_is_refused():
         check_models(two, ["PBM"])
 
 
-def test_the_command_prints_a_table_and_the_sentence(tmp_path, capsys):
+def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):
+    command = ["check-models", str(tmp_path / "log.csv")]
     write_tidy(log_of(of_the_pbm), tmp_path / "log.csv")
-    assert main(["check-models", str(tmp_path / "log.csv")]) == 0
-    printed = capsys.readouterr().out
+    shown = printed(command)
+    assert re.search(r"^PBM  +0\.\d{4}  ", shown, re.MULTILINE)
+    assert "Simulations of this log can be trusted to order lists: the best model, " in shown
     write_tidy(log_of(of_the_pbm, n_queries=4), tmp_path / "log.csv")
-    assert main(["check-models", str(tmp_path / "log.csv")]) == 0
-    assert "nan" not in capsys.readouterr().out
-    assert re.search(r"^PBM  +0\.\d{4}  ", printed, re.MULTILINE)
-    assert "Simulations of this log can be trusted to order lists: the best model, " in printed
+    assert "nan" not in printed(command)

@@ -3,6 +3,7 @@ and off-policy estimator.
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from test_evaluation import (
     logging_policy,
     model_of,
     users,
+    value,
 )
 from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, penalised, small_log
 
@@ -40,13 +42,7 @@ from clickgym_logs.evaluation import contributions
 def cut(log, lengths):
     """The log with lists of the given lengths: what was below their ends has not been shown."""
     shown = np.arange(log.n_positions) < np.asarray(lengths)[:, None]
-    return ClickLog(
-        np.where(shown, log.items, -1),
-        log.clicks * shown,
-        log.queries,
-        log.item_labels,
-        log.query_labels,
-    )
+    return replace(log, items=np.where(shown, log.items, -1), clicks=log.clicks * shown)
 
 
 def unequal_log(seed, n_sessions=60):
@@ -99,12 +95,7 @@ def test_lists_end_once(items, clicks):
 def test_closed_forms_by_hand():
     # Examined down to the first click, or to the end of the list: a twice (once above a
     # click), b twice, c once.
-    assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [
-        (1 + 0) / (2 + 1),
-        (1 + 2) / (2 + 2),
-        (1 + 0) / (2 + 1),
-        0.5,
-    ]
+    assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
     sdbn = SDBNEstimator((1, 1)).fit(HAND)
     assert sdbn.attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
     assert sdbn.satisfaction_.tolist() == [0.5, 3 / 4, 0.5, 0.5]
@@ -131,12 +122,11 @@ def test_one_step_of_the_position_based_model_by_hand():
 def test_a_position_that_no_list_has_changes_nothing(name):
     log = small_log(3)
     wide = cut(
-        ClickLog(
-            np.hstack([log.items, log.items[:, :1] * 0 + 5]),
-            np.hstack([log.clicks, log.clicks[:, :1] * 0]),
-            log.queries,
-            (*log.item_labels, "never"),
-            log.query_labels,
+        replace(
+            log,
+            items=np.hstack([log.items, log.items[:, :1] * 0 + 5]),
+            clicks=np.hstack([log.clicks, log.clicks[:, :1] * 0]),
+            item_labels=(*log.item_labels, "never"),
         ),
         [3] * 60,
     )
@@ -171,13 +161,8 @@ def test_a_short_list_is_as_probable_as_all_that_may_follow_it(name):
         rest = np.setdiff1d(np.arange(5), one.items[0])[: 3 - n]
         ranking = [*one.items[0, :n], *rest]
         clicks = np.hstack([np.repeat(one.clicks[:, :n], len(below), axis=0), below])
-        every = ClickLog(
-            [ranking] * len(below),
-            clicks,
-            [one.queries[0]] * len(below),
-            log.item_labels,
-            log.query_labels,
-        )
+        queries = np.repeat(one.queries, len(below))
+        every = replace(log, items=[ranking] * len(below), clicks=clicks, queries=queries)
         assert np.exp(estimator.score(one)) == pytest.approx(
             np.exp(estimator.log_likelihood(every)).sum(), abs=1e-12
         )
@@ -223,17 +208,9 @@ def every_session_of_every_length(model):
     return click_log(items, clicks), np.tile(probabilities, K) / K
 
 
-def value(model, policy, reward="clicks", cutoff=K):
+def mean_value(model, policy, reward="clicks", cutoff=K):
     """What the first positions of the policy's lists earn, as many as there are."""
-    return np.mean(
-        [
-            sum(
-                p * model.expected_reward(ranking, reward, min(n, cutoff))
-                for ranking, p in zip(*policy.support(), strict=True)
-            )
-            for n in LENGTHS
-        ]
-    )
+    return np.mean([value(model, policy, reward, min(n, cutoff)) for n in LENGTHS])
 
 
 @pytest.mark.parametrize("target", ["fixed", "plackett-luce", "lists"])
@@ -247,7 +224,7 @@ def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, tar
             log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more
         )
         assert probabilities @ values.sum(axis=1) == pytest.approx(
-            value(users(name), TARGETS[target], **more), abs=1e-10
+            mean_value(users(name), TARGETS[target], **more), abs=1e-10
         )
         assert probabilities @ weights == pytest.approx(1.0, abs=1e-10)
 

@@ -20,8 +20,16 @@ from clickgym_logs.within_blocks import measure
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
+TOP, NONE = [1, 0, 0], [0, 0, 0]
 LEVEL = 0.005
 STRETCH, FEW = Doubt.ONE_STRETCH, Doubt.FEW_BLOCKS
+
+
+def one_query(items, clicks, times=None):
+    """A log of one query, its sessions in the order of time where no times are given."""
+    n = len(items)
+    times = np.arange(n) if times is None else times
+    return ClickLog(items, clicks, np.zeros(n), LABELS, ("shoes",), times=times)
 
 
 def log_of_blocks(blocks):
@@ -33,19 +41,10 @@ def log_of_blocks(blocks):
     for production, their_clicks, other, our_clicks in blocks:
         rest = size - production - other
         items += [PRODUCTION] * production + [OTHER] * other + [REST] * rest
-        ones = (
-            [1] * their_clicks
-            + [0] * (production - their_clicks)
-            + [1] * our_clicks
-            + [0] * (other - our_clicks)
-            + [0] * rest
-        )
-        clicks += [[one, 0, 0] for one in ones]
+        skips = production - their_clicks, other - our_clicks + rest
+        clicks += [TOP] * their_clicks + [NONE] * skips[0] + [TOP] * our_clicks + [NONE] * skips[1]
     order = np.random.default_rng(0).permuted(np.arange(len(items)).reshape(20, size), axis=1)
-    order = order.ravel()
-    items, clicks = np.array(items)[order], np.array(clicks)[order]
-    times = np.arange(len(items))
-    return ClickLog(items, clicks, np.zeros(len(items)), LABELS, ("shoes",), times=times)
+    return one_query(np.array(items)[order.ravel()], np.array(clicks)[order.ravel()])
 
 
 def measured(log, level=LEVEL):
@@ -74,18 +73,10 @@ def by_hand(log, lengths=(3,)):
         for length in lengths:
             ours, theirs = (cells.get((block, length, name), []) for name in "QP")
             if min(len(ours), len(theirs)) >= 5:
-                means = [np.mean(each) for each in (ours, theirs)]
-                variance = sum(
-                    (np.var(each) + 1 / len(each)) / len(each) for each in (ours, theirs)
-                )
-                strata.append(
-                    (
-                        block,
-                        len(ours) * len(theirs) / (len(ours) + len(theirs)),
-                        means[0] - means[1],
-                        variance,
-                    )
-                )
+                n, m = len(ours), len(theirs)
+                variance = (np.var(ours) + 1 / n) / n + (np.var(theirs) + 1 / m) / m
+                gain = np.mean(ours) - np.mean(theirs)
+                strata.append((block, n * m / (n + m), gain, variance))
 
     def summary(strata):
         total = sum(weight for _, weight, _, _ in strata)
@@ -188,7 +179,7 @@ def test_hours_of_the_day(n_days):
     lists = np.where(other[:, None], OTHER, PRODUCTION)
     rates = np.where(night, 0.7, 0.1) - 0.02 * other
     clicks = np.stack([rng.random(24_000) < rates, *np.zeros((2, 24_000), bool)], axis=1)
-    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",), times=np.arange(24_000))
+    log = one_query(lists, clicks)
     entry, _ = measured(log)
     assert entry.difference > 6 * entry.standard_error
     assert entry.p_value > 0.05
@@ -206,8 +197,7 @@ def test_lists_that_take_turns(turn):
         lists = np.where(turns[:, None], OTHER, PRODUCTION)
         clicks = np.zeros((12_000, 3), int)
         clicks[:, 0] = rng.random(12_000) < np.where(turns, 0.5, 0.2)
-        log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=np.arange(12_000))
-        decided = decide(log, production=tuple("abc"))
+        decided = decide(one_query(lists, clicks), production=tuple("abc"))
         expected = (Reason.APART, False) if turns[1:turn].max() == 0 else (None, True)
         assert (decided.reason, decided.verdict == "better") == expected
 
@@ -221,6 +211,15 @@ def test_gain_that_has_gone(end):
     assert max(other.doubts[STRETCH], other.doubts[FEW]) < 0.05
     assert other.is_better(LEVEL) == (end == 20)
     assert other.withheld(LEVEL) == (None if end == 20 else Doubt.LATELY)
+
+
+def test_gain_in_the_last_four_blocks_alone():
+    """Four losses before them outweigh it: over the last eight blocks the list earned less. At the
+    beginning of the log they are no matter.
+    """
+    gains, losses, last = [(110, 22, 90, 72)] * 12, [(110, 44, 90, 4)] * 4, [(110, 22, 90, 32)] * 4
+    assert decide(log_of_blocks(losses + gains + last)).recommended == ("d", "b", "a")
+    assert decide(log_of_blocks(gains + losses + last)).recommended == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("visited", [[7], [7, 8, 9]])
@@ -303,14 +302,8 @@ def test_list_that_replaced_another(blocks, together, reason):
 
 def test_lists_refused_are_not_counted_among_those_compared():
     plain = log_of_blocks([(40, 8, 10, 4)] * 20)
-    log = ClickLog(  # with 150 sessions of a third list at the end
-        np.vstack([plain.items, np.tile([4, 1, 2], (150, 1))]),
-        np.vstack([plain.clicks, np.zeros((150, 3))]),
-        np.zeros(1150),
-        LABELS,
-        ("shoes",),
-        times=np.arange(1150),
-    )
+    at_end = [[4, 1, 2]] * 150
+    log = one_query([*plain.items, *at_end], [*plain.clicks, *np.zeros((150, 3))])
     other, n_lists = measured(log)
     assert n_lists == 1
     assert other.p_value < 1.01 * NormalDist().cdf(-other.difference / other.standard_error)
@@ -324,7 +317,7 @@ def test_lengths_are_strata():
     lists[:, 2] = np.where(rng.random(n) < 0.4, -1, lists[:, 2])
     rates = np.where((lists[:, :1] == 3), 0.35, 0.2) + 0.3 * np.arange(n)[:, None] / n
     clicks = (rng.random(lists.shape) < rates) * (lists >= 0)
-    log = ClickLog(lists, clicks, np.zeros(n), LABELS, ("shoes",), times=rng.permutation(n))
+    log = one_query(lists, clicks, rng.permutation(n))
     other, _ = measured(log)
     difference, error, _, without = by_hand(log, (2, 3))
     assert (other.difference, other.standard_error) == pytest.approx((difference, error))
@@ -340,11 +333,7 @@ def test_list_that_is_compared_in_short_alone_is_refused():
         np.r_[np.arange(len(short)) / len(short), np.arange(len(whole)) / len(whole)], kind="stable"
     )
     clicks = np.vstack([short.clicks, whole.clicks])
-    times = np.arange(len(items))
-    log = ClickLog(
-        items[order], clicks[order], np.zeros(len(items)), LABELS, ("shoes",), times=times
-    )
-    other, _ = measured(log)
+    other, _ = measured(one_query(items[order], clicks[order]))
     assert (other.sessions, other.blocks, other.reason) == (100, 20, Reason.APART)
 
 
@@ -352,8 +341,7 @@ def some_log():
     rng = np.random.default_rng(5)
     lists = np.array([PRODUCTION, OTHER, REST])[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])]
     clicks = rng.random(lists.shape) < 0.3
-    times = np.arange(3000)
-    return ClickLog(lists, clicks, np.zeros(3000), LABELS, ("shoes",), times=times)
+    return one_query(lists, clicks)
 
 
 def test_order_of_the_file_does_not_count_with_times():
@@ -386,7 +374,7 @@ def test_intervals_err_in_one_of_forty_at_most():
     [("clicks", None, [2, 0, 1]), ("any_click", None, [1, 0, 1]), ("any_click", 2, [1, 0, 0])],
 )
 def test_what_a_session_earns(reward, cutoff, earned):
-    log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
+    log = one_query([[0, 1, 2]] * 3, [[1, 0, 1], NONE, [0, 0, 1]])
     assert QueryLists(log, "shoes", reward, cutoff).earned.tolist() == earned
 
 
@@ -426,9 +414,8 @@ def test_coarse_times(n_times):
     late = rng.random(12_000) < np.where(blocks % 2, 0.8, 0.2)
     lists = np.where(late[:, None], OTHER, PRODUCTION)
     clicks = (rng.random(12_000) < 0.2 + 0.4 * (blocks % 2) - 0.05 * late)[:, None] * [1, 0, 0]
-    log = ClickLog(lists, clicks, np.zeros(12_000), LABELS, ("q",), times=blocks)
-    log = log[rng.permutation(12_000)]
-    shown = QueryLists(log, "q", "clicks", None)
+    log = one_query(lists, clicks, blocks)[rng.permutation(12_000)]
+    shown = QueryLists(log, "shoes", "clicks", None)
     assert shown.n_blocks == min(n_times, 20)
     decided = decide(log, production=tuple("abc"), proposal=False)
     assert decided.verdict == ("cannot tell" if n_times < 4 else "no list is proved better")

@@ -98,14 +98,15 @@ def decide(
     console = output()
     view = view_of_queries(decisions) if every else view_of_query(decisions[0])
     say(console, view.sentence, "bold")
-    names_of_rows = [Column("query")] if every else []
-    columns_of_cells = [
+    heads = [
         Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
         for head, rank in view.heads.items()
     ]
-    # the lists at last, as they may be long
-    heads = [*names_of_rows, *columns_of_cells, Column("list", words=True)]
-    cells = [(*row[: len(names_of_rows)], *row.cells, csv_line(row.labels)) for row in view.rows]
+    heads.append(Column("list", words=True))  # at last, as it may be long
+    cells: list[tuple[str, ...]] = [(*row.cells, csv_line(row.labels)) for row in view.rows]
+    if every:
+        heads.insert(0, Column("query"))
+        cells = [(row.name, *texts) for row, texts in zip(view.rows, cells, strict=True)]
     print_table(console, heads, cells, title=view.title)
     for sentence in view.notes:
         say(console, sentence)
