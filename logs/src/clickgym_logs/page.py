@@ -100,19 +100,23 @@ def _query(decision: Decision) -> list[str]:
     labels = {label for entry in decision.measured for label in entry.labels}
     labels |= {*decision.production, *(decision.proposal.labels if decision.proposal else ())}
     view = view_of_query(decision)
-    verdict, table = _table(view, ("list",), labels)
-    notes = _bullets(view.notes, labels)
-    return [f"<h1>{html.escape(view.title)}</h1>", verdict, table, _picture(decision), notes]
+    return [
+        f"<h1>{html.escape(view.title)}</h1>",
+        f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>',
+        _table(view, ("list",)),
+        _picture(decision),
+        _bullets(view.notes, labels),
+    ]
 
 
 def _queries(decisions: Sequence[Decision]) -> list[str]:
     view = view_of_queries(decisions)
-    table = _table(view, ("query", "list"), {decisions[0].query})
-    return [*table, _bullets(view.notes, set())]
+    sentence = f'<p class="verdict">{_unbroken(view.sentence, {decisions[0].query})}</p>'
+    return [sentence, _table(view, ("query", "list")), _bullets(view.notes, set())]
 
 
-def _table(view: View, names: Sequence[str], labels: set[str]) -> tuple[str, str]:
-    """The sentence, and the table: names, lists, verdicts, and numbers, which are not broken."""
+def _table(view: View, names: Sequence[str]) -> str:
+    """A table: names, lists, verdicts, and numbers, which are not broken."""
     heads = *names, *view.heads
     kinds = dict.fromkeys(heads, "number") | {"query": "name", "list": "list", "verdict": "verdict"}
     lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in heads)]
@@ -123,8 +127,7 @@ def _table(view: View, names: Sequence[str], labels: set[str]) -> tuple[str, str
             shown.append(f'<td class="{kinds[head]}" data-head="{head}">{html.escape(cell)}</td>')
         lines.append("".join(shown))
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    sentence = f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>'
-    return sentence, f'<div class="wide"><table>\n{body}\n</table></div>'
+    return f'<div class="wide"><table>\n{body}\n</table></div>'
 
 
 def _bullets(sentences: Sequence[str], labels: set[str]) -> str:

@@ -154,7 +154,7 @@ def _all_rows(
     """The rows of several tables, in types that they share."""
     parts = [_rows(Table(source, _wanted(names)), names, guess) for source in sources]
     for other, part in zip(sources[1:], parts[1:], strict=True):
-        for role in {*part.columns} ^ {*parts[0].columns}:
+        for role in sorted({*part.columns} ^ {*parts[0].columns}):
             there, absent = (other, sources[0]) if role in part.columns else (sources[0], other)
             raise ValueError(f"{there} has the column {names.get(role, role)}, {absent} has not")
     if len({part.schema["session"] for part in parts}) > 1:
