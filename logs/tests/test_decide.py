@@ -135,9 +135,9 @@ def test_list_that_is_no_longer_shown():
     decided = decide(epochs((B, C), (B, C), (B, A)))
     assert decided.measured[0].labels == ("d", "c", "b")
     assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
-    assert "but it was last shown time 39" in decided.sentence
+    assert "but it is hardly shown any more, last time 39" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    assert rows_of_lists(decided)[1].cells[1].startswith("not proved better: it was last")
+    assert rows_of_lists(decided)[1].cells[1].startswith("not proved better: it is hardly shown any more, last")
 
 
 @pytest.mark.parametrize(

@@ -405,23 +405,44 @@ def test_late_blocks_that_do_not_show_a_gain_are_no_proof_of_its_end():
 
 
 @pytest.mark.parametrize("n_times", [1, 3, 4, 7, 30])
-def test_coarse_times(n_times):
+@pytest.mark.parametrize(("unit", "start"), [(3_600, 1.75e9), (86_400, 1.75e9), (1, 0)])
+def test_coarse_times(n_times, unit, start):
     """A time is one block where it has more sessions; fewer than four cannot tell. Within a time,
-    rows are in any order: by the file, the list would be better.
+    rows are in any order: by the file, the list would be better. Dates and numbers of days hide the
+    hours, and cannot tell at all.
     """
+    hidden = n_times < 4 or unit != 3_600
     rng = np.random.default_rng(0)
     blocks = np.arange(12_000) * n_times // 12_000
     late = rng.random(12_000) < np.where(blocks % 2, 0.8, 0.2)
     lists = np.where(late[:, None], OTHER, PRODUCTION)
     clicks = (rng.random(12_000) < 0.2 + 0.4 * (blocks % 2) - 0.05 * late)[:, None] * [1, 0, 0]
-    log = one_query(lists, clicks, blocks)[rng.permutation(12_000)]
+    log = one_query(lists, clicks, start + unit * blocks)[rng.permutation(12_000)]
     shown = QueryLists(log, "shoes", "clicks", None)
     assert shown.n_blocks == min(n_times, 20)
     decided = decide(log, production=tuple("abc"), proposal=False)
-    assert decided.verdict == ("cannot tell" if n_times < 4 else "no list is proved better")
-    assert decided.reason == (Reason.NO_TIME if n_times < 4 else None)
-    assert ("export times to the second" in " ".join(decided.cautions)) == (n_times >= 4)
-    if 4 <= n_times <= 20:
+    assert decided.verdict == ("cannot tell" if hidden else "no list is proved better")
+    assert decided.reason == (Reason.NO_TIME if hidden else None)
+    assert ("export times to the second" in " ".join(decided.cautions)) != hidden
+    if not hidden and n_times <= 20:
         (other,) = decided.measured
         assert other.blocks == n_times
         assert other.difference == pytest.approx(-0.05, abs=4 * other.standard_error)
+
+
+@pytest.mark.parametrize("stragglers", [0, 1, 3, 10, 40])
+def test_a_withdrawn_list_that_a_cache_still_shows(stragglers):
+    """It was better until it was withdrawn at .6 of the log, and is worse now; a block has 2,000
+    sessions. In a third of them it would be judged by what it earns.
+    """
+    rng = np.random.default_rng(stragglers)
+    withdrawn = np.arange(40_000) >= 24_000
+    shown = rng.random(40_000) < np.where(withdrawn, stragglers / 2_000, 0.3)
+    rate = 0.3 + np.where(withdrawn, -0.05, 0.05) * shown
+    lists = np.where(shown[:, None], OTHER, PRODUCTION)
+    clicks = (rng.random(40_000) < rate)[:, None] * [1, 0, 0]
+    decided = decide(one_query(lists, clicks, np.arange(40_000)), proposal=False)
+    assert decided.verdict != "better"
+    (other,) = decided.measured
+    if stragglers <= 10 and other.reason is None:
+        assert other.withheld(decided.level) == Doubt.ENDED

@@ -23,6 +23,12 @@ OUTNUMBERED = 3.0
 
 SAME_TIME = 10
 """Sessions of one time, above which changes within it are hidden, as their order is not known."""
+FIRST_SECOND, LAST_SECOND, DAY = 1e9, 1e10, 86_400
+"""Times in this range are seconds since 1970."""
+LEAST_TIMES_OF_DAY = 4
+"""Of fewer, times are dates (midnight, in two zones or so)."""
+HARDLY = 0.1
+"""Part of a list's share of the sessions below which it is hardly shown today."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -118,6 +124,17 @@ class QueryLists:
         counts = self._by_time[1]
         return bool(2 * counts[counts > SAME_TIME].sum() > len(self))
 
+    @property
+    def times_hide_hours(self) -> bool:
+        """Whether times are coarse and no hours of the day, such as dates or numbers of weeks. Rows
+        of one date may be in any order, so that lists that follow the hours cannot be told.
+        """
+        if not self.times_are_coarse or self.log.times is None:
+            return False
+        times = self.log.times[self.sessions]
+        are_seconds = ((times >= FIRST_SECOND) & (times <= LAST_SECOND)).all()
+        return not are_seconds or len(np.unique(times % DAY)) < LEAST_TIMES_OF_DAY
+
     @cached_property
     def n_blocks(self) -> int:
         """The blocks of time that have sessions."""
@@ -157,6 +174,14 @@ class QueryLists:
         if ranking not in self.rows:
             raise ValueError(f"the log never shows the production list {csv_line(labels)}")
         return ranking
+
+    def is_hardly_shown(self, ranking: Ranking) -> bool:
+        """Whether today shows a list in fewer than a tenth of the sessions that its share of all
+        sessions makes expect: it was withdrawn, and a cache may still show it now and then.
+        """
+        sessions = self.sessions_of(ranking)
+        lately = np.count_nonzero(sessions >= self.today) / (len(self) - self.today)
+        return bool(lately < HARDLY * len(sessions) / len(self))
 
     def in_production(self) -> Ranking:
         """Today's production list: the most frequent one of today.
@@ -207,7 +232,7 @@ class QueryLists:
         """
         assert self.log.times is not None
         time = float(self.log.times[self.sessions[session]])
-        if 1e9 <= time <= 1e10:
+        if FIRST_SECOND <= time <= LAST_SECOND:
             text = datetime.fromtimestamp(time, UTC).isoformat(" ", "minutes")
             return text.removesuffix("+00:00").removesuffix(" 00:00")
         return f"time {time:.10g}"

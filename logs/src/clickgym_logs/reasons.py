@@ -21,9 +21,9 @@ class Reason(StrEnum):
 
     NO_TIME = (
         "no exact time",
-        "it has no time, or too few different ones, and a list that was shown when users click "
-        "more would look better. Export it with its times, to the second; where sessions are "
-        "numbered in order, --columns time=session does",
+        "it has no time, too few different ones, or dates that hide the hours, and a list that was "
+        "shown when users click more would look better. Export it with its times, to the second; "
+        "where sessions are numbered in order, --columns time=session does",
     )
     TOO_FEW = (
         "too few sessions",
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 class Doubt(StrEnum):
     """Why a list that earned more is not called better."""
 
-    ENDED = "it is no longer shown"
+    ENDED = "it is hardly shown any more"
     FEW_BLOCKS = "its gain is in few blocks of time"
     ONE_STRETCH = "its gain is in one stretch of time"
     LATELY = "the last blocks alone do not show its gain"

@@ -34,10 +34,12 @@ must hold in more ways, the first three at `STEADY`:
   `LATELY`, for a gain that has gone is still there on average. Few blocks often do not show a gain
   that is there: what they show stands with the verdict, and "smaller" is said only where the blocks
   before show a larger gain, corrected for the number of looks;
-- today: the last block shows the list.
+- today: the last block shows the list, and not in less than a tenth of the sessions that its share
+  of the log makes expect. A list that was withdrawn may still be shown now and then by a cache.
 
-Where fewer than four blocks compare two lists, the log cannot tell. Nor can a log without times, or
-with fewer than four different ones: the order of its sessions may be any.
+Where fewer than four blocks compare two lists, the log cannot tell. Nor can a log without times,
+with fewer than four different ones, or with dates, weeks or other times that many sessions share
+and that hide the hours: the order of its sessions may be any.
 """
 
 from __future__ import annotations
@@ -161,7 +163,7 @@ class Measured:
         """The same with what the reader needs to judge it; empty for others."""
         doubt, late = self.withheld(level), self.late
         if doubt == Doubt.ENDED:
-            return f"it was last shown {self.last_shown}"
+            return f"{doubt}, last {self.last_shown}"
         if doubt != Doubt.LATELY or late is None:
             return doubt or ""
         found = f"{late.difference:+.4f} ({signed(late.interval)})"
@@ -236,7 +238,7 @@ class _Comparison:
         self.reason: Reason | None = None
         if self.blocks < LEAST_BLOCKS or not self.weights[-1].any():
             self.reason = Reason.APART
-        if shown.log.times is None or shown.n_blocks < LEAST_BLOCKS:
+        if shown.log.times is None or shown.n_blocks < LEAST_BLOCKS or shown.times_hide_hours:
             self.reason = Reason.NO_TIME
 
     def _sums(self, n_blocks: int) -> Floats:
@@ -282,7 +284,7 @@ class _Comparison:
         whole_error = uneven * math.sqrt(self.variances[-1].sum())
         late, late_p_value = self._late(*by_block)
         doubts = {
-            Doubt.ENDED: float(sessions[-1] < self.shown.today),
+            Doubt.ENDED: float(self.shown.is_hardly_shown(self.ranking)),
             Doubt.FEW_BLOCKS: sign_p_value,
             Doubt.ONE_STRETCH: float(_p_values(rest_gains, rest_errors).max()),
             Doubt.LATELY: float(late_p_value > LATELY),
