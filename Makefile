@@ -51,7 +51,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 AS_PYTHON := uncompiled and not compiled
 
 test: $(TESTED)  ## the tests of all three distributions, without those of test-slow
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" tests/envs tests/test_digits.py tests/test_docstrings.py; python=$$?; \
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py; python=$$?; \
 	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests logs/tests lab/tests && exit $$python
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.

@@ -19,6 +19,8 @@ COMPILED = {
     for name in EVERY_AGENT
 }
 
+pytestmark = pytest.mark.uncompiled
+
 by_agent = pytest.mark.parametrize("name", EVERY_AGENT)
 
 
@@ -38,6 +40,7 @@ def test_runs_at_the_edges_follow_the_reference(name):
     assert faults(name, range(8), most_sessions=25, compiled=False) == []
 
 
+@pytest.mark.compiled
 @by_agent
 def test_engines_agree_at_the_edges(name):
     """With users of one kind, so that few loops are compiled."""
@@ -45,6 +48,7 @@ def test_engines_agree_at_the_edges(name):
 
 
 @pytest.mark.slow
+@pytest.mark.compiled
 @by_agent
 def test_many_runs_at_the_edges(name):
     assert faults(name, range(1000, 1300)) == []

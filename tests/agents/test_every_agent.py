@@ -37,6 +37,8 @@ from clickgym.agents import (
 from clickgym.core.state import declared
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 L, K = 6, 3
 EVERY: dict[str, type[CompiledAgent]] = {**CLICK_AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 LEARNING = [name for name in CLICK_AGENTS if name not in ("Fixed", "Random")]
@@ -225,6 +227,7 @@ def test_a_warning_names_the_line_that_made_the_agent():
 # ---------------------------------------------------------------------------- learning and the best
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", LEARNING)
 def test_best(name):
     """It is found, it is the caller's own, and the agent stays as it is."""
@@ -281,6 +284,7 @@ shorter test of the same.
 """
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("name", "kind", "labels"),
     [
