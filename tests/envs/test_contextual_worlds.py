@@ -16,6 +16,8 @@ import clickgym
 from clickgym.envs import LabelledModel, PositionBasedModel, load_instance
 from clickgym.envs.contextual.interactions import with_products
 
+pytestmark = pytest.mark.uncompiled
+
 PBM = "LabelledModel of PBM"
 
 
@@ -133,6 +135,7 @@ def test_features_and_attractions_of_a_session(name):
         observation, *_ = env.step(np.arange(5))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("env_id", default_ids("Contextual"))
 @pytest.mark.parametrize("name", ["personal:features=outer", "network:features=plain"])
 def test_engines_agree_in_every_click_model(env_id, name):

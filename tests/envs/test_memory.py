@@ -18,6 +18,8 @@ from slow import slow
 import clickgym
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, Users, load_instance
 
+pytestmark = pytest.mark.uncompiled
+
 
 def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
     rng = np.random.default_rng(seed)
@@ -268,6 +270,7 @@ def test_recorded_sessions_of_streams():
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("agent", ["TopRank", "CascadeVI"])
 def test_engines_agree(agent):
     results = [

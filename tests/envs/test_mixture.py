@@ -25,6 +25,8 @@ from clickgym.envs import (
     load_instance,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 EXACT = {"rel": 0, "abs": 1e-12}
 FAMILIES = ("two-kinds", "two-tastes", "two-laws")
 

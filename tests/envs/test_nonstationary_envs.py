@@ -29,6 +29,8 @@ from clickgym.envs import (
 )
 from clickgym.envs.instances.instance import _made
 
+pytestmark = pytest.mark.uncompiled
+
 FIRST, SECOND, THIRD = (
     CascadeModel([0.9, 0.1, 0.2], 2),
     CascadeModel([0.1, 0.9, 0.2], 2),
@@ -158,6 +160,7 @@ AGENTS = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", AGENTS)
 def test_engines_agree_across_changes(name):
     model = changing(0, 1, 2, 17, 100, 101, 257)

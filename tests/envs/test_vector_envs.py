@@ -17,6 +17,8 @@ from registries import SAME_ITEMS, default_ids
 import clickgym
 from clickgym.envs import ENVIRONMENTS, ClickVectorEnv
 
+pytestmark = pytest.mark.uncompiled
+
 B, L, K = 3, 5, 3
 RESET_MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 by_id = pytest.mark.parametrize("env_id", SAME_ITEMS)
@@ -306,6 +308,7 @@ def first(values):
     ("env_id", "reward", "cutoff"),
     [
         *OF_IDS,
+        pytest.param("PBMRank-v0", "clicks", None, marks=pytest.mark.compiled, id="compiled"),
         *((env_id, None, 2) for env_id in default_ids("Contextual")),
         ("ContextualDBNRank-v0", "clicks", 2),  # the best list of each session is searched
         *(
