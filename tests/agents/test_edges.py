@@ -8,16 +8,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from edge_cases import EVERY_AGENT, LEAST_DELTA, LEAST_EXAMINATION, draw, play, what_is_not_finite
+from pairs import PAIRS
 from reference_agents import MODELS, REFERENCES, make, reference_of
-from registries import CONTEXTUAL_AGENTS
 
 from clickgym.agents import C2UCB, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS
 
 COMPILED = {
-    name: ("CM",) if name in CONTEXTUAL_AGENTS and not name.endswith("BMLinUCB") else ("PBM",)
+    name: [min((kind for kind in MODELS if (name, kind) in PAIRS), key=lambda kind: kind != "PBM")]
     for name in EVERY_AGENT
 }
+"""Users in which other tests compile the agent too."""
 
 pytestmark = pytest.mark.uncompiled
 

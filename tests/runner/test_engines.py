@@ -67,7 +67,7 @@ def test_engines_agree_on_registered_ids(env_id, name):
 def test_engines_agree_on_every_reward(kind, reward, cutoff):
     model = MODELS[kind]
     assert_engines_agree(
-        lambda: make("TopRank", model, seed=5), lambda: ClickEnv(model, reward, cutoff)
+        lambda: make("Random", model, seed=5), lambda: ClickEnv(model, reward, cutoff)
     )
 
 
@@ -150,7 +150,7 @@ def test_regret_is_exact(kind):
     shown; the reward is what the clicks say.
     """
     model = MODELS[kind]
-    result, lists, clicks = run_compiled(make("TopRank", model), ClickEnv(model), 300, seed=1)
+    result, lists, clicks = run_compiled(make("Random", model), ClickEnv(model), 300, seed=1)
     optimum = model.expected_reward(model.optimal_ranking())
     gaps = [optimum - model.expected_reward(shown) for shown in lists]
     assert min(gaps) >= 0
