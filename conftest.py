@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import runpy
 import signal
 import sys
 import threading
@@ -134,6 +135,23 @@ def printed(monkeypatch, capsys):
                     patch.setenv(name, str(value))
             assert main(words) == 0
         return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
+
+    return run
+
+
+@pytest.fixture
+def program(monkeypatch, capsys):
+    """What a Python program prints, run in a folder as ``__main__`` with its words; to start an
+    interpreter and to import everything again would take longer than most programs.
+    """
+
+    def run(file, *words, folder):
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            patch.syspath_prepend(Path(file).parent)
+            patch.setattr(sys, "argv", [str(file), *words])
+            runpy.run_path(str(file), run_name="__main__")
+        return capsys.readouterr().out
 
     return run
 

@@ -8,7 +8,6 @@ import runpy
 import shlex
 import shutil
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -42,21 +41,13 @@ def test_notebook_has_no_outputs(name):
 
 
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name not in LESSONS])
-def test_notebook_runs_in_plain_python(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER))
+def test_notebook_runs_in_plain_python(name, program, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
     code = ["".join(cell["source"]) for cell in cells_of(name) if cell["cell_type"] == "code"]
     smaller = [small(source) for source in code]
     assert smaller != code
     (tmp_path / "script.py").write_text("\n\n".join(smaller), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    program(tmp_path / "script.py", folder=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
