@@ -22,6 +22,12 @@ def some_ratings(n_users=12, n_items=30, share=0.7):
     return pl.DataFrame({"user": users, "item": items, "rating": labels})
 
 
+def full_ratings(stars):
+    """Of every user for every item, ``(users, items)``."""
+    users, items = (part.ravel() for part in np.indices(stars.shape))
+    return pl.DataFrame({"user": users, "item": items, "rating": stars.ravel()})
+
+
 # ------------------------------------------------------------------------------------------------
 # -------------- instances
 
@@ -94,13 +100,11 @@ def test_linear_attraction_is_the_least_squares_fit():
 
 def test_fitted_attractions_that_leave_the_unit_interval_are_moved_and_scaled():
     """By one number each, so that their lowest is 0 and their highest at most 1."""
-    users, items = (part.ravel() for part in np.indices((20, 12)))
-    others = np.random.default_rng(0).integers(0, 2, 240)
-    stars = np.where((users < 10) & (items < 6), 5, others)  # half of the users like half of all
-    ratings = pl.DataFrame({"user": users, "item": items, "rating": stars})
-    arguments = {"n_items": 8, "n_positions": 3, "dimension": 4}
-    given = contextual_instance(ratings, **arguments).model("LabelledModel of UBM")
-    model = contextual_instance(ratings, linear=True, **arguments).model("LinearModel of UBM")
+    stars = np.random.default_rng(0).integers(0, 2, (20, 12))
+    stars[:10, :6] = 5  # half of the users like half of all
+    given, model = (
+        model_of(full_ratings(stars), dimension=4, linear=linear) for linear in (False, True)
+    )
     x, y = fitted(given), np.concatenate(given.attractions)
     best = x @ np.linalg.lstsq(x, y, rcond=None)[0]
     assert best.min() < -0.01
@@ -109,16 +113,12 @@ def test_fitted_attractions_that_leave_the_unit_interval_are_moved_and_scaled():
 
 
 def test_who_rated_too_little_is_left_out():
-    users, items = np.nonzero(np.ones((6, 9)))
-    kept = np.ones(len(users), bool)
-    kept[[0, 1, 12]] = False
-    stars = np.random.default_rng(0).integers(1, 6, len(users))
-    ratings = pl.DataFrame({"user": users, "item": items, "rating": stars})
-    fewer = ratings.filter(pl.Series(kept))
+    ratings = full_ratings(np.random.default_rng(0).integers(1, 6, (6, 9)))
+    fewer = ratings[np.setdiff1d(np.arange(54), [0, 1, 12])]
     instance = contextual_instance(fewer, n_items=8, n_positions=3, dimension=2)
     assert instance.estimation["left_out"] == 1
     assert instance.description.startswith("5 users, 9 items, 5 features")
-    attraction = label_attraction(stars[kept].astype(float))[users[kept] > 0]
+    attraction = label_attraction(fewer["rating"].to_numpy().astype(float))[7:]
     np.testing.assert_array_equal(
         np.concatenate(instance.model("LabelledModel of UBM").attractions), attraction
     )
@@ -186,8 +186,7 @@ def test_linear_attraction_may_be_linear_in_products():
 
 def test_equal_attractions_are_wholly_explained():
     """Their variance is rounding error, and nothing is to be divided by it."""
-    users, items = (part.ravel() for part in np.indices((12, 12)))
-    ratings = pl.DataFrame({"user": users, "item": items, "rating": np.full(144, 3.0)})
+    ratings = full_ratings(np.full((12, 12), 3.0))
     assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
     with pytest.raises(ValueError, match="the ratings have a rank below dimension = 2"):
         contextual_instance(ratings, dimension=2)

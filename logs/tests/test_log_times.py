@@ -14,15 +14,10 @@ from clickgym_logs.fitting import train_test_split
 LABELS = tuple("ab"), ("p", "q")
 
 
-def make_log(times, n=4, **more):
-    return ClickLog(
-        [[0, 1], [1, 0]] * (n // 2),
-        [[1, 0], [0, 0]] * (n // 2),
-        [0, 1] * (n // 2),
-        *LABELS,
-        times=times,
-        **more,
-    )
+def make_log(times, n=4):
+    items, clicks, queries = [[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 1]
+    arrays = (part * (n // 2) for part in (items, clicks, queries))
+    return ClickLog(*arrays, *LABELS, times=times)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +171,8 @@ def test_an_unreadable_time_is_named(tmp_path, texts, message):
 )
 def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
     moments = [datetime(1970, 1, 1, 1, 30, 0, 250_000), datetime(1970, 1, 2), datetime(1970, 1, 2)]
-    frame = pl.DataFrame(
-        {
-            "session": [0, 1, 1],
-            "position": [1, 1, 2],
-            "item": ["a", "b", "c"],
-            "clicked": [0, 1, 0],
-            "time": moments,
-        }
-    )
+    columns = {"session": [0, 1, 1], "position": [1, 1, 2], "item": ["a", "b", "c"]}
+    frame = pl.DataFrame(columns | {"clicked": [0, 1, 0], "time": moments})
     plain = frame.with_columns(
         pl.col("time").cast(kind)
         if not isinstance(kind, pl.Datetime) or not kind.time_zone
