@@ -137,7 +137,8 @@ def test_list_that_is_no_longer_shown():
     assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
     assert "but it is hardly shown any more, last time 39" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    assert rows_of_lists(decided)[1].cells[1].startswith("not proved better: it is hardly shown any more, last")
+    cell = rows_of_lists(decided)[1].cells[1]
+    assert cell.startswith("not proved better: it is hardly shown any more, last")
 
 
 @pytest.mark.parametrize(
