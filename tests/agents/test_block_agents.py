@@ -23,6 +23,8 @@ from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, Fixed, Orac
 from clickgym.agents.kernels import topological_layers
 from clickgym.agents.top_rank import C
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 

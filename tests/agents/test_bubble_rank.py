@@ -22,6 +22,8 @@ from clickgym.agents import TopRank
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 
@@ -129,6 +131,7 @@ SAFE = {
 }
 
 
+@pytest.mark.compiled
 def test_it_never_violates_the_safety_constraint():
     """K = L. 20 runs of 20000 sessions in each model, from random lists R_0; TopRank does violate
     it, so the test can fail.
@@ -155,6 +158,7 @@ def test_it_never_violates_the_safety_constraint():
     assert result.metrics["violations"][-1] > 50
 
 
+@pytest.mark.compiled
 def test_it_learns_to_sort():
     agent = BubbleRank(8, 8, initial=np.arange(8)[::-1], horizon=400_000, seed=2)
     clickgym.run(agent, ClickEnv(SAFE["PBM"]), 400_000, seed=0, checkpoints=[])

@@ -6,6 +6,8 @@ import pytest
 
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
 
+pytestmark = pytest.mark.uncompiled
+
 
 @pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeTS])
 @pytest.mark.parametrize(

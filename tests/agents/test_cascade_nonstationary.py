@@ -11,6 +11,8 @@ from clickgym.agents import CascadeUCB1
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
+pytestmark = pytest.mark.uncompiled
+
 # -------------------------------------------------------------------------------------- CascadeDUCB
 
 
@@ -60,6 +62,7 @@ def test_unseen_items_rank_before_any_bonus(agent_class):
     assert chisquare([first[item] for item in range(4)]).pvalue > 1e-5
 
 
+@pytest.mark.compiled
 def test_they_follow_users_who_change():
     """An item that nobody liked becomes the best after 10⁵ sessions: CascadeUCB1 hardly looks at it
     any more.
