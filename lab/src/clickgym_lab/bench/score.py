@@ -147,12 +147,12 @@ def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> 
     value, bad_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
     if n_runs == 1 or not intervals:
         return Summary(value, math.nan, math.nan, bad_run)
-    users = list(dict.fromkeys(task.users for task in tasks))
-    rows = [np.flatnonzero([task.users == name for task in tasks]) for name in users]
+    users = [task.users for task in tasks]
+    rows = [np.flatnonzero([of == name for of in users]) for name in dict.fromkeys(users)]
     rng, replicates = np.random.default_rng(0), []
     for _ in range(REPLICATES):
         drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
         runs = rng.integers(n_runs, size=(len(drawn), n_runs))
-        replicates.append(iqm(np.take_along_axis(table[drawn], runs, axis=1).mean(axis=1)))
+        replicates.append(iqm(table[drawn[:, None], runs].mean(axis=1)))
     low, high = np.quantile(replicates, [0.025, 0.975])
     return Summary(value, float(low), float(high), bad_run)

@@ -91,6 +91,7 @@ def play_table1(sweeps: Sweeps) -> None:
 # ---------------------------------------------------------------------------------------- measures
 
 
+@cache
 def chosen(curves: Curves, env: str, agent: str, reading: str) -> str:
     """The agent with the α of a reading: that of the theorem, or the best in half of the runs."""
     if reading == THEOREM:
@@ -106,6 +107,7 @@ def optimum(curves: Curves, env: str) -> float:
     return float(np.mean(rewards) / curves.horizon)
 
 
+@cache
 def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values:
     """``(runs, steps)`` the CTR so far; of the best α in the runs that it was not chosen by."""
     spec = chosen(curves, env, agent, reading)
