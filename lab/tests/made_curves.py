@@ -12,13 +12,18 @@ def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, ru
     """Rows of a pair: the column is ``value(steps)``, in run n of an instance more by n
     millionths.
     """
-    frames = []
-    for instance in instances:
-        for run in range(runs):
-            values = np.asarray(value(steps), float) * (1 + 1e-6 * run)
-            keys = {"env": env, "instance": instance, "agent": agent, "run": run}
-            frames.append(polars.DataFrame({**keys, "step": steps, column: values}))
-    return polars.concat(frames)
+    n, numbers = len(instances), np.tile(np.repeat(range(runs), len(steps)), len(instances))
+    values = np.tile(np.asarray(value(steps), float), n * runs)
+    return polars.DataFrame(
+        {
+            "env": env,
+            "instance": np.repeat(list(instances), runs * len(steps)),
+            "agent": agent,
+            "run": numbers,
+            "step": np.tile(steps, n * runs),
+            column: values * (1 + 1e-6 * numbers),
+        }
+    )
 
 
 def curves(*frames, full=True):

@@ -74,15 +74,14 @@ def ctrs(part, lead):
     """Curves of He et al.'s agents: ``lead[agent](k)`` more CTR than 0.5, whatever α, less 0.1 for
     the theorem's.
     """
-    frames, steps = [], np.array([500, 1000])
+    table = []
     for k, (agent, specs), run in itertools.product(ubm.POSITIONS, ubm.SPECS.items(), range(4)):
         for spec in specs:
-            value = lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent) + 1e-6 * run
-            rates = {"regret": 0.2 - value, "reward": 0.5 + value, "clicks": 2 * (0.5 + value)}
-            columns = {name: rate * steps for name, rate in rates.items()}
-            keys = {"env": ubm.ubm(k), "instance": "one", "agent": spec, "run": run}
-            frames.append(polars.DataFrame({**keys, "step": steps, **columns}))
-    return {part: curves(*frames)}
+            more = lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent) + 1e-6 * run
+            rates = np.array([0.2 - more, 0.5 + more, 2 * (0.5 + more)])
+            table += [(ubm.ubm(k), "one", spec, run, n, *(n * rates)) for n in (500, 1000)]
+    names = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    return {part: curves(polars.DataFrame(table, names, orient="row"))}
 
 
 EVIDENCE = {
