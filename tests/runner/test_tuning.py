@@ -5,7 +5,6 @@ command.
 from __future__ import annotations
 
 import numpy as np
-import optuna
 import polars
 import pytest
 
@@ -13,6 +12,8 @@ import clickgym
 from clickgym.agents import Range
 from clickgym.runner import tuning as module
 from clickgym.runner.tuning import STUDY, TRIALS, tune
+
+optuna = pytest.importorskip("optuna")
 
 SMALL = {
     "horizon": 200,

@@ -243,8 +243,8 @@ def bound_per_root(env: Any) -> float:
         >>> before, after = CascadeModel([0.5, 0.2], 1), CascadeModel([0.2, 0.5], 1)
         >>> users = {"models": [before, after, before], "starts": [0, 100, 200]}
         >>> env = gym.make("NonStationaryCMRank-v0", **users)
-        >>> round(bound_per_root(env) * np.sqrt(1000), 2)
-        np.float64(35.29)
+        >>> round(float(bound_per_root(env) * np.sqrt(1000)), 2)
+        35.29
     """
     model = env.unwrapped.model
     attractions = np.array([epoch.attraction for epoch in model.epochs])

@@ -52,8 +52,8 @@ def bound_per_log(env: Any) -> float:
     Example:
         >>> import gymnasium as gym
         >>> env = gym.make("PBMRank-v0", attraction=[0.5, 0.25], examination=[0.8])
-        >>> round(bound_per_log(env) * np.log(1000), 3)
-        np.float64(15.096)
+        >>> round(float(bound_per_log(env) * np.log(1000)), 3)
+        15.096
     """
     model = env.unwrapped.model
     n_positions, attraction = model.n_positions, np.sort(model.attraction)[::-1]
