@@ -45,6 +45,8 @@ from clickgym.agents import (
 )
 from clickgym.envs import CascadeModel, PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 BY_FEEDBACK = [
     (CascadeUCB1, {}),
     (CascadeKLUCB, {}),
