@@ -17,6 +17,7 @@ from pathlib import Path
 import polars
 import pytest
 from polars.testing import assert_frame_equal
+from registries import restored
 
 import clickgym
 from clickgym.agents import TopRank
@@ -299,11 +300,15 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
 
 
 def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
-    python(shop, "-c", "from ownpkg.agents import Optimist; Optimist(4, 2, seed=0).save('own.npz')")
+    with monkeypatch.context() as patch, restored():
+        patch.syspath_prepend(shop / "lib")
+        importlib.import_module("ownpkg.agents").Optimist(4, 2, seed=0).save(shop / "own.npz")
+    forget()
     with pytest.raises(ValueError, match=r"holds a Optimist, not a TopRank"):
-        TopRank.load(shop / "work" / "own.npz")
+        TopRank.load(shop / "own.npz")
+    assert "ownpkg" not in sys.modules
     monkeypatch.syspath_prepend(shop / "lib")
-    agent = importlib.import_module("ownpkg.agents").Optimist.load(shop / "work" / "own.npz")
+    agent = importlib.import_module("ownpkg.agents").Optimist.load(shop / "own.npz")
     assert len(set(agent.rank().tolist())) == 2
     forget()
 
@@ -355,20 +360,16 @@ print(table.filter(table["step"] == 200)["agent"].to_list())
 """
 
 
-def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
+def test_classes_of_a_notebook_take_part_with_worker_processes(shop, monkeypatch):
     """Skipped where what runs notebooks is not installed: nbclient and ipykernel."""
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
-    pytest.importorskip("nbclient")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", str(shop / "lib"))
     cells = [nbformat.v4.new_code_cell(cell) for cell in NOTEBOOK.split("# next cell")]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), shop / "work" / "own.ipynb")
-    code = (
-        "import nbformat, nbclient; notebook = nbformat.read('own.ipynb', 4); "
-        "nbclient.NotebookClient(notebook, timeout=200, kernel_name='python3').execute(); "
-        "outputs = [output for cell in notebook.cells for output in cell.outputs]; "
-        "print(''.join(output.get('text', '') for output in outputs))"
-    )
-    printed = python(shop, "-c", code).stdout
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
+    printed = "".join(out.get("text", "") for cell in notebook.cells for out in cell.outputs)
     assert "'__main__:Mine', '__main__:Mine', 'TopRank', 'TopRank'" in printed
 
 

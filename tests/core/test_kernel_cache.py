@@ -87,48 +87,48 @@ def _machine_codes():
     return len(list(cache_folder().glob("__pycache__/*.nbc")))
 
 
-@pytest.mark.parametrize(
-    ("edit", "result"),
-    [
-        (("constants_of_it", "3.0", "5.0"), 20.0),
-        (("callee_of_it", "FACTOR * x", "FACTOR + x"), 16.0),
-        (("callee_of_it", "by=1.0", "by=2.0"), 24.0),
-        (("it", "    first: np.ndarray\n    second", "    second: np.ndarray\n    first"), -12.0),
-        (("it", "state.first[i] - ", "2.0 * state.first[i] - "), 24.0),
-        (("it", "total = 0.0", "total = 1.0"), 13.0),
-    ],
-    ids=["constant", "callee", "default", "fields", "kernel", "closure"],
-)
-def test_edit_of_a_kernel(play, edit, result):
+EDITS = {
+    "constant": ("constants_of_it", "3.0", "5.0", 20.0),
+    "callee": ("callee_of_it", "FACTOR * x", "FACTOR + x", 16.0),
+    "default": ("callee_of_it", "by=1.0", "by=2.0", 24.0),
+    "fields": (
+        "it",
+        "    first: np.ndarray\n    second",
+        "    second: np.ndarray\n    first",
+        -12.0,
+    ),
+    "kernel": ("it", "state.first[i] - ", "2.0 * state.first[i] - ", 24.0),
+    "closure": ("it", "total = 0.0", "total = 1.0", 13.0),
+}
+ELSEWHERE = {
+    "comment": ("it", "def bound", "# a comment\n\ndef bound"),
+    "docstring": ("it", "        total = 0.0", '        """A docstring."""\n        total = 0.0'),
+    "other kernel": ("it", "def bound", "@kernel\ndef another(x):\n    return x\n\ndef bound"),
+    "other constant": ("constants_of_it", "FACTOR", "OTHER = 1\nFACTOR"),
+}
+
+
+def test_edit_of_a_kernel(play):
     """An edit of anything that a kernel reaches is seen, and what was compiled before is found
     again.
     """
     assert play() == (12.0, 1)
-    assert play([edit]) == (result, 1)
-    assert play() == (12.0, 0)
-    assert play([edit]) == (result, 0)
+    for name, (*edit, result) in EDITS.items():
+        assert play([edit]) == (result, 1), name
+        assert play() == (12.0, 0), name
+        assert play([edit]) == (result, 0), name
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("it", "def bound", "# a comment\n\ndef bound"),
-        ("it", "        total = 0.0", '        """A docstring."""\n        total = 0.0'),
-        ("it", "def bound", "@kernel\ndef another(x):\n    return x\n\ndef bound"),
-        ("constants_of_it", "FACTOR", "OTHER = 1\nFACTOR"),
-    ],
-    ids=["comment", "docstring", "other kernel", "other constant"],
-)
-def test_edit_elsewhere(play, edit):
+def test_edit_elsewhere(play):
     """An edit of what a kernel does not reach compiles nothing, and the modules are those of a
     user.
     """
     assert play() == (12.0, 1)
-    assert play([edit]) == (12.0, 0)
+    for name, edit in ELSEWHERE.items():
+        assert play([edit]) == (12.0, 0), name
 
 
-@pytest.mark.parametrize(("before", "after"), [("a/it.py", "a/that.py"), ("a/it.py", "b/it.py")])
-def test_kernel_that_moved(tmp_path, before, after):
+def test_kernel_that_moved(tmp_path, monkeypatch):
     """The same code elsewhere names its own module and its own file when it raises."""
     code = """
         from clickgym.core.kernels import entry, kernel
@@ -139,20 +139,19 @@ def test_kernel_that_moved(tmp_path, before, after):
                 raise ValueError("too large")
             return x
     """
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for file in (tmp_path / before, tmp_path / after):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for place in ("a/it.py", "a/that.py", "b/it.py"):
+        file = tmp_path / place
         file.parent.mkdir(exist_ok=True)
         file.write_text(dedent(code))
-        call = f"from {file.stem} import entry, refuse; entry(refuse)(1.0)"
-        done = subprocess.run(
-            [sys.executable, "-c", call],
-            cwd=file.parent,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert f'File "{file}", line 7, in refuse' in done.stderr
+        sys.modules.pop(file.stem, None)
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(file.parent)
+            module = importlib.import_module(file.stem)
+        with pytest.raises(ValueError, match="too large") as error:
+            entry(module.refuse)(1.0)
+        last = error.traceback[-1]
+        assert (str(last.path), last.lineno + 1, last.name) == (str(file), 7, "refuse")
         file.unlink()
 
 
@@ -206,18 +205,15 @@ def test_without_parts(play, monkeypatch):
     assert play() == (12.0, 1)
 
 
-def test_state_of_main(tmp_path):
+def test_state_of_main(program, tmp_path, monkeypatch):
     """A state of a script is compiled in memory: its class cannot be found by its name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     script = dedent(FILES["it"]).replace(
         "from callee_of_it import scaled", "scaled = kernel(lambda x: 3.0 * x)"
     )
     file = tmp_path / "script.py"
     file.write_text(f"{script}\nprint(result())\n")
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [sys.executable, file], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "12.0\n"
+    assert program(file, folder=tmp_path) == "12.0\n"
     assert not list((tmp_path / "cache").rglob("*.nbc"))
 
 
@@ -311,22 +307,22 @@ print(json.dumps([lists, stepped]))
 KERNELS = {"TopRank": "top_rank.py", "C2UCB": "linear.py", "CascadeVI": "cascade_vi.py"}
 
 
-def test_lists_without_compilation():
+def test_lists_without_compilation(program, tmp_path):
     """With NUMBA_DISABLE_JIT=1 a debugger steps into the kernels' source, and the lists are the
     same: of users who do not change, of candidates that do, and of users with a memory.
     """
     pairs = zip(KERNELS, ("PBMRank-v0", "ContextualCMRank-v0", "CascadeMDPRank-v0"), strict=True)
-    arguments, played = json.dumps([*pairs]), []
-    for switch in ({}, {"NUMBA_DISABLE_JIT": "1"}):
-        done = subprocess.run(
-            [sys.executable, "-c", PLAIN, arguments],
-            env=os.environ | switch,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        played.append(json.loads(done.stdout))
-    (lists, compiled), (plain_lists, stepped) = played
+    file, arguments = tmp_path / "plain.py", json.dumps([*pairs])
+    file.write_text(PLAIN)
+    lists, compiled = json.loads(program(file, arguments, folder=tmp_path))
+    done = subprocess.run(
+        [sys.executable, file, arguments],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    plain_lists, stepped = json.loads(done.stdout)
     assert lists == plain_lists
     for name in KERNELS:
         in_kernels = set(stepped[name]) - set(compiled[name])

@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
-import sys
 
 import numpy as np
 import polars
@@ -65,20 +63,14 @@ def test_results_are_copied_and_told_in_one_line(results):
 
 def test_interval_stands_beside_regret_at_80_columns():
     """As polars prints a table into a terminal."""
-    code = (
-        "import clickgym; results = clickgym.sweep(['PBMRank-v0', 'CMRank-v0'], ['TopRank', "
-        "'Random'], 100, 2, instances=['yandex-9', 'yandex-990'], progress=False); "
-        "print(results.table())"
+    instances = ["yandex-9", "yandex-990"]
+    swept = clickgym.sweep(
+        ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], 100, 2, instances=instances
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"POLARS_TABLE_WIDTH": "80"},
-    )
-    (heading,) = (line for line in done.stdout.splitlines() if "agent" in line)
-    assert re.search(r"agent +┆ regret +┆ regret_", heading), done.stdout
+    with polars.Config(tbl_width_chars=80):
+        printed = str(swept.table())
+    (heading,) = (line for line in printed.splitlines() if "agent" in line)
+    assert re.search(r"agent +┆ regret +┆ regret_", heading), printed
 
 
 def test_selection_in_the_order_of_its_names(results):
