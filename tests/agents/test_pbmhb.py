@@ -16,6 +16,8 @@ from slow import slow
 from clickgym.agents import PBMHB, pbmhb
 from clickgym.envs import PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 

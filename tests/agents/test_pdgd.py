@@ -18,6 +18,8 @@ from scipy.stats import chisquare
 
 from clickgym.agents import PDGD
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 
@@ -93,6 +95,7 @@ def test_pairs_reach_one_place_below_the_last_click(clicks, moved):
     assert all((change[[5, 3, 0, 2][place]] > 0) == bool(clicks[place]) for place in moved)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "scores",
     [

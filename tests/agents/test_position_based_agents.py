@@ -22,6 +22,8 @@ from clickgym.agents.position_based import PBMPIE
 from clickgym.agents.position_based_ts import PBMTS
 from clickgym.envs import PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 # ------------------------------------------------------------------------------------------ PBM-PIE

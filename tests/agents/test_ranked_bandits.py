@@ -19,6 +19,8 @@ from clickgym.agents.kernels import log_likelihood
 from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB
 from clickgym.envs import CascadeModel, ClickEnv
 
+pytestmark = pytest.mark.uncompiled
+
 FALSE_ALARM = 1e-5
 
 

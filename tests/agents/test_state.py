@@ -17,6 +17,8 @@ from clickgym.core import memory
 from clickgym.core.state import Flags, Floats, Ints, declared
 from clickgym.envs import PositionBasedModel, kernel
 
+pytestmark = pytest.mark.uncompiled
+
 
 class State(NamedTuple):
     clicks: Annotated[Ints, "L K"]

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_agents import UniRankReference
@@ -13,6 +14,8 @@ from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
 from clickgym.agents import UniRank
+
+pytestmark = pytest.mark.uncompiled
 
 FALSE_ALARM = 1e-5
 
