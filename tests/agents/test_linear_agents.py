@@ -20,6 +20,8 @@ from clickgym.agents import C2UCB, DCMLinUCB, PBMLinUCB, UBMLinUCB
 from clickgym.agents.linear import RidgeAgent
 from clickgym.envs import DependentClickModel
 
+pytestmark = pytest.mark.uncompiled
+
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
 KAPPA = np.array([0.9, 0.7, 0.5, 0.3])
@@ -76,6 +78,7 @@ def drift(n, n_features, ridge=None):
     return np.linalg.norm(agent.state.inverse - fresh, 2) / np.linalg.norm(fresh, 2)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("n", "n_features", "ridge", "tolerance"),
     [
@@ -164,6 +167,7 @@ def test_relabelled_candidates_and_rotated_features(name):
 # ------------------------------------------------------------------------------------------- regret
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("env_id", "name"),
     [
@@ -188,6 +192,7 @@ def test_agents_learn_in_the_model_that_they_are_made_for(env_id, name):
 
 
 # whose samples are biased in every model
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", [name for name in OPTIMISTIC if name != "C2UCB"])
 def test_the_theory_holds_the_truth_within_its_bounds(name):
     """|xᵀ(θ - θ*)| ≤ α_t sqrt(xᵀA⁻¹x) for all items, in the agent's own model: probability 1 -
