@@ -20,6 +20,8 @@ from clickgym.agents.assignment import assign
 from clickgym.agents.kernels import kl_upper
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
+pytestmark = pytest.mark.uncompiled
+
 # --------------------------------------------------------------------------- the assignment problem
 
 
@@ -112,6 +114,7 @@ def test_leaders_that_tie_but_for_rounding_take_turns_at_random():
     assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("kind", "leader", "attraction", "sessions"),
     [(GRAB, "leader", [0.02] * 7, 1500), (UniRank, "part", [0.9] * 10, 3000)],
