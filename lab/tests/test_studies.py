@@ -33,20 +33,26 @@ take long.
 """
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of all studies, for several share a sweep."""
+    return tmp_path_factory.mktemp("studies")
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in STUDIES]
 )
-def test_study_plays_judges_and_draws(name, tmp_path):
+def test_study_plays_judges_and_draws(name, folder):
     """Two runs at the least scale, on one query; the results are the same when they are read."""
     study = STUDIES[name]
-    sweeps = Sweeps(tmp_path, study.columns, 1e-9, runs=2, n_jobs=1, names=["yandex-990"])
+    sweeps = Sweeps(folder, study.columns, 1e-9, runs=2, n_jobs=1, names=["yandex-990"])
     measured = run_study(study, sweeps)
     assert measured.plot().get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
     assert text.index("## Ours beside the paper") < text.index("## What was run")
     for row in measured.judged:
         assert row.verdict in ("yes", "no", "cannot tell")
-    again = read_study(study, tmp_path / f"{name}.parquet")
+    again = read_study(study, folder / f"{name}.parquet")
     assert page([again]) == text
 
 
