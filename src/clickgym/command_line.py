@@ -225,9 +225,10 @@ def _is_panic(error: BaseException) -> bool:
 
 def _report(error: BaseException) -> str:
     """What to tell of an error that no input should cause, and how to report it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    frame = [*frames[:1], *(one for one in frames if "clickgym" in one.filename)][-1]
-    where = f"{Path(frame.filename).name}, line {frame.lineno}"
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [row for row in frames if row[0].f_globals["__name__"].startswith("clickgym")]
+    frame, line = (ours or frames)[-1]
+    where = f"{Path(frame.f_code.co_filename).name}, line {line}"
     return (
         f"this is a fault of clickgym {version('clickgym')}: {type(error).__name__} ({error}) in "
         f"{where}; please report this line and the command at {ISSUES}"
