@@ -226,7 +226,7 @@ def _is_panic(error: BaseException) -> bool:
 def _report(error: BaseException) -> str:
     """What to tell of an error that no input should cause, and how to report it."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [row for row in frames if row[0].f_globals["__name__"].startswith("clickgym")]
+    ours = [row for row in frames if row[0].f_globals.get("__name__", "").startswith("clickgym")]
     frame, line = (ours or frames)[-1]
     where = f"{Path(frame.f_code.co_filename).name}, line {line}"
     return (
