@@ -33,6 +33,10 @@ DIGITS = ["tests/test_digits.py"]
 TESTS = [*DIGITS, "tests/runner/test_engines.py", "tests/envs/test_memory.py"]
 TESTS += ["tests/envs/test_order.py", *map(str, sorted(ROOT.glob("tests/envs/*contextual*.py")))]
 
+AS_PYTHON = "uncompiled and not compiled"
+CALLS = {f"{AS_PYTHON} and not slow": "1", f"not ({AS_PYTHON}) and not slow": "0"}
+"""As `make test` does: by marks, whether kernels run as Python (``NUMBA_DISABLE_JIT``)."""
+
 PROBE = """
 import array, ctypes, glob, math, os, zlib, numpy
 from numpy._core._multiarray_umath import __cpu_features__ as features
@@ -78,16 +82,23 @@ def main() -> int:
     names = list(VARIATIONS)[-1:] if is_short else list(VARIATIONS)
     os.chdir(ROOT)
     usual, failed = probe({}), []
-    pytest = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     pytest += ["-n", "2", "--dist", "load" if is_short else "loadfile"]
+    pytest += DIGITS if is_short else TESTS
     for name in names:
         start = time.perf_counter()
         for fault in without_effect(VARIATIONS[name], usual):
             print(f"{name}: {fault}; this processor or library cannot be varied so", flush=True)
-        command = pytest + (DIGITS if is_short else TESTS)
-        result = subprocess.run(command, env=os.environ | VARIATIONS[name], check=False)
-        failed += [name] if result.returncode else []
-        words = "failed" if result.returncode else "passed"
+        codes = [
+            subprocess.run(
+                [*pytest, "-m", marks],
+                env=os.environ | VARIATIONS[name] | {"NUMBA_DISABLE_JIT": as_python},
+                check=False,
+            ).returncode
+            for marks, as_python in CALLS.items()
+        ]
+        failed += [name] if any(codes) else []
+        words = "failed" if any(codes) else "passed"
         print(f"{name}: {words} in {time.perf_counter() - start:.0f} s", flush=True)
     return 1 if failed else 0
 
