@@ -17,6 +17,8 @@ from .task import Task
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)
+STATE_SHOWS_CLICKS = "the state of stateful users shows them at once"
+"""Why clicks cannot be late where a state is observed that follows from them."""
 
 
 class Users(ABC):

@@ -27,7 +27,7 @@ from ...core.checks import (
 from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
-from ..users import Users
+from ..users import STATE_SHOWS_CLICKS, Users
 from .round import Law, Parameters, StatefulTask, simulate
 
 Floats = NDArray[np.float64]
@@ -110,7 +110,7 @@ class CascadeMDP(Users):
     rewards = ("clicks",)
     observes = ("state",)
     may_leave = True
-    click_at_once = "the state of stateful users shows them at once"
+    click_at_once = STATE_SHOWS_CLICKS
     session_kernel = staticmethod(simulate)
 
     def __init__(

@@ -186,8 +186,8 @@ class Decision:
         if self.times_are_coarse and self.compared:
             sentences.append(
                 "Most sessions share their time with more than ten others. What changes within one "
-                "time, such as the hours of a day, stays hidden if rows are not in order: export "
-                "times to the second."
+                "time, such as the minutes of an hour, stays hidden if rows are not in order: "
+                "export times to the second."
             )
         too_rare = self.reason == Reason.TOO_FEW and self.n_lists > max(
             1, self.n_sessions / LEAST_SESSIONS

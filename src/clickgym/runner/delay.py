@@ -18,6 +18,7 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import short
 from ..core.kernels import kernel
 from ..envs.any_env import clicks_of
+from ..envs.users import STATE_SHOWS_CLICKS
 from .labels import UnsuitedError
 
 LONGEST = 20
@@ -98,6 +99,8 @@ def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
         UnsuitedError: naming the reason.
     """
     users_reason = getattr(getattr(env.unwrapped, "model", None), "click_at_once", "")
+    if "state" in getattr(agent, "observes", ()):  # also where users are of another package
+        users_reason = STATE_SHOWS_CLICKS
     if isinstance(agent, Learner):
         reason = "it has a loop of its own"
     elif users_reason:
