@@ -35,7 +35,7 @@ def test_killed_worker_of_a_cluster(cluster, killing, tmp_path, command):
 
 def test_cluster_that_does_not_answer(tmp_path, capsys, monkeypatch):
     """One line says so."""
-    monkeypatch.setattr("clickgym.core.workers.ANSWERS_IN", 0.5)
+    monkeypatch.setattr("clickgym.runner.workers.ANSWERS_IN", 0.5)
     words = [*SHORT.split(), "--out", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9"]
     assert main(words) == 2
     [line] = capsys.readouterr().err.splitlines()

@@ -12,10 +12,10 @@ import pytest
 from rich.text import Text
 
 from clickgym.command_line import main, one_line_warnings
-from clickgym.core.console import errors
 from clickgym.core.formats import HIDDEN, to_csv, visible
-from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import Instance, PositionBasedModel
+from clickgym.runner.console import errors
+from clickgym.runner.terminal import Column, print_table, say
 
 ESCAPE, CONTROL, TURN, LINE = "\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe", "\u2028next"
 NAME = f"=HYPERLINK({ESCAPE}{CONTROL}{TURN}{LINE}\u2066)"

@@ -22,10 +22,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.console import USAGE_ERROR, errors, interruptible, print_anywhere
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
+from .runner.console import USAGE_ERROR, errors, interruptible, print_anywhere
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"

@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.core.faults import WorkerError
-from clickgym.core.workers import check_workers
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import RUNS, Trial
+from clickgym.runner.workers import check_workers
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -20,8 +20,8 @@ import clickgym
 from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
-from clickgym.core.terminal import Column, print_table
 from clickgym.runner.progress import Progress
+from clickgym.runner.terminal import Column, print_table
 
 
 @pytest.fixture(scope="module")

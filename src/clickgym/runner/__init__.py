@@ -1,27 +1,44 @@
 """Run agents in environments: one pair, many pairs, their results, figures and commands.
 
 What is listed here, and `progress`, is for those who build on the library; `clickgym` lists what
-its users call.
+its users call. Each name is loaded at its first use: the command line needs its console only.
 """
 
-from ..envs.any_env import sizes_of
-from .engines import engine_of
-from .labels import AgentLike, UnsuitedError, by_label
-from .make import agent_maker, make_agent, make_env, maker_name, observed_sizes, requirements
-from .metrics import Metrics, wrong_pairs
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AgentLike",
-    "Metrics",
-    "UnsuitedError",
-    "agent_maker",
-    "by_label",
-    "engine_of",
-    "make_agent",
-    "make_env",
-    "maker_name",
-    "observed_sizes",
-    "requirements",
-    "sizes_of",
-    "wrong_pairs",
-]
+from ..core.later import loader
+
+if TYPE_CHECKING:
+    from ..envs.any_env import sizes_of as sizes_of
+    from .engines import engine_of as engine_of
+    from .labels import AgentLike as AgentLike
+    from .labels import UnsuitedError as UnsuitedError
+    from .labels import by_label as by_label
+    from .make import agent_maker as agent_maker
+    from .make import make_agent as make_agent
+    from .make import make_env as make_env
+    from .make import maker_name as maker_name
+    from .make import observed_sizes as observed_sizes
+    from .make import requirements as requirements
+    from .metrics import Metrics as Metrics
+    from .metrics import wrong_pairs as wrong_pairs
+
+_MODULES = {
+    "AgentLike": ".labels",
+    "Metrics": ".metrics",
+    "UnsuitedError": ".labels",
+    "agent_maker": ".make",
+    "by_label": ".labels",
+    "engine_of": ".engines",
+    "make_agent": ".make",
+    "make_env": ".make",
+    "maker_name": ".make",
+    "observed_sizes": ".make",
+    "requirements": ".make",
+    "sizes_of": "..envs.any_env",
+    "wrong_pairs": ".metrics",
+}
+__all__ = sorted(_MODULES)
+
+if not TYPE_CHECKING:  # for a type checker, any name would exist
+    __getattr__ = loader(__name__, _MODULES)

@@ -42,7 +42,6 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import FORMAT
 from ..core.memory import check_memory
-from ..core.workers import SearchPath, check_workers, ignoring_interrupts, watched, what_broke
 from ..envs import Users
 from ..envs.users import users_class
 from .delay import Delay, check_learns_late
@@ -53,6 +52,7 @@ from .metrics import Metrics
 from .progress import Progress
 from .results import RUNS, Config, Results, RunFiles, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
+from .workers import SearchPath, check_workers, ignoring_interrupts, watched, what_broke
 
 
 def sweep(

@@ -11,11 +11,11 @@ import typer
 from rich.progress import track
 
 from clickgym.core.checks import check_choice
-from clickgym.core.console import Cluster, errors, output
 from clickgym.core.files import make_folder
-from clickgym.core.terminal import Column, print_table, say
-from clickgym.core.workers import on_cluster
 from clickgym.runner import by_label
+from clickgym.runner.console import Cluster, errors, output
+from clickgym.runner.terminal import Column, print_table, say
+from clickgym.runner.workers import on_cluster
 
 from ..bench.board import (
     Line,

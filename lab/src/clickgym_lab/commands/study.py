@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from clickgym.core.checks import unknown
-from clickgym.core.console import Cluster, output
 from clickgym.core.files import make_folder, write_whole
-from clickgym.core.terminal import Column, print_table, say
-from clickgym.core.workers import on_cluster
+from clickgym.runner.console import Cluster, output
 from clickgym.runner.reports import save_figure
+from clickgym.runner.terminal import Column, print_table, say
+from clickgym.runner.workers import on_cluster
 
 from ..studies import STUDIES
 from ..studies.page import figure_name, page

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from clickgym.core.colours import COLOURS
+from clickgym.runner.colours import COLOURS
 
 from .evidence import Curves, Evidence, Values, estimate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from clickgym.core.console import announce_compiling, errors, output
-from clickgym.core.terminal import Column, print_table, say
+from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.terminal import Column, print_table, say
 
 from ..readers import read_log
 from ..simulability import check_models

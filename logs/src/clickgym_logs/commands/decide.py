@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from clickgym.core.console import announce_compiling, errors, output
-from clickgym.core.terminal import Column, print_table, say
+from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.terminal import Column, print_table, say
 
 from ..decide import LEVEL, PROPOSALS, decide_all
 from ..decide import decide as decide_

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import announce_compiling, errors, output
-from clickgym.core.terminal import Column, print_table, say
+from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.terminal import Column, print_table, say
 
 from ..comparison import Comparison, SearchedPolicy, compare
 from ..evaluation import ESTIMATORS

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import output
-from clickgym.core.terminal import say
+from clickgym.runner.console import output
+from clickgym.runner.terminal import say
 
 from ..contextual import ATTRACTION_ONLY, contextual_instance, read_ratings
 

@@ -16,11 +16,11 @@ import typer
 from rich.text import Text
 from scipy.special import stdtrit
 
-from clickgym.core.console import announce_compiling, errors, output
 from clickgym.core.files import make_folder
 from clickgym.core.formats import visible
-from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import ClickModel
+from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.terminal import Column, print_table, say
 
 from ..best_list import exact_positions
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning

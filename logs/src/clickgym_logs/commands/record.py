@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from clickgym.core.checks import check_horizon
-from clickgym.core.console import announce_compiling, errors, output
-from clickgym.core.terminal import say
 from clickgym.runner import make_agent, make_env
+from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.terminal import say
 
 from ..log import check_table, write_tidy
 from ..record import record as record_

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...agents import AGENTS
-from ...core.console import output
-from ...core.terminal import Column, print_table
 from ...envs import ENVIRONMENTS, list_instances
+from ..console import output
 from ..metrics import METRICS
+from ..terminal import Column, print_table
 
 WIDEST = 100
 """Characters of a line, also where the output is a file or a pipe."""

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import output
 from ...core.files import make_folder
-from ...core.terminal import say
+from ..console import output
 from ..reports.report import write_files
 from ..reports.table import print_results
 from ..results import Results
+from ..terminal import say
 
 
 def report(

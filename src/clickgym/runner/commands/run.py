@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import Cluster, output
-from ...core.terminal import say
-from ...core.workers import on_cluster
+from ..console import Cluster, output
 from ..engines import Engine
 from ..metrics import METRICS
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
 from ..results import TABLE, Results
 from ..sweep import sweep
+from ..terminal import say
+from ..workers import on_cluster
 
 Instances = Annotated[
     list[str] | None,

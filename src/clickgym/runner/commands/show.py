@@ -12,13 +12,13 @@ import typer
 
 from ...agents import AGENTS
 from ...core.checks import unknown
-from ...core.console import output
 from ...core.formats import visible
-from ...core.terminal import say
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
+from ..console import output
 from ..make import agent_maker, env_maker
 from ..metrics import METRICS
+from ..terminal import say
 
 
 def show(

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import Cluster, output
-from ...core.terminal import say
-from ...core.workers import on_cluster
+from ..console import Cluster, output
+from ..terminal import say
 from ..tuning import TRIALS
 from ..tuning import tune as tune_
+from ..workers import on_cluster
 from .run import Instances, Jobs, Seed
 
 

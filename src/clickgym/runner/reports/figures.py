@@ -22,9 +22,9 @@ from polars import col
 
 from ...agents import AGENTS
 from ...core.checks import check_kind
-from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
+from ..colours import COLOURS
 from ..metrics import is_sum
 from ..summaries import average, metrics_of, per_session
 

@@ -8,10 +8,10 @@ import polars
 from rich.console import Console
 
 from ...core.formats import duration, regret_text
-from ...core.terminal import Column, print_table, say
 from ..metrics import is_sum
 from ..results import Results
 from ..summaries import metrics_of, without_regret
+from ..terminal import Column, print_table, say
 
 
 class InWords(NamedTuple):

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .formats import folded, printable, visible
+from ..core.formats import folded, printable, visible
 
 READABLE = 20
 """The least width of a column of words, in characters."""

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from .compiling import COMPILING, Compiling
-from .formats import PRINTABLE
+from ..core.compiling import COMPILING, Compiling
+from ..core.formats import PRINTABLE
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 

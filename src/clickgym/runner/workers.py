@@ -19,7 +19,7 @@ from typing import Any
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from .checks import is_integer, short
+from ..core.checks import is_integer, short
 
 MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from clickgym.core.workers import SearchPath, watched
+from clickgym.runner.workers import SearchPath, watched
 
 WORKER = """
 import os, sys, time
-from clickgym.core.workers import SearchPath, watched
+from clickgym.runner.workers import SearchPath, watched
 print(os.getpid(), flush=True)
 watched(SearchPath(), int(sys.argv[1]), time.sleep, 60)
 """
