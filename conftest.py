@@ -56,7 +56,7 @@ def not_drawing() -> Iterator[None]:
     from clickgym.runner.reports import figures  # loads matplotlib, which most tests do not need
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "drawn", lambda *arguments, **options: b"")
+        patch.setattr(figures, "figure_bytes", lambda *arguments, **options: b"")
         patch.setattr(figures.Figure, "savefig", lambda *arguments, **options: None)
         yield
 
@@ -72,7 +72,7 @@ def only_svg() -> Iterator[None]:
         return drawn(figure, kind, config) if kind == "svg" else b""
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "drawn", draw)
+        patch.setattr(figures, "figure_bytes", draw)
         yield
 
 

@@ -32,10 +32,11 @@ def sample(parameters, ranking, uniforms, clicks, examined):
             # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave
             # up, clicked and continued; then skipped and gave up, skipped and continued.
             if uniforms[k] < attraction:
-                happy = attraction * parameters.satisfaction[ranking[k]]
-                if uniforms[k] < happy:
+                satisfied_click = attraction * parameters.satisfaction[ranking[k]]
+                if uniforms[k] < satisfied_click:
                     satisfied = k
-                if uniforms[k] < happy + (attraction - happy) * (1.0 - perseverance):
+                gave_up = (attraction - satisfied_click) * (1.0 - perseverance)
+                if uniforms[k] < satisfied_click + gave_up:
                     looking = 0
             elif uniforms[k] < attraction + (1.0 - attraction) * (1.0 - perseverance):
                 looking = 0
@@ -60,11 +61,11 @@ def expected(parameters, ranking, reward, cutoff, scratch):
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
-        happy = attraction * parameters.satisfaction[ranking[k]]
+        satisfied_click = attraction * parameters.satisfaction[ranking[k]]
         n_clicks += looking * attraction
         any_click += unclicked * attraction
-        satisfied += looking * happy
-        looking *= parameters.perseverance * (1.0 - happy)
+        satisfied += looking * satisfied_click
+        looking *= parameters.perseverance * (1.0 - satisfied_click)
         unclicked *= parameters.perseverance * (1.0 - attraction)
     if reward == CLICKS:
         return n_clicks
@@ -74,10 +75,10 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 @kernel
 def weigh(parameters, reward, gain, continuation):
     for item in range(len(gain)):
-        happy = parameters.attraction[item] * parameters.satisfaction[item]
-        gain[item] = happy if reward == SATISFACTION else parameters.attraction[item]
-        goes_on = 1.0 - (parameters.attraction[item] if reward == ANY_CLICK else happy)
-        continuation[item] = parameters.perseverance * goes_on
+        satisfied_click = parameters.attraction[item] * parameters.satisfaction[item]
+        gain[item] = satisfied_click if reward == SATISFACTION else parameters.attraction[item]
+        continues = 1.0 - (parameters.attraction[item] if reward == ANY_CLICK else satisfied_click)
+        continuation[item] = parameters.perseverance * continues
 
 
 class DynamicBayesianModel(ClickModel):

@@ -147,7 +147,7 @@ class ContextualModel(Users, abstract=True):
             )
         return [RoundTask(self.base, self.pool, self.kind, reward, cutoff)]
 
-    def _of_items(self, others: Mapping[str, Any]) -> list[str]:
+    def _check_item_parameters(self, others: Mapping[str, Any]) -> list[str]:
         """Check that all item parameters except attraction are passed; return their names."""
         names = self.base.item_parameters()[1:]
         for name in others.keys() - names:
@@ -265,7 +265,7 @@ class LinearModel(ContextualModel):
         super().__init__(base, items, users, candidates)
         self.others = {
             name: probabilities(name, others[name], (len(self.items),))
-            for name in self._of_items(others)
+            for name in self._check_item_parameters(others)
         }
         self.theta = numbers("theta", theta, (None,))
         if len(self.theta) != self.n_features:
@@ -295,7 +295,10 @@ class LinearModel(ContextualModel):
         """
         rows = numbers("features", features, (self.n_items, self.n_features))
         return self._with_items(
-            [weighted_sums(rows, self.theta), *(others[name] for name in self._of_items(others))]
+            [
+                weighted_sums(rows, self.theta),
+                *(others[name] for name in self._check_item_parameters(others)),
+            ]
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -351,7 +354,7 @@ class LabelledModel(ContextualModel):
         if candidates is None:
             raise ValueError("candidates is None; expected the item numbers of each user")
         super().__init__(base, items, users, candidates)
-        self._of_items(others)
+        self._check_item_parameters(others)
         self.labels = {
             name: self._checked_labels(name, labels)
             for name, labels in {"attraction": attraction, **others}.items()

@@ -16,7 +16,7 @@ from clickgym.runner.metrics import Metrics
 
 pytest.importorskip("sb3_contrib")
 
-from clickgym.runner.learners.in_turn import InTurn
+from clickgym.runner.learners.sequential_vec_env import SequentialVectorEnv
 
 ITEMS = np.random.default_rng(1).random((12, 3)) / 2
 USERS = LinearModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), [0.9, 0.2, 0.4], ITEMS)
@@ -47,10 +47,12 @@ class Replay(Agent):
         pass
 
 
-def streams(n, horizon, users=USERS, metrics=(), apart=False):
+def streams(n, horizon, users=USERS, metrics=(), as_dict=False):
     env = ClickEnv(users)
     env.reset(seed=5)
-    return InTurn(env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics), apart=apart)
+    return SequentialVectorEnv(
+        env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics), as_dict=as_dict
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_observation_of_a_stream():
     env = ClickEnv(USERS)
     for n in (1, 4):
         observation, _ = env.reset(seed=5)
-        envs, apart = streams(n, 24), streams(n, 24, apart=True)
+        envs, apart = streams(n, 24), streams(n, 24, as_dict=True)
         seen, parts = envs.reset()[0], apart.reset()[0]
         for _ in range(24 // n):
             assert seen in envs.observation_space

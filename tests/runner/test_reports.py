@@ -16,7 +16,7 @@ from slow import slow
 
 import clickgym
 from clickgym.core.formats import regret_text
-from clickgym.runner.reports.figures import looks_of
+from clickgym.runner.reports.figures import line_styles
 from clickgym.runner.reports.page import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -114,7 +114,7 @@ def test_panels_curves_and_metrics(results):
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
     """Whatever is drawn beside it. An agent of one's own takes a colour that is free."""
     for label in "abcdefgh":
-        looks = looks_of([label, "CascadeTS"])
+        looks = line_styles([label, "CascadeTS"])
         assert looks[label]["color"] != looks["CascadeTS"]["color"]
     colours = {}
     figures = [results.plot(), results.select(AGENTS[1:3]).plot(log=False)]

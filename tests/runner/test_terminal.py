@@ -156,7 +156,7 @@ def test_the_bar_is_never_cut(width, horizon):
 
 def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
     """In a terminal, once it has taken long."""
-    monkeypatch.setattr(compiling, "PATIENCE", 0.05)
+    monkeypatch.setattr(compiling, "NOTE_AFTER", 0.05)
     monkeypatch.setenv("TERM", "xterm")
     terminal = io.StringIO()
     terminal.isatty = lambda: True

@@ -13,7 +13,7 @@ from typing import Any, Self
 from numba.core import event
 
 COMPILING = "compiling …"
-PATIENCE = 1.0
+NOTE_AFTER = 1.0
 """Seconds of compilation after which a note is printed."""
 
 Listener: Any = event.Listener
@@ -82,7 +82,7 @@ class _Note(Listener):
 
     def on_start(self, _: Any) -> None:
         now = time.monotonic()
-        self.due = self.due or now + PATIENCE
+        self.due = self.due or now + NOTE_AFTER
         if now >= self.due and sys.stderr.isatty():
             self.due = float("inf")
             print(COMPILING, file=sys.stderr)

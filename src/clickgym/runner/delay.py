@@ -244,15 +244,15 @@ def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[...
                 late.features[slot, item, i] = observed[0][item, i]
 
     @kernel
-    def hand_over_list(late, slot, state):  # type: ignore[no-untyped-def]
+    def deliver_list(late, slot, state):  # type: ignore[no-untyped-def]
         update(state, late.rankings[slot], late.clicks[slot])
 
     @kernel
-    def hand_over_features(late, slot, state):  # type: ignore[no-untyped-def]
+    def deliver_features(late, slot, state):  # type: ignore[no-untyped-def]
         update(state, late.rankings[slot], late.clicks[slot], late.features[slot])
 
     keep = keep_features if is_contextual else keep_nothing
-    hand_over = hand_over_features if is_contextual else hand_over_list
+    deliver = deliver_features if is_contextual else deliver_list
 
     @kernel
     def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
@@ -263,6 +263,6 @@ def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[...
             late.clicks[slot, k] = clicks[k]
         keep(late, slot, observed)
         for i in range(late.ends[played], late.ends[played + 1]):
-            hand_over(late, late.arrivals[i] % slots, state)
+            deliver(late, late.arrivals[i] % slots, state)
 
     return learn

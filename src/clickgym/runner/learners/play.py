@@ -27,8 +27,8 @@ from ...envs.wrappers.item_choices import ItemChoices
 from ...envs.wrappers.regret import Meter
 from ..loop import OnChunk
 from ..metrics import Metrics
-from .in_turn import InTurn
 from .observed_state import ObservedState
+from .sequential_vec_env import SequentialVectorEnv
 
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids
@@ -49,9 +49,9 @@ def play_learner(
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from
     the environment's generator. If candidates change, it plays the sessions of the environment
-    itself in turn (`InTurn`). Sessions are counted step by step, and within a step stream by
-    stream. The last step may play up to ``n_envs - 1`` sessions beyond the horizon, which do not
-    count.
+    itself in turn (`SequentialVectorEnv`). Sessions are counted step by step, and within a step
+    stream by stream. The last step may play up to ``n_envs - 1`` sessions beyond the horizon, which
+    do not count.
 
     Args:
         agent: goes on from what it has learned.
@@ -71,8 +71,10 @@ def play_learner(
     users: Any = env.task.model
     discount = users.discount if env.model.may_leave else None
     if "features" in env.model.observes:
-        apart = agent.actions == "rankings"
-        envs = _streams(agent, InTurn(env, agent.n_envs, meter, metrics, apart=apart), discount)
+        as_dict = agent.actions == "rankings"
+        envs = _streams(
+            agent, SequentialVectorEnv(env, agent.n_envs, meter, metrics, as_dict=as_dict), discount
+        )
     else:
         envs = _streams(agent, _recorded(agent, env, meter, metrics), discount)
         envs.seed(int(env.np_random.integers(2**31)))

@@ -41,7 +41,7 @@ refuse Type 3, the choice of matplotlib).
 """
 
 
-class Picture(Figure):
+class NotebookFigure(Figure):
     """A figure that a notebook shows if it is the value of a cell.
 
     It does not use pyplot, which would keep the figure in memory, let other code draw into it, and
@@ -49,18 +49,18 @@ class Picture(Figure):
     """
 
     def _repr_png_(self) -> bytes:
-        return drawn(self, "png")
+        return figure_bytes(self, "png")
 
 
-def looks_of(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
+def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The colour and the dashes of each agent, the same in every figure.
 
     A published agent has the look of its place in the registry. Any other label has one by its
     letters; if another agent of the figure has its colour, it takes the next that is free.
 
     Example:
-        >>> looks = looks_of(["mine", "TopRank"])
-        >>> looks["TopRank"] == looks_of(["TopRank", "Random"])["TopRank"] != looks["mine"]
+        >>> styles = line_styles(["mine", "TopRank"])
+        >>> styles["TopRank"] == line_styles(["TopRank", "Random"])["TopRank"] != styles["mine"]
         True
     """
     agents, published = list(dict.fromkeys(agents)), list(AGENTS)
@@ -103,11 +103,11 @@ def regret_figure(
     measures = ["regret", *metrics_of(frame)]
     curves = average(rows, ("env", "agent", "step"), ["reward", *measures])
     parts = curves.partition_by("env", maintain_order=True)
-    looks = looks_of([*config.get("agents", []), *agents.sort()])
+    styles = line_styles([*config.get("agents", []), *agents.sort()])
     if ax is not None:
         if len(parts) > 1:
             raise ValueError(f"ax holds one environment, and there are {len(parts)}; see select")
-        _draw(ax, parts[0], "regret", looks, log)
+        _draw(ax, parts[0], "regret", styles, log)
         ax.set_title("" if title is None else _literal(title))
         ax.legend(frameon=False, fontsize=9)
         figure: Any = ax.get_figure(root=True)
@@ -115,14 +115,14 @@ def regret_figure(
     n_columns = 2 if len(parts) == 4 else min(len(parts), 3)
     n_rows = math.ceil(len(parts) / n_columns)  # of each measure
     legend_width = 0.8 + 0.075 * max(map(len, agents))
-    figure = Picture(
+    figure = NotebookFigure(
         figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows * len(measures) + 0.4),
         layout="constrained",
     )
     grid = figure.subplots(n_rows * len(measures), n_columns, squeeze=False)
     for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
         for panel, part in zip(panels, parts, strict=False):
-            _draw(panel, part, measure, looks, log)
+            _draw(panel, part, measure, styles, log)
             panel.set_title(_title_of(part["env"][0], frame), fontsize=10)
         for panel in panels[len(parts) :]:
             panel.remove()
@@ -131,8 +131,8 @@ def regret_figure(
         several = f"{n_runs[0]} to {n_runs[-1]}" if len(n_runs) > 1 else str(n_runs[0])
         title = "One run" if several == "1" else f"Mean and 95 % confidence band of {several} runs"
     figure.suptitle(_literal(title), fontsize=11)
-    drawn_lines = [line for panel in figure.axes for line in panel.get_lines()]
-    lines = {line.get_label(): line for line in reversed(drawn_lines)}  # those of the first panel
+    plotted = [line for panel in figure.axes for line in panel.get_lines()]
+    lines = {line.get_label(): line for line in reversed(plotted)}  # those of the first panel
     from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
     figure.legend(handles=from_top, loc="outside right center", frameon=False, fontsize=9)
     return figure
@@ -149,7 +149,7 @@ def _draw(
     panel: Axes,
     part: polars.DataFrame,
     measure: str,
-    looks: Mapping[str, dict[str, Any]],
+    styles: Mapping[str, dict[str, Any]],
     log: bool,
 ) -> None:
     """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
@@ -167,12 +167,12 @@ def _draw(
         step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
         # A line needs two points.
         dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
-        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **looks[agent])
+        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **styles[agent])
         low, high = np.maximum(mean - half, floor), mean + half
-        panel.fill_between(step, low, high, color=looks[agent]["color"], alpha=0.2, linewidth=0)
-    faultless = [name for name in part["agent"].unique(maintain_order=True) if name not in names]
-    if faultless:
-        text = f"no {measure}: {_literal(', '.join(faultless))}"
+        panel.fill_between(step, low, high, color=styles[agent]["color"], alpha=0.2, linewidth=0)
+    without_loss = [name for name in part["agent"].unique(maintain_order=True) if name not in names]
+    if without_loss:
+        text = f"no {measure}: {_literal(', '.join(without_loss))}"
         panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize=8)
     if floor > 0 and names:  # a band may reach down to the floor
         means = shown[measure].to_numpy()
@@ -219,10 +219,10 @@ def write_figure(figure: Figure, path: Path, config: Config | None = None) -> No
     Raises:
         ValueError: matplotlib writes no such files.
     """
-    write_whole(path, drawn(figure, path.suffix[1:].lower(), config))
+    write_whole(path, figure_bytes(figure, path.suffix[1:].lower(), config))
 
 
-def drawn(figure: Figure, kind: str, config: Config | None = None) -> bytes:
+def figure_bytes(figure: Figure, kind: str, config: Config | None = None) -> bytes:
     """A figure as the content of a file; the same figure gives the same bytes.
 
     Args:

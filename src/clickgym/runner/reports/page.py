@@ -11,7 +11,7 @@ from html import escape
 
 from ...core.formats import visible
 from ..results import Results
-from .figures import drawn
+from .figures import figure_bytes
 from .table import in_words
 
 STYLE = """
@@ -30,7 +30,7 @@ summary { cursor: pointer; color: #0a58a6; }
 def to_html(results: Results) -> str:
     """The page of the results in a folder."""
     config, words = results.config, in_words(results)
-    figure = b64encode(drawn(results.plot(), "svg")).decode()
+    figure = b64encode(figure_bytes(results.plot(), "svg")).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

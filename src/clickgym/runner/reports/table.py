@@ -14,7 +14,7 @@ from ..summaries import metrics_of, without_regret
 from ..terminal import Column, print_table, say
 
 
-class InWords(NamedTuple):
+class FormattedTable(NamedTuple):
     """The final table as texts.
 
     Attributes:
@@ -42,7 +42,7 @@ def print_results(console: Console, results: Results) -> None:
     console.print()
 
 
-def in_words(results: Results) -> InWords:
+def in_words(results: Results) -> FormattedTable:
     """The final table of some results in words."""
     table, horizon = results.table(), results.horizon
     metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
@@ -61,11 +61,11 @@ def in_words(results: Results) -> InWords:
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
     note = f"Regret is unknown in {names}; a higher total reward is better." if names else ""
-    title = f"{measure.capitalize()} after {horizon:,} sessions{_circumstances(results, table)}"
-    return InWords(title, [*headings, "time / session", "engine"], rows, note)
+    title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
+    return FormattedTable(title, [*headings, "time / session", "engine"], rows, note)
 
 
-def _circumstances(results: Results, table: polars.DataFrame) -> str:
+def _title_suffix(results: Results, table: polars.DataFrame) -> str:
     """The instances, the delay and the number of runs, after the horizon in a title."""
     instances, words = results.names("instance"), ""
     if len(instances) == 1:

@@ -21,7 +21,7 @@ from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 
 
-class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
+class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     """Vector environment whose streams are the sessions of one environment in turn.
 
     A policy chooses n lists at once, and they are shown to the next n users, one after the other,
@@ -33,24 +33,24 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         num_envs: n.
         meter: counts the sessions, in their order.
         metrics: what is measured besides.
-        apart: observe a `Dict` of ``features`` ``(L, d)``; else one array of them.
+        as_dict: observe a `Dict` of ``features`` ``(L, d)``; else one array of them.
     """
 
     action_space: Any
     single_observation_space: Any
 
     def __init__(
-        self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False
+        self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, as_dict: bool = False
     ) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.num_envs, self.meter, self._apart = num_envs, meter, apart
+        self.num_envs, self.meter, self._as_dict = num_envs, meter, as_dict
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
         self.single_action_space = env.action_space
         self.action_space = batch_space(env.action_space, num_envs)
         space: Any = env.observation_space
         features = space["features"]
         self.single_observation_space = (
-            Dict(features=features) if apart else Box(-1, 1, (flatdim(features),))
+            Dict(features=features) if as_dict else Box(-1, 1, (flatdim(features),))
         )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -59,7 +59,7 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in which the environment goes on; with a seed it begins anew."""
         observation, _ = self._env.reset(seed=seed, options=options)
-        return self._seen(observation), {}
+        return self._observed(observation), {}
 
     def step(
         self, actions: NDArray[np.int64]
@@ -74,26 +74,26 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
                     self._contexts, ranking, clicks, info["expected_reward"], self.meter.totals
                 )
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
-        return self._seen(observation), rewards, never, never.copy(), {}
+        return self._observed(observation), rewards, never, never.copy(), {}
 
-    def _seen(self, last: dict[str, Any]) -> Any:
+    def _observed(self, last: dict[str, Any]) -> Any:
         """The observations ``(n, ...)`` of the streams, from the last of the environment."""
-        features = self._coming(last["features"])
+        features = self._next_features(last["features"])
         return (
             {"features": features}
-            if self._apart
+            if self._as_dict
             else features.reshape(self.num_envs, -1).astype(np.float32)
         )
 
-    def _coming(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _next_features(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
         """The features ``(n, L, d)`` of the next n sessions, from those of the first: the
         environment will draw the same.
         """
-        task, coming = self._env.task, deepcopy(self._env.np_random)
+        task, rng = self._env.task, deepcopy(self._env.np_random)
         drawn = deepcopy(task.round)
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
-            coming.random(self._env.model.n_positions)  # the clicks
-            entry(draw_candidates)(task.pool, drawn, coming)
+            rng.random(self._env.model.n_positions)  # the clicks
+            entry(draw_candidates)(task.pool, drawn, rng)
             features[b] = drawn.observed
         return features
