@@ -66,10 +66,10 @@ def only_svg() -> Iterator[None]:
     """The other files of each figure are empty: for tests that read the SVG."""
     from clickgym.runner.reports import figures
 
-    drawn = figures.drawn
+    whole = figures.figure_bytes
 
     def draw(figure: Any, kind: str, config: Any = None) -> bytes:
-        return drawn(figure, kind, config) if kind == "svg" else b""
+        return whole(figure, kind, config) if kind == "svg" else b""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "figure_bytes", draw)
