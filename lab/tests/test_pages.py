@@ -118,6 +118,7 @@ def test_links():
             assert (file.parent / link).exists(), f"{file.name}: {link}"
 
 
+# The symbols of a user's moves in docstrings, and the parameters for which they stand.
 SYMBOLS = {
     "α(d_k)": "attraction",
     "s(d_k)": "satisfaction",
@@ -149,7 +150,8 @@ def clicks_of_moves(model, ranking):
         if symbol == "1":
             return 1.0
         places = {"L": ranking[k], "K": k, "KK": (k, last), "": ()}
-        name = SYMBOLS[symbol]
+        name = SYMBOLS.get(symbol)
+        assert name, f"{symbol} of a move is unknown: add it and its parameter to SYMBOLS"
         return np.asarray(getattr(model.parameters, name))[places[model.shapes[name]]]
 
     def walk(state, weight, k, last, clicked):
