@@ -18,11 +18,11 @@ import clickgym
 from clickgym.__main__ import main
 from clickgym.core.files import FORMAT
 from clickgym.envs import PositionBasedModel
+from clickgym.runner.config import Config
 from clickgym.runner.results import (
     RUNS,
     RunFiles,
     Trial,
-    extended,
     file_name,
     read_config,
     read_results,
@@ -65,7 +65,7 @@ def played(monkeypatch):
 
 
 def path_of_one(out):
-    return out / RUNS / RunFiles(read_config(out)).path(ONE)
+    return out / RUNS / RunFiles(read_config(out).labels.values()).path(ONE)
 
 
 def files(folder):
@@ -105,7 +105,7 @@ def test_files_of_a_python_sweep(whole):
 
 
 def test_configuration(whole):
-    config = read_results(whole)[1]
+    config = read_results(whole)[1].to_json()
     assert {key: list(config[key]) for key in LISTED} == LISTED
     assert config["runs"] == 3
     assert config["clickgym"] == clickgym.__version__
@@ -120,7 +120,7 @@ def test_command_repeats_the_numbers(tmp_path):
     envs, agents = {"easy": "PBMRank-v0:cutoff=3"}, {"mine": "TopRank:delta=0.1", "R": "Random"}
     options = {"metrics": ["ndcg"], "engine": "python", "n_jobs": 1}
     clickgym.sweep(envs, agents, 20, 2, out=tmp_path / "a", **options)
-    _, *words = read_results(tmp_path / "a")[1]["command"].split()
+    _, *words = read_results(tmp_path / "a")[1].command.split()
     assert words[1] == "easy=PBMRank-v0:cutoff=3"
     assert words[3:5] == ["mine=TopRank:delta=0.1", "R=Random"]
     assert main([*words, "--out", str(tmp_path / "b")]) == 0
@@ -165,7 +165,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     assert_frame_equal(numbers(tmp_path / "out"), numbers(whole))
     assert not set(played.trials) & {Trial(*row) for row in before.select(Trial._fields).rows()}
     assert len(played.trials) == 24 - before.filter(step=300).height
-    config = read_results(tmp_path / "out")[1]
+    config = read_results(tmp_path / "out")[1].to_json()
     assert {key: list(config[key]) for key in LISTED} == LISTED
     assert config["runs"] == 3
 
@@ -259,16 +259,24 @@ CONFIG = {
     ],
 )
 def test_each_contradiction_is_named(key, value, named):
-    assert extended(Path("here"), CONFIG, CONFIG) == CONFIG
+    config = Config.from_json("here", CONFIG)
+    assert config.extended(Path("here"), config) == config
     with pytest.raises(ValueError, match=rf"^here .* configuration \({named}: [^;]*\); .*--out"):
-        extended(Path("here"), CONFIG, CONFIG | {key: value})
+        config.extended(Path("here"), Config.from_json("there", CONFIG | {key: value}))
 
 
 def test_other_agents_may_stand_beside():
     other = {"agents": {"theirs": None}, "sources": {"theirs": "e"}, "runs": 2}
-    both = extended(Path("here"), CONFIG, CONFIG | other)
-    assert (list(both["agents"]), both["runs"]) == (["mine", "theirs"], 2)
-    assert both["sources"] == {"mine": "c", "theirs": "e"}
+    here, there = (Config.from_json("here", content) for content in (CONFIG, CONFIG | other))
+    both = here.extended(Path("here"), there)
+    assert (list(both.agents), both.runs) == (["mine", "theirs"], 2)
+    assert both.sources == {"mine": "c", "theirs": "e"}
+    assert both.to_json() == {"format": FORMAT, "command": both.command} | CONFIG | {
+        "made": "",
+        "runs": 2,
+        "agents": CONFIG["agents"] | other["agents"],
+        "sources": CONFIG["sources"] | other["sources"],
+    }
 
 
 OWN = """
@@ -336,7 +344,7 @@ def test_other_versions_warn_once(tmp_path):
         sweep(out, **FIRST | {"runs": 3})
     (warning,) = caught
     assert f"numpy: '1.0' there, {now['numpy']!r} now" in str(warning.message)
-    assert read_results(out)[1]["versions"]["numpy"] == "1.0"
+    assert read_results(out)[1].versions["numpy"] == "1.0"
 
 
 # ---------------------------------------------------------------------------------------- damage
@@ -348,6 +356,9 @@ def test_other_versions_warn_once(tmp_path):
         ({"format": FORMAT - 1}, "another version"),
         ({"envs": [3]}, "config.json"),
         ({"sources": None}, "config.json"),
+        ({"horizon": "300"}, "horizon is '300'"),
+        ({"checkpoints": [10, "300"]}, "checkpoints is"),
+        ({"instances": {"yandex-9": 9}}, "instances is"),
         ({"agents": {"Random": "Random"}}, "TopRank"),
         ({"agents": {}}, "TopRank"),
         ({"checkpoints": [10, 200, 300]}, "checkpoints"),

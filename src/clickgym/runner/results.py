@@ -13,8 +13,6 @@ import io
 import json
 import os
 import re
-import shlex
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +22,8 @@ import numpy as np
 import polars
 from polars import col
 
-from ..core.checks import check_choice, check_path, short
+from ..core.checks import check_choice, check_path
 from ..core.files import (
-    check_format,
     check_seal,
     is_draft,
     make_folder,
@@ -35,6 +32,7 @@ from ..core.files import (
     sealed,
     write_whole,
 )
+from .config import Config
 from .summaries import MEASURED, TIMED, final_table
 
 if TYPE_CHECKING:
@@ -42,16 +40,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CONFIG, TABLE, RUNS = "config.json", "results.parquet", "runs"
-SHARED = ("clickgym", "horizon", "seed", "checkpoints", "engine", "metrics", "delay")
-"""What all sweeps of a folder have in common."""
-LABELLED = {"env": "envs", "instance": "instances", "agent": "agents"}
-"""By column of the results what a configuration says of its labels: for each label what it stands
-for in words that can be typed; None if it has none.
-"""
 LONGEST_NAME = 200
 """Characters of a file's name, of the 255 bytes that file systems allow."""
-
-Config = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -91,20 +81,20 @@ class RunFiles:
     differ by these alone: that of the later label gets a hash.
 
     Args:
-        config: of the results folder.
+        labels: of the environments, the instances and the agents.
 
     Example:
-        >>> config = {"envs": ["PBMRank-v0"], "instances": ["shop"], "agents": ["Mine", "mine"]}
-        >>> str(RunFiles(config).path(Trial("PBMRank-v0", "shop", "mine", 0)))
+        >>> files = RunFiles([["PBMRank-v0"], ["shop"], ["Mine", "mine"]])
+        >>> str(files.path(Trial("PBMRank-v0", "shop", "mine", 0)))
         'PBMRank-v0/shop/mine-3fd30542fe3f61b1-0.parquet'
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, labels: Iterable[Iterable[str]]) -> None:
         self._names: list[dict[str, str]] = []
-        for key in LABELLED.values():
+        for of_kind in labels:
             names: dict[str, str] = {}
             taken: set[str] = set()
-            for label in config[key]:
+            for label in of_kind:
                 name = file_name(label)
                 names[label] = _with_hash(name, label) if name.lower() in taken else name
                 taken.add(name.lower())
@@ -121,7 +111,7 @@ def _with_hash(name: str, label: str) -> str:
     return f"{name[: LONGEST_NAME - 17]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
 
 
-# ------------------------------------------------------------------------------- the configuration
+# ------------------------------------------------------------------------------------- the folder
 
 
 def read_config(folder: Path) -> Config:
@@ -132,86 +122,9 @@ def read_config(folder: Path) -> Config:
     """
     file = folder / CONFIG
     try:
-        config = read_json(file)
+        return Config.from_json(file, read_json(file))
     except FileNotFoundError:
         raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
-    if "format" in config:
-        check_format(file, config["format"])
-    dicts = [*LABELLED.values(), "sources", "versions"]
-    if not config.keys() >= {*SHARED, "runs"} or not all(
-        isinstance(config.get(key), dict) for key in dicts
-    ):
-        raise ValueError(f"{file} is not the configuration of a sweep")
-    return config
-
-
-def extended(file: Path, old: Config, new: Config) -> Config:
-    """The configuration of a folder to which a further sweep is added.
-
-    Args:
-        file: of the configuration, for messages.
-        old: that of the folder.
-        new: that of the sweep.
-
-    Raises:
-        ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or a
-            label stands for something else, or the source file of an own class has changed.
-
-    Warns:
-        UserWarning: the versions of other packages or the processor differ.
-    """
-    different = _differences({key: old[key] for key in SHARED}, new)
-    different += _differences(old["envs"], new["envs"])
-    different += _differences(old["agents"], new["agents"])
-    different += [f"source of {text}" for text in _differences(old["sources"], new["sources"])]
-    if different:
-        raise ValueError(
-            f"{file} is of another configuration ({'; '.join(different)}); choose another folder "
-            "(--out)"
-        )
-    if other := _differences(old["versions"], new["versions"]):
-        warnings.warn(f"{file} is of other versions ({'; '.join(other)})", stacklevel=4)
-    merged = {key: old[key] | new[key] for key in (*LABELLED.values(), "sources")}
-    versions, runs = new["versions"] | old["versions"], max(old["runs"], new["runs"])
-    return {**old, **merged, "versions": versions, "runs": runs}
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What two dicts have differently, in words."""
-    return [
-        f"{key}: {short(value)} there, {short(new[key])} now"
-        for key, value in old.items()
-        if key in new and new[key] != value
-    ]
-
-
-def command_of(config: Config) -> str:
-    """The command line that plays all that is in a configuration.
-
-    What has no name outside of a Python program stands under its label.
-    """
-    envs, agents = (
-        [
-            label if spec in (None, label) else f"{label}={spec}"
-            for label, spec in config[kind].items()
-        ]
-        for kind in ("envs", "agents")
-    )
-    options = {
-        "--agents": agents,
-        "--instance": [spec for spec in config["instances"].values() if spec is not None],
-        "--horizon": [str(config["horizon"])],
-        "--runs": [str(config["runs"])],
-        "--seed": [str(config["seed"])],
-        "--metrics": config["metrics"],
-        "--delay": [config["delay"]] if config["delay"] else [],
-        "--engine": [config["engine"]] if config["engine"] != "auto" else [],
-    }
-    words = [word for option, values in options.items() if values for word in (option, *values)]
-    return shlex.join(["clickgym", "run", *envs, *words])
-
-
-# ------------------------------------------------------------------------------------- the folder
 
 
 def open_folder(out: Path, config: Config) -> Config:
@@ -231,10 +144,9 @@ def open_folder(out: Path, config: Config) -> Config:
     old = None
     if not all(is_draft(path) or path.name == RUNS for path in out.iterdir()):
         old = read_config(out)
-        config = extended(out / CONFIG, old, config)
-    config = {**config, "command": command_of(config)}
+        config = old.extended(out / CONFIG, config)
     if config != old:
-        write_whole(out / CONFIG, json.dumps(config, indent=1) + "\n")
+        write_whole(out / CONFIG, json.dumps(config.to_json(), indent=1) + "\n")
     return config
 
 
@@ -263,9 +175,9 @@ def read_run(out: Path, file: Path, config: Config, files: RunFiles) -> polars.D
         frame = polars.read_parquet(io.BytesIO(content))
         if files.path(Trial(*frame.select(Trial._fields).row(0))) != file:
             raise ValueError("it belongs to another run")
-        if frame["step"].to_list() != config["checkpoints"]:
+        if frame["step"].to_list() != config.checkpoints:
             raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-        return frame.select(*MEASURED, *config["metrics"], *TIMED)
+        return frame.select(*MEASURED, *config.metrics, *TIMED)
 
 
 def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
@@ -280,12 +192,14 @@ def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
     finished = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
     if not finished:
         raise ValueError(f"{folder} holds no finished run yet")
-    files = RunFiles(config)
+    files = RunFiles(config.labels.values())
     frame = polars.concat([read_run(folder, file, config, files) for file in finished])
-    for column, key in LABELLED.items():
-        if unknown := set(frame[column]) - config[key].keys():
+    for column, labels in config.labels.items():
+        if unknown := set(frame[column]) - labels.keys():
             raise ValueError(f"{folder} holds results of {min(unknown)!r}, not named in {CONFIG}")
-    order = [col(column).cast(polars.Enum(list(config[key]))) for column, key in LABELLED.items()]
+    order = [
+        col(column).cast(polars.Enum(list(labels))) for column, labels in config.labels.items()
+    ]
     return frame.sort(*order, "run", "step"), config
 
 
@@ -299,12 +213,12 @@ class Results:
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; or `rows` of such
             results.
-        config: the configuration of rows, if it is known.
+        config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``: env, instance, agent, run, step, regret,
             reward, clicks and further metrics; engine and seconds (wall time) of the run.
-        config: the configuration, as in ``config.json``; empty if it is unknown.
+        configuration: of the sweep; None if it is unknown.
 
     Raises:
         ValueError: the folder is not one of results, or the rows are not those of a sweep.
@@ -322,14 +236,21 @@ class Results:
     def __init__(
         self,
         source: str | os.PathLike[str] | polars.DataFrame,
-        config: Config | None = None,
+        config: Config | Mapping[str, Any] | None = None,
     ) -> None:
+        if isinstance(config, Mapping):
+            config = Config.from_json("config", config) if config else None
         if not isinstance(source, polars.DataFrame):
             source, config = read_results(check_path("source", source))
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
-        self.rows, self.config = source, config or {}
+        self.rows, self.configuration = source, config
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration, as in ``config.json``; empty if it is unknown."""
+        return {} if self.configuration is None else self.configuration.to_json()
 
     @property
     def frame(self) -> polars.DataFrame:
@@ -375,7 +296,7 @@ class Results:
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
-        return Results(rows, self.config)
+        return Results(rows, self.configuration)
 
     def table(self) -> polars.DataFrame:
         """The final results of every agent, lowest regret first: means over instances and runs.
@@ -419,9 +340,9 @@ class Results:
         """
         from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
 
-        figure = regret_figure(self.rows, self.config, title=title, ax=ax, log=log)
+        figure = regret_figure(self.rows, self.configuration, title=title, ax=ax, log=log)
         if path is not None:
-            write_figure(figure, check_path("path", path), self.config)
+            write_figure(figure, check_path("path", path), self.configuration)
         return figure
 
     def __repr__(self) -> str:

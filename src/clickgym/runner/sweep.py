@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -40,17 +40,17 @@ from ..core.checks import (
     short,
 )
 from ..core.faults import WorkerError
-from ..core.files import FORMAT
 from ..core.memory import check_memory
 from ..envs import Users
 from ..envs.users import users_class
+from .config import Config
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
 from .metrics import Metrics
 from .progress import Progress
-from .results import RUNS, Config, Results, RunFiles, Trial, open_folder, read_run, write_run
+from .results import RUNS, Results, RunFiles, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
 from .workers import SearchPath, check_workers, ignoring_interrupts, watched, what_broke
 
@@ -135,29 +135,51 @@ def sweep(
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     if delay is not None:
         Delay(delay, seed=0)  # refuses a bad one before any work
-    shared = {
-        "clickgym": version("clickgym"),
-        "horizon": horizon,
-        "seed": check_seed(seed),
-        "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
-        "engine": engine,
-        "metrics": list(Metrics(metrics).names),
-        "delay": delay,
-    }
+    steps, named = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
     labelled = by_label("environment", envs), by_label("agent", agents)
     job = Job(
         envs={label: env_maker(env) for label, env in labelled[0].items()},
         agents={label: agent_maker(agent) for label, agent in labelled[1].items()},
-        shared=shared,
+        config=Config(
+            clickgym=version("clickgym"),
+            horizon=horizon,
+            seed=check_seed(seed),
+            checkpoints=steps.tolist(),
+            engine=engine,
+            metrics=list(named),
+            delay=delay,
+            runs=runs,
+            envs={label: own_label(env) for label, env in labelled[0].items()},
+            instances={},
+            agents={label: own_label(agent) for label, agent in labelled[1].items()},
+            sources={},
+            commit=_commit(),
+            made=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions={
+                "numba": version("numba"),
+                "numpy": version("numpy"),
+                "processor": str(get_host_cpu_name()),
+            },
+        ),
         instances={},
         users={name: users for name, users in Users.classes.items() if not _is_ours(users)},
     )
-    trials = _plan(job, [None] if instances is None else instances, runs, n_jobs)
+    trials = _plan(job, [None] if instances is None else instances, n_jobs)
+    given, pairs = labelled[0] | labelled[1], {**job.envs, **job.agents}
+    sources = {label: _source(given[label], *pair) for label, pair in pairs.items()}
+    now = replace(
+        job.config,
+        instances={
+            name: instance if isinstance(instance, str) else None
+            for name, instance in job.instances.items()
+        },
+        sources={label: source for label, source in sources.items() if source is not None},
+    )
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
     with folder as name:
         place = Path(name)
-        config = open_folder(place, _configuration(job, *labelled, runs))
-        files = RunFiles(config)
+        config = open_folder(place, now)
+        files = RunFiles(config.labels.values())
         paths = {trial: place / RUNS / files.path(trial) for trial in trials}
         frames = {
             trial: read_run(place, files.path(trial), config, files)
@@ -187,7 +209,7 @@ class Job:
 
     Attributes:
         envs, agents: what makes the environments and the agents, by label.
-        shared: the part `SHARED` of the configuration.
+        config: the configuration, without instances and sources.
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
@@ -195,7 +217,7 @@ class Job:
 
     envs: Mapping[str, EnvMaker]
     agents: Mapping[str, AgentMaker]
-    shared: Config
+    config: Config
     instances: dict[str, Any]
     users: Mapping[str, type[Users]]
 
@@ -203,27 +225,28 @@ class Job:
         """Make the agent and the environment of a trial; with the engine that plays them."""
         Users.classes.update(self.users)
         env = make_env(self.envs[trial.env], self.instances[trial.instance])
-        horizon, seed = self.shared["horizon"], trial.seeds(self.shared["seed"])[1]
+        horizon, seed = self.config.horizon, trial.seeds(self.config.seed)[1]
         agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed)
-        return agent, env, engine_of(agent, env, self.shared["engine"])
+        return agent, env, engine_of(agent, env, self.config.engine)
 
 
-def _plan(job: Job, instances: Sequence[Any], runs: int, n_jobs: int) -> dict[Trial, str]:
+def _plan(job: Job, instances: Sequence[Any], n_jobs: int) -> dict[Trial, str]:
     """Make every environment and every agent once, to see that they fit.
 
     Args:
         job: what is played; its instances are filled here.
-        instances, runs, n_jobs: as in `sweep`.
+        instances, n_jobs: as in `sweep`.
 
     Returns:
         All trials in the order of the table, each with what plays it: ``"threads"`` for compiled
         pairs, ``"processes"`` for others.
     """
     trials: dict[Trial, str] = {}
+    config, runs = job.config, job.config.runs
     backend, _ = get_active_backend(prefer="threads")  # a cluster has other memory
     is_here = getattr(backend, "supports_sharedmem", False)
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
-    metrics = Metrics(job.shared["metrics"])
+    metrics = Metrics(config.metrics)
     for env_label, env_pair in job.envs.items():
         for instance in instances:
             env = make_env(env_pair, instance)
@@ -232,9 +255,9 @@ def _plan(job: Job, instances: Sequence[Any], runs: int, n_jobs: int) -> dict[Tr
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             job.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for label, agent_pair in job.agents.items():
-                agent = make_agent(agent_pair, env, horizon=job.shared["horizon"], seed=0)
-                engine = engine_of(agent, env, job.shared["engine"])
-                if job.shared["delay"] is not None:
+                agent = make_agent(agent_pair, env, horizon=config.horizon, seed=0)
+                engine = engine_of(agent, env, config.engine)
+                if config.delay is not None:
                     check_learns_late(agent, env)
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
@@ -275,33 +298,6 @@ def _described(value: Any) -> Any:
 
 def _is_ours(thing: Any) -> bool:
     return getattr(thing, "__module__", "clickgym.").startswith("clickgym.")
-
-
-def _configuration(
-    job: Job, envs: Mapping[str, EnvLike], agents: Mapping[str, AgentLike], runs: int
-) -> Config:
-    """What results depend on, and what they were made with; environments and agents as given."""
-    given, pairs = {**envs, **agents}, {**job.envs, **job.agents}
-    sources = {label: _source(given[label], *pair) for label, pair in pairs.items()}
-    return {
-        "format": FORMAT,
-        **job.shared,
-        "runs": runs,
-        "envs": {label: own_label(env) for label, env in envs.items()},
-        "instances": {
-            name: instance if isinstance(instance, str) else None
-            for name, instance in job.instances.items()
-        },
-        "agents": {label: own_label(agent) for label, agent in agents.items()},
-        "sources": {label: source for label, source in sources.items() if source is not None},
-        "commit": _commit(),
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
-            "numba": version("numba"),
-            "numpy": version("numpy"),
-            "processor": str(get_host_cpu_name()),
-        },
-    }
 
 
 def _commit() -> str:
@@ -345,7 +341,7 @@ def _play_all(
             write_run(paths[trial], frame)
             frames[trial] = frame
             if not shared:
-                progress.sessions(job.shared["horizon"])
+                progress.sessions(job.config.horizon)
             progress.finished()
     except BrokenExecutor as error:
         raise WorkerError(what_broke(error)) from None
@@ -359,11 +355,11 @@ def _play(
 ) -> tuple[Trial, polars.DataFrame]:
     result = play(
         *job.pair(trial),
-        np.array(job.shared["checkpoints"]),
-        Metrics(job.shared["metrics"]),
-        trial.seeds(job.shared["seed"])[0],
+        np.array(job.config.checkpoints),
+        Metrics(job.config.metrics),
+        trial.seeds(job.config.seed)[0],
         on_chunk,
-        job.shared["delay"],
+        job.config.delay,
     )
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     measured = {"engine": result.engine, "seconds": result.seconds}

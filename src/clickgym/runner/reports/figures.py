@@ -25,10 +25,10 @@ from ...core.checks import check_kind
 from ...core.files import write_whole
 from ...core.formats import visible
 from ..colours import COLOURS
+from ..config import Config
 from ..metrics import is_sum
 from ..summaries import average, metrics_of, per_session
 
-Config = dict[str, Any]
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 LOOKS = [{"color": colour, "linestyle": dash} for dash in DASHES for colour in COLOURS]
 ZOOM = 1000
@@ -78,7 +78,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def regret_figure(
     frame: polars.DataFrame,
-    config: Config,
+    config: Config | None,
     *,
     title: str | None = None,
     ax: Axes | None = None,
@@ -92,7 +92,7 @@ def regret_figure(
 
     Args:
         frame: the rows of `Results`.
-        config: of the results.
+        config: of the results, if it is known.
         title, ax, log: as in `Results.plot`.
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
@@ -103,7 +103,7 @@ def regret_figure(
     measures = ["regret", *metrics_of(frame)]
     curves = average(rows, ("env", "agent", "step"), ["reward", *measures])
     parts = curves.partition_by("env", maintain_order=True)
-    styles = line_styles([*config.get("agents", []), *agents.sort()])
+    styles = line_styles([*(config.agents if config else []), *agents.sort()])
     if ax is not None:
         if len(parts) > 1:
             raise ValueError(f"ax holds one environment, and there are {len(parts)}; see select")
@@ -232,7 +232,7 @@ def figure_bytes(figure: Figure, kind: str, config: Config | None = None) -> byt
     """
     for text in figure.findobj(Text):
         text.set_text(visible(text.get_text(), keep="\n"))
-    source = f"clickgym {config['clickgym']}: {config['command']}" if config else None
+    source = f"clickgym {config.clickgym}: {config.command}" if config else None
     metadata = {
         "png": {"Software": None, "Description": source},
         "svg": {"Date": None, "Description": source},

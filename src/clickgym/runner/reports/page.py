@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ...core.formats import visible
+from ..config import Config
 from ..results import Results
 from .figures import figure_bytes
 from .table import in_words
@@ -29,7 +30,7 @@ summary { cursor: pointer; color: #0a58a6; }
 
 def to_html(results: Results) -> str:
     """The page of the results in a folder."""
-    config, words = results.config, in_words(results)
+    words, config = in_words(results), results.configuration
     figure = b64encode(figure_bytes(results.plot(), "svg")).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -47,14 +48,19 @@ def to_html(results: Results) -> str:
   alt="Cumulative regret; the last values are in the table">
 {_table(words.headings, words.rows)}
 <p>{_text(words.note)}</p>
-<h2>To repeat it</h2>
-<p>clickgym {_text(config["clickgym"])} makes the same numbers (regret to twelve digits, and to the
-last bit on processors of one kind) with</p>
-<pre>{_text(config["command"])}</pre>
-<details><summary>The whole configuration</summary>
-<pre>{_text(json.dumps(config, indent=1, ensure_ascii=False))}</pre></details>
-</body>
+{"" if config is None else _repetition(config)}</body>
 </html>
+"""
+
+
+def _repetition(config: Config) -> str:
+    """How to repeat a sweep, as the end of a page."""
+    return f"""<h2>To repeat it</h2>
+<p>clickgym {_text(config.clickgym)} makes the same numbers (regret to twelve digits, and to the
+last bit on processors of one kind) with</p>
+<pre>{_text(config.command)}</pre>
+<details><summary>The whole configuration</summary>
+<pre>{_text(json.dumps(config.to_json(), indent=1, ensure_ascii=False))}</pre></details>
 """
 
 

@@ -72,7 +72,7 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
         words = f", {instances[0]}"
     elif (most := max(table["instances"])) > 1:
         words = f", mean over {most} instances"
-    if delay := results.config.get("delay"):
-        words += f", delay {delay}"
+    if results.configuration and results.configuration.delay:
+        words += f", delay {results.configuration.delay}"
     runs = " to ".join(map(str, sorted({min(table["runs"]), max(table["runs"])})))
     return words + (" (one run)" if runs == "1" else f" (mean ± 95 % interval over {runs} runs)")

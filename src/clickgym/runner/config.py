@@ -1,0 +1,164 @@
+"""The configuration of a sweep: what its results depend on, and what made them."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_args, get_origin, get_type_hints
+
+from ..core.checks import short
+from ..core.files import FORMAT, check_format
+
+SHARED = ("clickgym", "horizon", "seed", "checkpoints", "engine", "metrics", "delay")
+"""What all sweeps of a folder have in common."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What the results of a folder depend on, and what they were made with.
+
+    Attributes:
+        clickgym: the version of the package.
+        horizon: T, sessions per run.
+        seed: of the sweep.
+        checkpoints: the steps at which results are kept.
+        engine: as it was asked for.
+        metrics: their names.
+        delay: of the clicks, as in `run`; None without.
+        runs: per pair.
+        envs, instances, agents: for each label the words by which it can be typed; None if it has
+            none.
+        sources: for some labels of environments and agents a hash of what the label does not say.
+        commit: of the checkout; empty outside of one.
+        made: when the folder was begun.
+        versions: of other packages, and the processor.
+    """
+
+    clickgym: str
+    horizon: int
+    seed: int
+    checkpoints: list[int]
+    engine: str
+    metrics: list[str]
+    delay: str | None
+    runs: int
+    envs: dict[str, str | None]
+    instances: dict[str, str | None]
+    agents: dict[str, str | None]
+    sources: dict[str, str]
+    commit: str = ""
+    made: str = ""
+    versions: dict[str, str]
+
+    @classmethod
+    def from_json(cls, where: object, content: Mapping[str, Any]) -> Config:
+        """The configuration in a JSON object; keys of no use are ignored.
+
+        Args:
+            where: it is from, for messages.
+            content: the object.
+
+        Raises:
+            ValueError: it is of another version's format, or something is missing or of a wrong
+                kind.
+        """
+        if "format" in content:
+            check_format(where, content["format"])
+        kinds = get_type_hints(cls)
+        known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
+        wrong = [name for name, value in known.items() if not _is_of(value, kinds[name])]
+        if wrong or kinds.keys() - known.keys() - {"commit", "made"}:
+            raise ValueError(
+                f"{where} is not the configuration of a sweep"
+                + "".join(f"; {name} is {short(known[name])}" for name in wrong[:1])
+            )
+        return cls(**known)
+
+    def to_json(self) -> dict[str, Any]:
+        """This configuration as a JSON object, with the format and the `command`."""
+        return {"format": FORMAT, **asdict(self), "command": self.command}
+
+    @property
+    def labels(self) -> dict[str, dict[str, str | None]]:
+        """By column of the results the labels of environments, instances and agents."""
+        return {"env": self.envs, "instance": self.instances, "agent": self.agents}
+
+    @property
+    def command(self) -> str:
+        """The command line that plays all of it; objects without an importable name are written by
+        their label.
+        """
+        envs, agents = (
+            [label if spec in (None, label) else f"{label}={spec}" for label, spec in specs.items()]
+            for specs in (self.envs, self.agents)
+        )
+        options = {
+            "--agents": agents,
+            "--instance": [spec for spec in self.instances.values() if spec is not None],
+            "--horizon": [str(self.horizon)],
+            "--runs": [str(self.runs)],
+            "--seed": [str(self.seed)],
+            "--metrics": self.metrics,
+            "--delay": [self.delay] if self.delay else [],
+            "--engine": [self.engine] if self.engine != "auto" else [],
+        }
+        words = [word for option, values in options.items() if values for word in (option, *values)]
+        return shlex.join(["clickgym", "run", *envs, *words])
+
+    def extended(self, where: object, new: Config) -> Config:
+        """The configuration of a folder to which a further sweep is added.
+
+        Args:
+            where: the folder has it, for messages.
+            new: that of the sweep.
+
+        Raises:
+            ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or
+                a label stands for something else, or the source file of an own class has changed.
+
+        Warns:
+            UserWarning: the versions of other packages or the processor differ.
+        """
+        there, now = asdict(self), asdict(new)
+        different = _differences({key: there[key] for key in SHARED}, now)
+        different += _differences(self.envs, new.envs)
+        different += _differences(self.agents, new.agents)
+        different += [f"source of {text}" for text in _differences(self.sources, new.sources)]
+        if different:
+            raise ValueError(
+                f"{where} is of another configuration ({'; '.join(different)}); choose another "
+                "folder (--out)"
+            )
+        if other := _differences(self.versions, new.versions):
+            warnings.warn(f"{where} is of other versions ({'; '.join(other)})", stacklevel=4)
+        return replace(
+            self,
+            runs=max(self.runs, new.runs),
+            envs=self.envs | new.envs,
+            instances=self.instances | new.instances,
+            agents=self.agents | new.agents,
+            sources=self.sources | new.sources,
+            versions=new.versions | self.versions,
+        )
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a value of JSON is of a field's kind, as ``list[int]`` or ``dict[str, str | None]``
+    are.
+    """
+    container = get_origin(kind)
+    if container not in (list, dict):
+        return isinstance(value, kind)
+    values = value.values() if isinstance(value, dict) else value
+    return isinstance(value, container) and all(isinstance(v, get_args(kind)[-1]) for v in values)
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What two dicts have differently, in words."""
+    return [
+        f"{key}: {short(value)} there, {short(new[key])} now"
+        for key, value in old.items()
+        if key in new and new[key] != value
+    ]
