@@ -1,10 +1,10 @@
-"""`Agent`, the interface of all agents."""
+"""`Agent`, the interface of agents, and `BaseAgent`, what the runner asks agents of all kinds."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,31 +15,28 @@ from .search_space import SearchSpace
 Seed = int | np.random.SeedSequence | None
 
 
-class Agent(ABC):
-    """Base class of agents, which rank K of L items in every session and learn from the clicks.
-
-    A subclass in plain Python has these two methods and a constructor ``(n_items, n_positions, *,
-    ..., seed=None)``. It works in `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents
-    module:Class``. An agent gets only the arguments of these methods: never the click model, the
-    optimum, or ``info``.
-
-    Example:
-        >>> class Rotate(Agent):
-        ...     def __init__(self, n_items, n_positions, *, seed=None):
-        ...         self.items, self.n_positions = np.arange(n_items), n_positions
-        ...
-        ...     def rank(self, observation):
-        ...         return self.items[: self.n_positions]
-        ...
-        ...     def update(self, observation, ranking, clicks, reward):
-        ...         self.items = np.roll(self.items, 1)
-        >>> Rotate(4, 2).rank(None)
-        array([0, 1])
+class UnsuitedError(ValueError):
+    """An agent cannot play an environment, for example because it needs knowledge that this
+    environment does not have.
     """
 
-    learns_from_any_list: ClassVar[bool] = False
-    """Whether `update` accepts any list, such as one of another agent or of a log; if False, only
-    the list that `rank` has just returned.
+
+class EnvTraits(NamedTuple):
+    """What decides which engine can run agents in an environment."""
+
+    name: str
+    """Of the environment."""
+    layer: str
+    """The class of the outermost wrapper that counts, or of the environment itself."""
+    obstacle: str
+    """Why only its own ``step`` can run its sessions; empty if compiled code can, too."""
+    changing: str
+    """The class of its users, if they change at given steps; else empty."""
+
+
+class BaseAgent:
+    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `Learner`,
+    which has a loop of its own. They answer what the runner must know before the first session.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
@@ -69,6 +66,86 @@ class Agent(ABC):
         """Bytes of the arrays that the agent holds; 0 if that is unknown."""
         return 0
 
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        """The engine that runs the agent in an environment: ``"compiled"``, ``"python"``, or the
+        library of its own loop.
+
+        Args:
+            env: the environment.
+            wanted: ``"auto"``, ``"compiled"`` or ``"python"``.
+
+        Raises:
+            UnsuitedError: no engine can.
+            ValueError: the wanted one cannot.
+        """
+        raise NotImplementedError
+
+    def why_not_late(self, users: str) -> str:
+        """Why clicks cannot reach the agent late; empty if they can.
+
+        Args:
+            users: why clicks of the users cannot be late; empty if they can.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def applicable_checks(cls) -> tuple[str, ...]:
+        """The names of the checks of `clickgym.check_agent` beside those of all agents."""
+        return ()
+
+
+class Agent(BaseAgent, ABC):
+    """Base class of agents, which rank K of L items in every session and learn from the clicks.
+
+    A subclass in plain Python has these two methods and a constructor ``(n_items, n_positions, *,
+    ..., seed=None)``. It works in `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents
+    module:Class``. An agent gets only the arguments of these methods: never the click model, the
+    optimum, or ``info``.
+
+    Example:
+        >>> class Rotate(Agent):
+        ...     def __init__(self, n_items, n_positions, *, seed=None):
+        ...         self.items, self.n_positions = np.arange(n_items), n_positions
+        ...
+        ...     def rank(self, observation):
+        ...         return self.items[: self.n_positions]
+        ...
+        ...     def update(self, observation, ranking, clicks, reward):
+        ...         self.items = np.roll(self.items, 1)
+        >>> Rotate(4, 2).rank(None)
+        array([0, 1])
+    """
+
+    learns_from_any_list: ClassVar[bool] = False
+    """Whether `update` accepts any list, such as one of another agent or of a log; if False, only
+    the list that `rank` has just returned.
+    """
+
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        obstacle = self.why_not_compiled() or env.obstacle
+        if wanted == "compiled" and obstacle:
+            raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
+        return "python" if wanted == "python" or obstacle else "compiled"
+
+    @classmethod
+    def why_not_compiled(cls) -> str:
+        """Why the compiled loop cannot play agents of this class; empty if it can."""
+        return f"{cls.__name__} is a plain Python agent"
+
+    def why_not_late(self, users: str) -> str:
+        last = "" if self.learns_from_any_list else "it learns from its last list"
+        return users or (last and f"{last}; CascadeTS, for example, can learn from any")
+
+    @classmethod
+    def applicable_checks(cls) -> tuple[str, ...]:
+        return ("saving and loading",) if hasattr(cls, "save") and hasattr(cls, "load") else ()
+
+    def state_difference(self, other: Any) -> str:
+        """What of the state differs from that of another agent of this class, in words; empty if it
+        is equal or unknown.
+        """
+        return ""
+
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show.
@@ -93,7 +170,7 @@ class Agent(ABC):
             reward: the realised reward.
         """
 
-    def leave(self) -> None:  # noqa: B027 (optional: most agents have nothing to do)
+    def leave(self) -> None:
         """Handle the end of an episode of a stateful user (``terminated``): the next session is the
         first one of another user.
         """

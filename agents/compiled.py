@@ -134,10 +134,37 @@ class CompiledAgent(Agent):
         fields = self.state._asdict()
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
+    # -------------------------------------------------------------------- what the runner must know
+
     @property
     def n_bytes(self) -> int:
         """As `Agent.n_bytes`: of the arrays of the state."""
         return sum(array.nbytes for array in self.arrays.values())
+
+    @classmethod
+    def why_not_compiled(cls) -> str:
+        updates = CompiledAgent.update, StateAgent.update
+        if cls.rank is CompiledAgent.rank and cls.update in updates:
+            return ""
+        return f"{cls.__name__} overrides rank or update in Python"
+
+    @classmethod
+    def applicable_checks(cls) -> tuple[str, ...]:
+        checks = ("methods", "hyper-parameters", "wrong arguments", "kernels", "engines")
+        return checks + super().applicable_checks()
+
+    def state_difference(self, other: CompiledAgent) -> str:
+        if self.rng.bit_generator.state != other.rng.bit_generator.state:
+            return "have drawn differently from their generators"
+        fixed = sorted(self.arrays.keys() - self.growing)  # others may differ in size
+        changes = [
+            name
+            for name in fixed
+            if not np.array_equal(
+                self.arrays[name], other.arrays[name], equal_nan=self.arrays[name].dtype.kind == "f"
+            )
+        ]
+        return f"differ in {', '.join(changes)} of their states" if changes else ""
 
     # --------------------------------------------------------------------------------- the sessions
 

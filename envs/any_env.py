@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 
+from .base_env import BaseClickEnv
 from .click_env import ClickEnv
+from .users import Users
 
 
 class Sizes(NamedTuple):
@@ -86,6 +88,12 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
             f"the observation space of {env} is {space}; expected the clicks on the list: "
             f'MultiBinary({size}), integers of that shape, or a Dict that has them as "clicks"'
         )
+
+
+def users_of(env: Any) -> Users | None:
+    """Return the users of an environment, wrapped or not; None of those of another package."""
+    core = env.unwrapped
+    return core.model if isinstance(core, BaseClickEnv) else None
 
 
 def clicks_of(observation: Any) -> Any:

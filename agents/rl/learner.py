@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
-from ..agent import Seed
-from ..search_space import SearchSpace
+from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -40,7 +39,7 @@ _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters of the library's policies, not of its algorithms."""
 
 
-class Learner:
+class Learner(BaseAgent):
     """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
     of sessions; `clickgym.run` runs them like agents.
 
@@ -104,11 +103,6 @@ class Learner:
     """The hyper-parameters with their defaults."""
     with_features: ClassVar[Mapping[str, Any]] = {}
     """Defaults that differ if candidates have features."""
-    search_space: ClassVar[SearchSpace] = {}
-    """The search space of `clickgym.tune`, as in `clickgym.agents.Agent`."""
-
-    filled_in: Mapping[str, Any] = {}
-    """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
     def __init__(
         self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
@@ -138,6 +132,24 @@ class Learner:
     def choices(self) -> int:
         """The number of steps that choose a list."""
         return self.n_positions if self.actions == "items" else 1
+
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        name = type(self).__name__
+        if env.obstacle:
+            raise UnsuitedError(
+                f"{name} learns on streams of its own, which would bypass {env.layer}"
+            )
+        if env.changing:
+            raise UnsuitedError(
+                f"{name} learns on streams with clocks of their own, and a {env.changing} changes "
+                "at given steps"
+            )
+        if wanted != "auto":
+            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
+        return self.engine
+
+    def why_not_late(self, users: str) -> str:
+        return "it has a loop of its own"
 
     def _check_names(self, names: Iterable[str]) -> None:
         """Raise a TypeError for hyper-parameters that the library's class does not accept."""

@@ -26,6 +26,7 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
+from ..any_env import users_of
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 
 
@@ -237,7 +238,8 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
 
 def _users_may_leave(env: gym.Env | VectorEnv) -> bool:
     """Whether an episode is a user's stay, so that a single list cannot be one."""
-    return getattr(getattr(env.unwrapped, "model", None), "may_leave", False)
+    users = users_of(env)
+    return users is not None and users.may_leave
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):

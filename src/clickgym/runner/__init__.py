@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ..core.later import loader
 
 if TYPE_CHECKING:
+    from ..agents.agent import UnsuitedError as UnsuitedError
     from ..envs.any_env import sizes_of as sizes_of
     from .engines import engine_of as engine_of
     from .labels import AgentLike as AgentLike
-    from .labels import UnsuitedError as UnsuitedError
     from .labels import by_label as by_label
     from .make import agent_maker as agent_maker
     from .make import make_agent as make_agent
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "AgentLike": ".labels",
     "Metrics": ".metrics",
-    "UnsuitedError": ".labels",
+    "UnsuitedError": "..agents.agent",
     "agent_maker": ".make",
     "by_label": ".labels",
     "engine_of": ".engines",

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent
 from ..core.faults import Fault, expect, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
@@ -97,16 +97,16 @@ def check_agent(agent: AgentLike) -> None:
         "inputs": check.inputs,
         "item ids": check.item_ids,
     }
-    if isinstance(check.first, CompiledAgent):
-        further |= {
-            "methods": check.methods,
-            "hyper-parameters": check.hyperparameters,
-            "wrong arguments": check.arguments,
-            "kernels": check.kernels,
-            "engines": check.engines,
-        }
-    if hasattr(check.first, "save") and hasattr(check.first, "load"):
-        further["saving and loading"] = check.saving
+    of_some = {
+        "methods": check.methods,
+        "hyper-parameters": check.hyperparameters,
+        "wrong arguments": check.arguments,
+        "kernels": check.kernels,
+        "engines": check.engines,
+        "saving and loading": check.saving,
+    }
+    if check.first is not None:
+        further |= {name: of_some[name] for name in check.first.applicable_checks()}
     heading = f"{maker_name(check.maker)} breaks the interface of agents"
     run_checks(heading, {"constructor": check.constructor, "lists": check.lists}, further)
 
@@ -119,7 +119,7 @@ class _Check:
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
         self.own = [name for name in parameters_of(self.maker) if name not in common]
-        if isinstance(self.maker, type) and issubclass(self.maker, Learner):
+        if isinstance(self.maker, type) and not issubclass(self.maker, Agent):
             raise TypeError(
                 f"{maker_name(self.maker)} is generic RL; check_agent checks subclasses of "
                 "clickgym.agents.Agent"
@@ -244,10 +244,9 @@ class _Check:
             agent.update(observation, ranking, none)
             what = "update takes a list twice"
             _expect_refusal(what, "", agent.update, observation, ranking, none)
-        for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
-            if isinstance(agent, kind):
-                what = f"rank takes an observation without {key}"
-                _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
+        for key in agent.observes:
+            what = f"rank takes an observation without {key}"
+            _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
 
     def hyperparameters(self) -> None:
         missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
@@ -377,11 +376,5 @@ def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: A
         different = np.flatnonzero(getattr(first, name) != getattr(second, name))
         for i in different[:1]:
             raise Fault(f"{what} differ from session {first.steps[i]} on: {name}")
-    if isinstance(agent, CompiledAgent):
-        same = agent.rng.bit_generator.state == other.rng.bit_generator.state
-        expect(same, f"{what} have drawn differently from their generators")
-        arrays = agent.arrays.keys() - agent.growing  # which may differ in size
-        changes = ", ".join(
-            name for name in sorted(arrays) if not _same(agent.arrays[name], other.arrays[name])
-        )
-        expect(not changes, f"{what} differ in {changes} of their states")
+    difference = agent.state_difference(other)
+    expect(not difference, f"{what} {difference}")

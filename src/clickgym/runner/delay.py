@@ -14,12 +14,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent, Learner
+from ..agents import Agent, CompiledAgent
+from ..agents.agent import BaseAgent, UnsuitedError
 from ..core.checks import short
 from ..core.kernels import kernel
-from ..envs.any_env import clicks_of
+from ..envs.any_env import clicks_of, users_of
 from ..envs.users import STATE_SHOWS_CLICKS
-from .labels import UnsuitedError
 
 LONGEST = 20
 """Means after which the clicks of a geometric delay arrive at the latest: e⁻²⁰ of the mass lies
@@ -89,7 +89,7 @@ class Delay:
         return shown + np.minimum(delays, LONGEST * self.sessions)
 
 
-def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
+def check_learns_late(agent: BaseAgent, env: gym.Env) -> None:
     """Refuse a pair for which late clicks are not defined.
 
     ⚠ Stateful users are refused: what they do next follows from the clicks, which would
@@ -98,18 +98,13 @@ def check_learns_late(agent: Agent | Learner, env: gym.Env) -> None:
     Raises:
         UnsuitedError: naming the reason.
     """
-    users_reason = getattr(getattr(env.unwrapped, "model", None), "click_at_once", "")
-    if "state" in getattr(agent, "observes", ()):  # also where users are of another package
-        users_reason = STATE_SHOWS_CLICKS
-    if isinstance(agent, Learner):
-        reason = "it has a loop of its own"
-    elif users_reason:
-        reason = users_reason
-    elif not agent.learns_from_any_list:
-        reason = "it learns from its last list; CascadeTS, for example, can learn from any"
-    else:
-        return
-    raise UnsuitedError(f"{type(agent).__name__} cannot learn from late clicks: {reason}")
+    users = users_of(env)
+    reason = "" if users is None else users.click_at_once
+    if "state" in agent.observes:  # also where users are of another package
+        reason = STATE_SHOWS_CLICKS
+    if reason := agent.why_not_late(reason):
+        name = type(agent).__name__
+        raise UnsuitedError(f"{name} cannot learn from late clicks: {reason}")
 
 
 # ----------------------------------------------------------------------------- in the Python engine

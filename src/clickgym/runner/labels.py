@@ -43,12 +43,6 @@ them: ``sb3_contrib:TRPO``.
 """
 
 
-class UnsuitedError(ValueError):
-    """An agent cannot play an environment, for example because it needs knowledge that this
-    environment does not have.
-    """
-
-
 # -------------------------------------------------------------------------------------------- specs
 
 

@@ -11,22 +11,22 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, Agent, Learner
-from ..agents.agent import Seed
+from ..agents import AGENTS
+from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.adoption import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from .labels import AgentLike, EnvLike, UnsuitedError, split
+from .labels import AgentLike, EnvLike, split
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
 """What makes an environment: a registered id, the users of a `ClickEnv` or a function; and its
 arguments.
 """
-AgentMaker = tuple[Callable[..., Agent | Learner], Arguments]
+AgentMaker = tuple[Callable[..., BaseAgent], Arguments]
 """What makes an agent, a class or a function, and its hyper-parameters."""
 
 OBSERVED = {
@@ -153,16 +153,16 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
     return _checked_maker(maker, f"agent {thing!r}"), hyperparameters
 
 
-def _checked_maker(thing: Any, what: str) -> Callable[..., Agent | Learner]:
+def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")
     algorithm: Any = () if library is None else library.BaseAlgorithm
     if isinstance(thing, type):
         if issubclass(thing, algorithm):
             return adopt(thing)
-        if not issubclass(thing, (Agent, Learner)):
+        if not issubclass(thing, BaseAgent):
             raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent")
-    elif isinstance(thing, (Agent, Learner, algorithm)) or not callable(thing):
+    elif isinstance(thing, (BaseAgent, algorithm)) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing
 
@@ -202,7 +202,7 @@ def make_agent(
     horizon: int | None = None,
     seed: Seed = None,
     **hyperparameters: Any,
-) -> Agent | Learner:
+) -> BaseAgent:
     """Build an agent for an environment.
 
     Sizes and the number of features come from the environment. If a paper assumes more knowledge,
@@ -266,7 +266,7 @@ def make_agent(
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
     made: Any = maker(**filled_in, **passed, seed=seed)
-    if not isinstance(made, Agent | Learner):
+    if not isinstance(made, BaseAgent):
         raise TypeError(f"{name} returned {made!r}; expected an agent")
     made.filled_in = filled_in
     return made

@@ -19,6 +19,7 @@ from ..core.checks import check_choice, check_labels
 from ..core.kernels import entry, kernel
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
+from ..envs.any_env import users_of
 from ..envs.wrappers.regret import Meter
 
 Env = ClickEnv | ClickVectorEnv
@@ -215,13 +216,13 @@ class Metrics:
             ValueError: the environment lacks what a metric needs.
         """
         builders = {name: METRICS[name].context for name in self.summed}
-        changes = getattr(getattr(env, "model", None), "observes", ())
+        users = users_of(env)
         for name, builder in builders.items():
-            if builder and changes:
+            if builder and users is not None and users.observes:
                 raise ValueError(
                     f"the metric {name!r} needs the same items and users in every session; "
                     f"{env} has others"
                 )
-            if builder and not isinstance(env, Env):
+            if builder and users is None:
                 raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
         return tuple(builder and builder(env) for builder in builders.values())

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, Learner
+from ..agents.agent import BaseAgent
 from ..core.checks import check_count, check_horizon, check_seed, integers
 from ..core.compiling import compilation_note
 from ..envs.click_env import name_of
@@ -88,7 +88,7 @@ class Result:
 
 
 def run(
-    agent: Agent | Learner | AgentLike,
+    agent: BaseAgent | AgentLike,
     env: gym.Env | EnvLike,
     horizon: int,
     *,
@@ -151,7 +151,7 @@ def run(
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     with compilation_note():
         env = make_env(env)
-        if not isinstance(agent, Agent | Learner):
+        if not isinstance(agent, BaseAgent):
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         return play(agent, env, played_by, steps, measured, seed, delay=delay)

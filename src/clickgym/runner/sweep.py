@@ -29,7 +29,7 @@ from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from ..agents import Agent, Learner
+from ..agents.agent import BaseAgent
 from ..core.checks import (
     check_count,
     check_flag,
@@ -221,7 +221,7 @@ class Job:
     instances: dict[str, Any]
     users: Mapping[str, type[Users]]
 
-    def pair(self, trial: Trial) -> tuple[Agent | Learner, gym.Env, str]:
+    def pair(self, trial: Trial) -> tuple[BaseAgent, gym.Env, str]:
         """Make the agent and the environment of a trial; with the engine that plays them."""
         Users.classes.update(self.users)
         env = make_env(self.envs[trial.env], self.instances[trial.instance])
@@ -262,7 +262,7 @@ def _plan(job: Job, instances: Sequence[Any], n_jobs: int) -> dict[Trial, str]:
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
                 prefer = "threads" if engine == "compiled" else "processes"
-                if at_once > 1 and prefer == "threads" and isinstance(agent, Agent):
+                if at_once > 1 and prefer == "threads":
                     holder = f"{at_once} runs at a time of {label} hold large arrays"
                     check_memory(holder, at_once * agent.n_bytes, "choose fewer jobs (n_jobs)")
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
