@@ -2,23 +2,23 @@
 
 from ..core.faults import SessionError
 from ..core.kernels import KernelError, entry, kernel
-from .cascade import CascadeModel as CascadeModel
-from .click_chain import ClickChainModel as ClickChainModel
+from .cascade import CascadeModel
+from .click_chain import ClickChainModel
 from .click_env import ClickEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.interactions import interaction_pairs, with_products
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
-from .dependent_click import DependentClickModel as DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
+from .dependent_click import DependentClickModel
+from .dynamic_bayesian import DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .memory.model import CascadeMDP
 from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
-from .position_based import PositionBasedModel as PositionBasedModel
-from .registration import ENVIRONMENTS, register_click_model, register_others
+from .position_based import PositionBasedModel
+from .registration import ENVIRONMENTS, register_click_model
 from .spaces import RankedList, check_ranking
-from .trust_bias import TrustBiasModel as TrustBiasModel
-from .user_browsing import UserBrowsingModel as UserBrowsingModel
+from .trust_bias import TrustBiasModel
+from .user_browsing import UserBrowsingModel
 from .users import REWARDS, Users
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
@@ -33,11 +33,6 @@ from .wrappers.actions import (
 )
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
-# Importing a click model adds it to CLICK_MODELS: a new model needs only an import above.
-for _model in CLICK_MODELS.values():
-    register_click_model(f"{_model.short}Rank-v0", _model)
-register_others()
-
 __all__ = [
     "CLICK_MODELS",
     "DEFAULT_INSTANCE",
@@ -45,10 +40,14 @@ __all__ = [
     "MAX_SEARCH",
     "REWARDS",
     "CascadeMDP",
+    "CascadeModel",
+    "ClickChainModel",
     "ClickEnv",
     "ClickModel",
     "ClickVectorEnv",
     "ContextualModel",
+    "DependentClickModel",
+    "DynamicBayesianModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
     "Instance",
@@ -61,12 +60,15 @@ __all__ = [
     "LinearModel",
     "MixtureModel",
     "PiecewiseStationaryModel",
+    "PositionBasedModel",
     "RankedList",
     "RecordRegret",
     "RecordVectorRegret",
     "ScoresAction",
     "ScoresVectorAction",
     "SessionError",
+    "TrustBiasModel",
+    "UserBrowsingModel",
     "Users",
     "check_ranking",
     "entry",
@@ -77,4 +79,3 @@ __all__ = [
     "register_click_model",
     "with_products",
 ]
-__all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

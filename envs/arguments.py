@@ -106,8 +106,10 @@ def described_users(
     return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking)
 
 
-def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
-    """Return the forms of a click model's ids; the contextual form requires an attraction."""
+def forms_of(model: Any) -> tuple[str, ...]:
+    """Return the forms of the ids of users; the contextual form requires an attraction."""
+    if not model.has_forms:
+        return ("",)
     return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
 
 
@@ -123,7 +125,7 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
     if not isinstance(name, str):
         raise TypeError(f"model is a {type(name).__name__}; expected a ClickModel or its name")
     click_model: type[ClickModel] = users_class(name, imports=True)  # type: ignore[assignment]
-    if hasattr(click_model, "short") and form not in forms_of(click_model):
+    if click_model.has_forms and form not in forms_of(click_model):
         raise ValueError(
             f"a {click_model.__name__} has no {form} environments: its items have no attraction"
         )
@@ -155,8 +157,7 @@ def _why_unknown(
 ) -> str:
     if name != "n_items":
         return unknown("parameter", name, [*OF_ENVIRONMENT, *names])
-    has_forms = hasattr(click_model, "short")
-    family = FORMS[form].family if has_forms else click_model.default_instance
+    family = FORMS[form].family if click_model.has_forms else click_model.default_instance
     return (
         f"n_items is not an argument; the number of items follows from {names[0]}, or from the "
         f"instance, such as instance={f'{family}:n_items={short(value)}'!r}"

@@ -183,7 +183,7 @@ class _Checks:
 
     def environments(self) -> None:
         model, faced = self.model, [self.model]
-        forms = forms_of(self.model_class) if hasattr(self.model_class, "short") else ()
+        forms = forms_of(self.model_class) if self.model_class.has_forms else ()
         if "NonStationary" in forms:
             turned = model.relabelled(np.arange(model.n_items)[::-1])
             faced.append(PiecewiseStationaryModel([model, turned], [0, 5]))

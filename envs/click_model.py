@@ -116,6 +116,7 @@ class ClickModel(Users, abstract=True):
         )
         if "short" not in vars(cls):
             return
+        cls.has_forms = True
         own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
         if not hasattr(cls, "shapes"):
             raise TypeError(

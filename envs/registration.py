@@ -12,11 +12,33 @@ from gymnasium.wrappers import TimeLimit
 
 from ..core.checks import short
 from .arguments import FORMS, default_instance, forms_of
+from .cascade import CascadeModel
+from .click_chain import ClickChainModel
 from .click_env import ClickEnv
-from .click_model import ClickModel
+from .click_model import CLICK_MODELS
+from .dependent_click import DependentClickModel
+from .dynamic_bayesian import DynamicBayesianModel
 from .memory.model import CascadeMDP
 from .mixture import MixtureModel
+from .position_based import PositionBasedModel
+from .trust_bias import TrustBiasModel
+from .user_browsing import UserBrowsingModel
 from .users import Users, users_class
+
+USERS: dict[str, type[Users]] = {
+    "CMRank-v0": CascadeModel,
+    "CCMRank-v0": ClickChainModel,
+    "PBMRank-v0": PositionBasedModel,
+    "TPBMRank-v0": TrustBiasModel,
+    "DCMRank-v0": DependentClickModel,
+    "DBNRank-v0": DynamicBayesianModel,
+    "UBMRank-v0": UserBrowsingModel,
+    "MixtureRank-v0": MixtureModel,
+    "CascadeMDPRank-v0": CascadeMDP,
+}
+"""The users of the package by their ids, in the order of all tables; click models have ids of
+further forms (`FORMS`).
+"""
 
 EPISODE = 1000
 """The number of sessions after which every id truncates an episode."""
@@ -38,7 +60,7 @@ class Environment(NamedTuple):
     @property
     def kind(self) -> str:
         """The form, or ``"Memory"``."""
-        return self.form or ("Memory" if self.model == CascadeMDP.name() else "")
+        return self.form or ("Memory" if self.click_model.may_leave else "")
 
     @property
     def users(self) -> type[Users]:
@@ -60,25 +82,22 @@ class Environment(NamedTuple):
     @property
     def about(self) -> str:
         """A description of the users in one line."""
-        if self.kind == "Memory":
-            return f"stateful users ({CascadeMDP.title}): their clicks change their next state"
-        model = self.click_model
-        title = f"{model.title} ({model.name()})"
+        users = self.click_model
+        title = f"{users.title} ({users.name()})"
         if self.form == "NonStationary":
             return f"{title}, with parameters that change abruptly at given steps"
         if self.form == "Contextual":
             return f"{title}, with new candidates in every session"
-        summary = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
-        return f"{title}: {summary.partition(': ')[2].rstrip('.')}"
+        return users.about()
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
 """The registered ids; `Environment.kind` distinguishes them."""
 
 
-def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
+def register_click_model(env_id: str, model: str | type[Users]) -> None:
     """Register the environments of a click model: its id, and this id with the prefixes
-    ``NonStationary`` and ``Contextual``.
+    ``NonStationary`` and ``Contextual``; of users of another kind only the id.
 
     A model without attraction has no contextual form. If ``model`` is a name, the class is not
     imported yet, and all forms are registered; ``gym.make`` then refuses a form that the model does
@@ -104,9 +123,9 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
     if isinstance(model, str):
         name = model
         click_model: Any = Users.classes.get(model)
-    elif isinstance(model, type) and issubclass(model, ClickModel):
-        is_short = users_class(model.short) is model
-        name = model.short if is_short else f"{model.__module__}:{model.__qualname__}"
+    elif isinstance(model, type) and issubclass(model, Users):
+        is_short = users_class(model.name()) is model
+        name = model.name() if is_short else f"{model.__module__}:{model.__qualname__}"
         click_model = model
     else:
         raise TypeError(
@@ -117,26 +136,15 @@ def register_click_model(env_id: str, model: str | type[ClickModel]) -> None:
         # If users or candidates change, episodes have different optima; and a subclass has other
         # users.
         optimum = None if form or click_model is None else vars(click_model).get("optimum")
-        _add(form + env_id, Environment(name, form), optimum)
-
-
-def register_others() -> None:
-    """Register the ids of mixtures and of stateful users, which have no other forms."""
-    _add("MixtureRank-v0", Environment(MixtureModel.name(), ""), MixtureModel.optimum)
-    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), CascadeMDP.optimum)
-
-
-def _add(env_id: str, environment: Environment, optimum: float | None) -> None:
-    ENVIRONMENTS[env_id] = environment
-    form = {"form": environment.form} if environment.form else {}
-    gymnasium.register(
-        env_id,
-        entry_point="clickgym.envs.click_env:ClickEnv",
-        vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
-        max_episode_steps=EPISODE,
-        kwargs={"model": environment.model, **form},
-        reward_threshold=optimum,
-    )
+        ENVIRONMENTS[form + env_id] = Environment(name, form)
+        gymnasium.register(
+            form + env_id,
+            entry_point="clickgym.envs.click_env:ClickEnv",
+            vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
+            max_episode_steps=EPISODE,
+            kwargs={"model": name, **({"form": form} if form else {})},
+            reward_threshold=optimum,
+        )
 
 
 @contextmanager
@@ -165,3 +173,11 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
         return False
     return env.spec.max_episode_steps == EPISODE
+
+
+# Classes enter CLICK_MODELS when they are imported; the order is that of the table.
+CLICK_MODELS.clear()
+for _id, _users in USERS.items():
+    if _users.has_forms:
+        CLICK_MODELS[_users.name()] = _users  # type: ignore[assignment]
+    register_click_model(_id, _users)

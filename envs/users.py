@@ -38,6 +38,10 @@ class Users(ABC):
     rewards: tuple[str, ...]
     starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
+    title: ClassVar[str] = "simulated users"
+    """The name in words, such as ``"position-based model"``."""
+    has_forms: ClassVar[bool] = False
+    """Whether ids with prefixes exist: of click models that have a short name."""
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None: an instance or parameters are required."""
     optimum: ClassVar[float | None] = None
@@ -70,6 +74,12 @@ class Users(ABC):
     def name(cls) -> str:
         """The name of the class in files: for a click model its short name."""
         return cls.__name__
+
+    @classmethod
+    def about(cls) -> str:
+        """Return a description in one line: title, name, and the beginning of the docstring."""
+        summary = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
+        return f"{cls.title} ({cls.name()}): {summary.partition(': ')[2].rstrip('.')}"
 
     @property
     @abstractmethod

@@ -2,7 +2,16 @@
 shipped real queries.
 """
 
-from . import families, stateful, worlds  # noqa: F401  (they register themselves)
-from .instance import DEFAULT_INSTANCE, AnyInstance, Instance, list_instances, load_instance
+from . import families, stateful, worlds
+from .instance import (
+    DEFAULT_INSTANCE,
+    FAMILIES,
+    AnyInstance,
+    Instance,
+    list_instances,
+    load_instance,
+)
+
+FAMILIES.update(families.FAMILIES | stateful.FAMILIES | worlds.FAMILIES)
 
 __all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

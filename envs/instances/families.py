@@ -29,14 +29,13 @@ from ..mixture import MixtureModel
 from ..piecewise_stationary import PiecewiseStationaryModel
 from ..position_based import PositionBasedModel
 from ..trust_bias import TrustBiasModel
-from .instance import DEFAULT_INSTANCE, FOLDER, Instance, family, instance_of, load_instance
+from .instance import DEFAULT_INSTANCE, FOLDER, Instance, instance_of, load_instance
 
 Floats = NDArray[np.float64]
 
 # ------------------------------------------------------------------------------------ of the papers
 
 
-@family("kveton2015")
 def _kveton2015(
     n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15
 ) -> Instance:
@@ -60,7 +59,6 @@ def _examined(n_positions: int, eta: float) -> Floats:
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
-@family("lagree2016-small")
 def _lagree2016_small() -> Instance:
     """Lagrée 2016: 5 items, 3 positions (PBM)"""
     model = PositionBasedModel([0.45, 0.35, 0.25, 0.15, 0.05], [0.9, 0.6, 0.3])
@@ -68,7 +66,6 @@ def _lagree2016_small() -> Instance:
     return instance_of([model], f"P. Lagrée, C. Vernade, O. Cappé, {paper}")
 
 
-@family("li2019-chi-min")
 def _li2019_chi_min(i: int = 1) -> Instance:
     """Li 2019a, figure 3: the best of 10 items is last in the initial list, examined with 0.5^i
     (PBM)
@@ -83,7 +80,6 @@ def _li2019_chi_min(i: int = 1) -> Instance:
 # ------------------------------------------------------------------------------------------- random
 
 
-@family("position-bias")
 def _position_bias(
     n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0
 ) -> Instance:
@@ -97,7 +93,6 @@ def _position_bias(
     return instance_of(models, "drawn at random")
 
 
-@family("rare-clicks")
 def _rare_clicks(
     n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0
 ) -> Instance:
@@ -112,7 +107,6 @@ def _rare_clicks(
     return instance_of(models, "drawn at random")
 
 
-@family("uniform")
 def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
     """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less
     (all click models)
@@ -136,7 +130,6 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     return instance_of(models, "drawn at random")
 
 
-@family("yandex-like")
 def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
     """Drawn from distributions fitted to the real queries, any number of items and positions (all
     click models)
@@ -172,7 +165,6 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     return instance_of(models, family["origin"])
 
 
-@family("in-production")
 def _in_production(
     n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0
 ) -> Instance:
@@ -256,7 +248,6 @@ def _epochs(
     return instance_of(models, base.origin, base.initial_ranking)
 
 
-@family("li2019-switching")
 def _li2019_switching(
     query: str = DEFAULT_INSTANCE,
     n_positions: int = 3,
@@ -284,7 +275,6 @@ def _li2019_switching(
     return _epochs(base, n_positions, length, attractions)
 
 
-@family("li2019-two-changes")
 def _li2019_two_changes(
     n_positions: int = 3,
     attraction: float = 0.5,
@@ -306,7 +296,6 @@ def _li2019_two_changes(
     return _epochs(base, n_positions, length, lambda _: epochs)
 
 
-@family("abrupt")
 def _abrupt(
     n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0
 ) -> Instance:
@@ -320,7 +309,6 @@ def _abrupt(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
-@family("random-walk")
 def _random_walk(
     n_items: int = 10,
     n_positions: int = 5,
@@ -347,7 +335,6 @@ def _random_walk(
 # --------------------------------------------------------------------------- users of several kinds
 
 
-@family("two-kinds")
 def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
     """Half of the users (weight) click by the PBM and half by the DBN of one real query
     (mixture)
@@ -356,7 +343,6 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
     return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
 
 
-@family("two-tastes")
 def _two_tastes(
     n_items: int = 10, n_positions: int = 5, model: str = "PBM", seed: int = 0
 ) -> Instance:
@@ -373,7 +359,6 @@ def _two_tastes(
     return _mixture([first, first.with_items(attraction=attraction)], weight, like)
 
 
-@family("two-laws")
 def _two_laws(
     n_items: int = 10, n_positions: int = 5, weight: float = 0.5, seed: int = 0
 ) -> Instance:
@@ -400,3 +385,23 @@ def click_models(instance: Instance) -> list[ClickModel]:
         has = f"it has {', '.join(instance.models)}"
         raise ValueError(f"{instance.name!r} has none of {', '.join(CLICK_MODELS)}; {has}")
     return models
+
+
+FAMILIES: dict[str, Callable[..., Instance]] = {
+    "kveton2015": _kveton2015,
+    "lagree2016-small": _lagree2016_small,
+    "li2019-chi-min": _li2019_chi_min,
+    "position-bias": _position_bias,
+    "rare-clicks": _rare_clicks,
+    "uniform": _uniform,
+    "yandex-like": _yandex_like,
+    "in-production": _in_production,
+    "li2019-switching": _li2019_switching,
+    "li2019-two-changes": _li2019_two_changes,
+    "abrupt": _abrupt,
+    "random-walk": _random_walk,
+    "two-kinds": _two_kinds,
+    "two-tastes": _two_tastes,
+    "two-laws": _two_laws,
+}
+"""The families of this file by name."""

@@ -231,21 +231,9 @@ AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
 
 
 FAMILIES: dict[str, Callable[..., Instance]] = {}
-"""Functions that make instances from arguments, by name."""
-
-
-def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
-    """Register a function under the name of a family of instances.
-
-    The arguments of the function are numbers or text, all with defaults. The first line of its
-    docstring describes the family.
-    """
-
-    def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
-        FAMILIES[name] = make
-        return make
-
-    return register
+"""Functions that make instances, by name: those that the files of this folder list, and your own.
+Their arguments are numbers or text, all with defaults; the docstring is the description.
+"""
 
 
 def load_instance(name: AnyInstance) -> Instance:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_count, check_positions, check_seed
 from ..memory.model import CascadeMDP
-from .instance import Instance, family, instance_of, load_instance
+from .instance import Instance, instance_of, load_instance
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -23,44 +23,39 @@ attraction in the best state and the factor on it in each state.
 """
 
 
-def _stateful(name: str) -> Callable[[Chances], Chances]:
-    """Register a family of stateful users, who start in the first state."""
+def _of_users(chances: Chances) -> Callable[..., Instance]:
+    """Return a family of stateful users, who start in the first state."""
 
-    def register(chances: Chances) -> Chances:
-        def make(
-            n_states: int = 4,
-            n_items: int = 12,
-            n_positions: int = 4,
-            mean_sessions: float = 30.0,
-            query: str = "",
-            seed: int = 0,
-        ) -> Instance:
-            check_count("n_states", n_states)
-            check_seed(seed)
-            rng, origin = np.random.default_rng(seed), "drawn at random"
-            if query:
-                source = load_instance(query)
-                attraction, origin = source.model("CM").attraction, source.origin
-                check_positions(n_positions, len(attraction))
-            else:
-                check_positions(n_positions, check_count("n_items", n_items))
-                attraction = rng.uniform(0.05, 0.5, n_items)
-            users = CascadeMDP(
-                *chances(attraction, np.linspace(1.0, BORED, n_states), rng),
-                n_positions=n_positions,
-                first=np.eye(n_states)[0],
-                mean_sessions=mean_sessions,
-            )
-            return instance_of([users], origin)
+    def make(
+        n_states: int = 4,
+        n_items: int = 12,
+        n_positions: int = 4,
+        mean_sessions: float = 30.0,
+        query: str = "",
+        seed: int = 0,
+    ) -> Instance:
+        check_count("n_states", n_states)
+        check_seed(seed)
+        rng, origin = np.random.default_rng(seed), "drawn at random"
+        if query:
+            source = load_instance(query)
+            attraction, origin = source.model("CM").attraction, source.origin
+            check_positions(n_positions, len(attraction))
+        else:
+            check_positions(n_positions, check_count("n_items", n_items))
+            attraction = rng.uniform(0.05, 0.5, n_items)
+        users = CascadeMDP(
+            *chances(attraction, np.linspace(1.0, BORED, n_states), rng),
+            n_positions=n_positions,
+            first=np.eye(n_states)[0],
+            mean_sessions=mean_sessions,
+        )
+        return instance_of([users], origin)
 
-        make.__doc__ = chances.__doc__
-        family(name)(make)
-        return chances
-
-    return register
+    make.__doc__ = chances.__doc__
+    return make
 
 
-@_stateful("independent")
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -72,7 +67,6 @@ def _independent(
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
-@_stateful("clickbait")
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -86,7 +80,6 @@ def _clickbait(
     return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
 
 
-@_stateful("habit")
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Clicks on items of one half make users click more from then on (stateful users)"""
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
@@ -104,3 +97,11 @@ def _neighbours(n_states: int) -> tuple[Floats, Floats]:
     before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
     before[0, 0] = after[-1, -1] = 1.0
     return before, after
+
+
+FAMILIES: dict[str, Callable[..., Instance]] = {
+    "independent": _of_users(_independent),
+    "clickbait": _of_users(_clickbait),
+    "habit": _of_users(_habit),
+}
+"""The families of this file by name."""

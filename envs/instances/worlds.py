@@ -26,7 +26,7 @@ from ..click_model import ClickModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import LabelledModel, LinearModel
 from .families import child_rng, click_models
-from .instance import DEFAULT_INSTANCE, Instance, family, instance_of, load_instance
+from .instance import DEFAULT_INSTANCE, Instance, instance_of, load_instance
 
 SHARPNESS = 2.0
 """a in the attraction σ(a z + b) of a standardised score z."""
@@ -43,7 +43,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
 
 
-@family("linear")
 def _linear(
     n_items: int = 20,
     n_positions: int = 5,
@@ -99,7 +98,6 @@ def _with_candidates(
     return bases, source.origin
 
 
-@family("personal")
 def _personal(
     n_items: int = 20,
     n_positions: int = 5,
@@ -128,7 +126,6 @@ def _personal(
     return _world(score, sizes, popularity, rate, features, query, seed)
 
 
-@family("network")
 def _network(
     n_items: int = 20,
     n_positions: int = 5,
@@ -235,3 +232,11 @@ def _attraction(z: Floats, rate: float) -> Floats:
         middle = (low + high) / 2.0
         low, high = (middle, high) if expit(SHARPNESS * z + middle).mean() < rate else (low, middle)
     return expit(SHARPNESS * z + (low + high) / 2.0)
+
+
+FAMILIES: dict[str, Callable[..., Instance]] = {
+    "linear": _linear,
+    "personal": _personal,
+    "network": _network,
+}
+"""The families of this file by name."""

@@ -138,6 +138,10 @@ class CascadeMDP(Users):
         self.n_sessions = None if n_sessions is None else check_count("n_sessions", n_sessions)
         self.value, self.best = self._optimum()
 
+    @classmethod
+    def about(cls) -> str:
+        return f"stateful users ({cls.title}): their clicks change their next state"
+
     @property
     def n_items(self) -> int:
         """L, the number of items."""
