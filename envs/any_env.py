@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
+from numpy.typing import NDArray
 
+from ..core.checks import AN_ENV, check_kind, short
+from ..core.faults import Fault
 from .base_env import BaseClickEnv
-from .click_env import ClickEnv
+from .click_env import ClickEnv, name_of
 from .users import Users
 
 
@@ -25,21 +29,32 @@ class Sizes(NamedTuple):
     """S, the number of states of stateful users; 0 for other users."""
 
 
+def layers_of(env: gym.Env) -> Iterator[gym.Env]:
+    """Yield an environment, then what each of its wrappers wraps, from the outside inwards."""
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        yield layer
+        layer = layer.env
+    yield layer
+
+
 def sizes_of(env: gym.Env) -> Sizes:
-    """Return the sizes of an environment, from its spaces; for a wrapped `ClickEnv`, from the
-    unwrapped one.
+    """Return the sizes of an environment, from its spaces. Wrappers may change what is observed,
+    but not the lists.
 
     Raises:
-        ValueError: actions are not ranked lists, or observations are not clicks; the message says
-            what is expected.
+        TypeError: it is no environment.
+        ValueError: actions are not ranked lists, a wrapper changes them, or the observations of an
+            environment of another package are not clicks; the message says what is expected.
 
     Example:
         >>> import clickgym
         >>> sizes_of(gym.make("PBMRank-v0"))
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
+    check_kind("env", env, gym.Env, AN_ENV)
     if isinstance(env.unwrapped, ClickEnv):
-        env = env.unwrapped
+        _check_lists_are_kept(env)
     lists = env.action_space
     if not (
         isinstance(lists, MultiDiscrete)
@@ -58,18 +73,40 @@ def sizes_of(env: gym.Env) -> Sizes:
             f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of "
             f"{n_items}"
         )
-    if not isinstance(env, ClickEnv):
+    if not isinstance(env.unwrapped, ClickEnv):
         check_shows_clicks(env, n_positions)
     seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
     features, state = seen.get("features"), seen.get("state")
-    n_features = 0 if features is None or features.shape is None else features.shape[-1]
+    shape = () if features is None else features.shape or ()
+    n_features = shape[1] if len(shape) == 2 and shape[0] == n_items else 0
     return Sizes(
         n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
     )
 
 
-def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
-    """Check that the observations of an environment of another package are clicks.
+def _check_lists_are_kept(env: gym.Env) -> None:
+    """Refuse wrappers of a `ClickEnv` with which the list that an agent chooses is not the list
+    that is shown.
+    """
+    lists: Any = env.unwrapped.action_space
+    names = [
+        type(layer).__name__
+        for layer in layers_of(env)
+        if isinstance(layer, gym.ActionWrapper)
+        or (isinstance(layer, gym.Wrapper) and layer.action_space != layer.env.action_space)
+    ]
+    if names:
+        wrappers = " and ".join(names)
+        raise ValueError(
+            f"under {wrappers} the action of an agent in {name_of(env)} is not the list that is "
+            f"shown (actions {env.action_space}, lists {lists}): pass the environment without "
+            f"{wrappers}; wrappers of observations and rewards may stay"
+        )
+
+
+def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
+    """Check that the observations of an environment of another package are clicks; return their
+    number.
 
     Raises:
         ValueError: they are not; the message says what is expected.
@@ -88,6 +125,7 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
             f"the observation space of {env} is {space}; expected the clicks on the list: "
             f'MultiBinary({size}), integers of that shape, or a Dict that has them as "clicks"'
         )
+    return int(shape[0])
 
 
 def users_of(env: Any) -> Users | None:
@@ -101,9 +139,43 @@ def clicks_of(observation: Any) -> Any:
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
+def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
+    """Return a copy of the clicks in an observation of an environment of another package, which
+    may write into its own array.
+
+    Raises:
+        Fault: they are not ``(n_positions,)`` values 0 or 1.
+    """
+    try:
+        clicks = np.asarray(clicks_of(observation))
+        if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
+            return clicks.astype(np.int8)
+    except (KeyError, TypeError, ValueError):  # without clicks, not hashable, ragged
+        pass
+    found = short(observation)
+    raise Fault(f"the observation is {found}; expected {n_positions} clicks, each 0 or 1")
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a reward or a regret as a float.
+
+    Raises:
+        Fault: it is not a finite number.
+    """
+    try:
+        if not isinstance(value, str | bytes) and math.isfinite(number := float(value)):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise Fault(f"{name} is {short(value)}; expected a finite number")
+
+
 def regret_of(info: Mapping[str, Any]) -> float:
     """Return the regret of a session from its info: ``regret``, or ``optimal_reward -
     expected_reward``; nan if both are missing.
+
+    Raises:
+        Fault: one of them is not a finite number.
 
     Example:
         >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75})
@@ -113,6 +185,8 @@ def regret_of(info: Mapping[str, Any]) -> float:
     """
     regret = info.get("regret")
     if regret is not None:
-        return regret
+        return checked_number("regret", regret)
     expected, optimum = info.get("expected_reward"), info.get("optimal_reward")
-    return math.nan if expected is None or optimum is None else optimum - expected
+    if expected is None or optimum is None:
+        return math.nan
+    return checked_number("optimal_reward", optimum) - checked_number("expected_reward", expected)

@@ -218,6 +218,17 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if self._steps == self._next_change:
             self._select_task()
 
+    def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
+        shown, whatever wrappers make of actions and observations.
+
+        Raises:
+            gymnasium.error.ResetNeeded: there was no session yet.
+        """
+        if self._last is None:
+            raise gym.error.ResetNeeded("no list was shown yet: call step() first")
+        return self._last[0].copy(), self._clicks.copy()
+
     @property
     def sessions_to_change(self) -> int:
         """Return the number of sessions before the users change."""

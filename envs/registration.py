@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from ..core.checks import short
 from .arguments import FORMS, default_instance, forms_of
@@ -145,6 +145,15 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             kwargs={"model": name, **({"form": form} if form else {})},
             reward_threshold=optimum,
         )
+
+
+def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """Return an environment without the outermost wrappers that every id has, which change
+    neither lists nor observations.
+    """
+    while type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env):
+        env = env.env  # type: ignore[attr-defined]
+    return env
 
 
 @contextmanager

@@ -13,9 +13,17 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
-from ..any_env import check_shows_clicks, clicks_of, regret_of
-from ..click_env import ClickEnv
-from .actions import recorded
+from ...core.faults import Fault, SessionError
+from ..any_env import (
+    check_shows_clicks,
+    checked_clicks,
+    checked_number,
+    clicks_of,
+    layers_of,
+    regret_of,
+)
+from ..click_env import ClickEnv, name_of
+from .actions import ItemByItem, recorded
 
 
 class Meter:
@@ -119,7 +127,10 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         meter: the totals, over all episodes, and their values at the checkpoints.
 
     Raises:
+        TypeError: it is no environment, or `ItemByItem`, whose steps are no sessions.
         ValueError: the observations of an environment of another package are not clicks.
+        SessionError: in ``step``, clicks that are not 0 or 1, a reward or a regret that is not
+            finite.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -134,15 +145,30 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        if not isinstance(env.unwrapped, ClickEnv):
-            check_shows_clicks(env)
+        if any(isinstance(layer, ItemByItem) for layer in layers_of(env)):
+            raise TypeError(
+                "a step of ItemByItem chooses one item and is no session; measure inside of it: "
+                "ItemByItem(RecordRegret(env))"
+            )
+        core: Any = env.unwrapped
+        has_own_step = not isinstance(core, ClickEnv) or type(core).step is not ClickEnv.step
+        self._click_env = None if has_own_step else core
+        self._n_positions = check_shows_clicks(env) if has_own_step else 0
         self.meter = Meter(_checked(checkpoints))
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self.meter.add(regret_of(info), float(reward), int(np.sum(clicks_of(observation))))
+        try:
+            if self._click_env is None:
+                clicks = checked_clicks(observation, self._n_positions)
+            else:  # a wrapper may change what is observed
+                clicks = self._click_env.last_session()[1]
+            self.meter.add(regret_of(info), checked_number("reward", reward), int(clicks.sum()))
+        except Fault as fault:
+            session = self.meter.step + 1
+            raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
         return observation, reward, terminated, truncated, info
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import clickgym
 from clickgym.core.files import sealed
+from clickgym.envs import LehmerAction
 from clickgym_logs import (
     ClickLog,
     contextual_instance,
@@ -120,13 +121,18 @@ def test_recording_is_what_the_runner_plays():
 def test_recording_through_wrappers():
     plain = gym.make("PBMRank-v0")
     wrapped = gym.wrappers.DtypeObservation(gym.make("PBMRank-v0"), np.float64)
+    scaled = gym.wrappers.NormalizeObservation(gym.make("PBMRank-v0"))
     logs = [
         record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=1)
-        for env in (plain, wrapped)
+        for env in (plain, wrapped, scaled)
     ]
     assert logs[0].clicks.any()
-    np.testing.assert_array_equal(logs[0].items, logs[1].items)
-    np.testing.assert_array_equal(logs[0].clicks, logs[1].clicks)
+    for log in logs[1:]:
+        np.testing.assert_array_equal(logs[0].items, log.items)
+        np.testing.assert_array_equal(logs[0].clicks, log.clicks)
+    codes = LehmerAction(gym.make("PBMRank-v0"))
+    with pytest.raises(ValueError, match="pass the environment without LehmerAction"):
+        record(clickgym.make_agent("Random", plain), codes, 5)
 
 
 def test_recording_refuses_what_it_cannot_record():

@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.wrappers import TimeLimit
 
 import clickgym
-from clickgym.envs import RankedList
+from clickgym.envs import RankedList, SessionError
 from clickgym.envs.any_env import sizes_of
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
@@ -204,6 +204,80 @@ def test_record_regret_measures_a_guest():
         assert env.meter.regret.tolist() == pytest.approx(
             [2.0, 4.0] if known else [math.nan] * 2, nan_ok=True
         )
+
+
+CLICKS_EXPECTED = "; expected 2 clicks, each 0 or 1"
+FAULTS = {
+    "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),
+    "clicks .5": (([0.5, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "clicks 2": (([2, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "clicks nan": (([np.nan, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "three clicks": (([0, 0, 1], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "no clicks": (({"page": 3}, 1.0, False, False, {}), CLICKS_EXPECTED),
+    "reward nan": (([1, 0], np.nan, False, False, {}), "reward is nan; expected a finite number"),
+    "reward text": (([1, 0], "1", False, False, {}), "reward is '1'; expected a finite number"),
+    "no reward": (([1, 0], None, False, False, {}), "reward is None; expected a finite number"),
+    "regret": (([1, 0], 1.0, False, False, {"regret": np.inf}), "regret is inf; expected a finite"),
+    "optimum": (
+        ([1, 0], 1.0, False, False, {"expected_reward": 1.0, "optimal_reward": np.nan}),
+        "optimal_reward is nan; expected a finite",
+    ),
+    "four values": (([1, 0], 1.0, False, {}), r"it returned .*; expected \(observation, reward, "),
+    "no info": (([1, 0], 1.0, False, False, None), r"it returned .*; expected \(observation, rew"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_an_environment_are_not_those_of_the_agent(name):
+    wrong, told = FAULTS[name]
+
+    class Broken(Shop):
+        def step(self, action):
+            answer = super().step(action)
+            if self.steps < 7:
+                return answer
+            if isinstance(wrong, Exception):
+                raise wrong
+            return wrong
+
+    with pytest.raises(
+        SessionError, match=f"^Broken, step 7: .*{told}.*, facing TopRank$"
+    ) as caught:
+        clickgym.run(agent(), Broken(), 100, seed=0)
+    assert type(caught.value) is SessionError
+    if not isinstance(wrong, Exception) and len(wrong) == 5 and wrong[4] is not None:
+        env = clickgym.RecordRegret(Broken())
+        env.reset(seed=0)
+        for _ in range(6):
+            env.step(np.array([0, 1]))
+        with pytest.raises(SessionError, match=f"^Broken, session 7: .*{told}"):
+            env.step(np.array([0, 1]))
+
+
+@pytest.mark.parametrize(("answer", "told"), [(None, "it returned None"), (0, "ZeroDivisionError")])
+def test_faults_of_a_reset(answer, told):
+    class Broken(Shop):
+        def reset(self, *, seed=None, options=None):
+            self.resets += 1
+            if self.resets < 3:
+                return super().reset(seed=seed)
+            return answer if answer is None else 1 / answer
+
+    with pytest.raises(SessionError, match=f"^Broken, reset: {told}.*, facing TopRank$"):
+        clickgym.run(agent(), TimeLimit(Broken(), 10), 95, seed=0)
+
+
+def test_an_environment_that_writes_into_what_it_is_given():
+    """Neither the list nor the last observation changes for the agent."""
+
+    class Careless(Shop):
+        def step(self, action):
+            answer = super().step(action)
+            action[:] = 0
+            return answer
+
+    careless, plain = (clickgym.run(agent(), env("regret"), 50, seed=1) for env in (Careless, Shop))
+    np.testing.assert_array_equal(careless.regret, plain.regret)
 
 
 # ---------------------------------------------------------------------------------- sweeps, reports

@@ -11,7 +11,8 @@ import numpy as np
 from clickgym import run
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
-from clickgym.runner import sizes_of
+from clickgym.envs import ClickEnv
+from clickgym.runner import checked_clicks, sizes_of
 
 from .log import ClickLog
 
@@ -96,7 +97,10 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
             self.queries[session] = candidates.user[0]
             self.context[session] = candidates.observed[action]
         result = self.env.step(action)
-        seen = result[0]
-        self.clicks[session] = seen["clicks"] if isinstance(seen, dict) else seen
+        core = self.unwrapped
+        if isinstance(core, ClickEnv):  # a wrapper may change what is observed
+            self.clicks[session] = core.last_session()[1]
+        else:
+            self.clicks[session] = checked_clicks(result[0], self.clicks.shape[1])
         self.session += 1
         return result

@@ -10,6 +10,7 @@ from ..core.later import loader
 
 if TYPE_CHECKING:
     from ..agents.agent import UnsuitedError as UnsuitedError
+    from ..envs.any_env import checked_clicks as checked_clicks
     from ..envs.any_env import sizes_of as sizes_of
     from .engines import engine_of as engine_of
     from .labels import AgentLike as AgentLike
@@ -29,6 +30,7 @@ _MODULES = {
     "UnsuitedError": "..agents.agent",
     "agent_maker": ".make",
     "by_label": ".labels",
+    "checked_clicks": "..envs.any_env",
     "engine_of": ".engines",
     "make_agent": ".make",
     "make_env": ".make",

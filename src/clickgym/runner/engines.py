@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents.agent import BaseAgent, EnvTraits
 from ..core.checks import check_choice
 from ..envs import ClickEnv
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from ..envs.registration import is_limit_of_id
+from ..envs.registration import without_own_wrappers
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
@@ -45,9 +44,7 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
 
 def traits_of(env: gym.Env) -> EnvTraits:
     """What decides which engine can run agents in an environment."""
-    layer: Any = env  # without the wrappers that every id brings, which change nothing
-    while type(layer) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(layer):
-        layer = layer.env
+    layer: Any = without_own_wrappers(env)
     name, obstacle, changing = type(layer).__name__, "", ""
     if isinstance(layer, gym.Wrapper):
         obstacle = f"the wrapper {name} must see every step"

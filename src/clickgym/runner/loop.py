@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -12,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent
-from ..core.faults import SessionError, cause, only_own_frames
+from ..core.checks import short
+from ..core.faults import Fault, SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
-from ..envs.any_env import clicks_of, regret_of, sizes_of
+from ..envs.any_env import checked_clicks, checked_number, clicks_of, regret_of, sizes_of
 from ..envs.click_env import name_of
-from ..envs.registration import endless
+from ..envs.registration import endless, without_own_wrappers
 from ..envs.session import is_ranked_list, session
 from ..envs.task import Task
 from ..envs.wrappers.regret import Meter
@@ -234,13 +236,18 @@ def play_python(
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, or ended an episode while clicks were late.
+        SessionError: the environment failed, showed another list, reported clicks that are not 0
+            or 1 or a reward or regret that is not finite, or ended an episode while clicks were
+            late.
     """
     n_items, n_positions, *_ = sizes_of(env)
     click_env: Any = env.unwrapped
-    is_guest = not isinstance(click_env, ClickEnv)
+    is_foreign = not isinstance(click_env, ClickEnv)
+    # The clicks of a `ClickEnv` are known, also where a wrapper changes what is observed.
+    has_own_step = is_foreign or type(click_env).step is not ClickEnv.step
+    is_wrapped = not has_own_step and isinstance(without_own_wrappers(env), gym.Wrapper)
     player = agent if delay is None else LateAgent(agent, delay, n_positions)
-    task, contexts = None if is_guest else click_env.task, metrics.contexts(click_env)
+    task, contexts = None if is_foreign else click_env.task, metrics.contexts(click_env)
     before = clock()
     reported, due = meter.step, before + CHUNK
     player.leave()
@@ -250,32 +257,79 @@ def play_python(
             try:
                 ranking = player.rank(observation)
                 check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
-                if not is_guest and click_env.task is not task:
-                    task, contexts = click_env.task, metrics.contexts(click_env)
-                last = observation
-                observation, reward, terminated, truncated, info = stream.step(ranking)
-                clicks, reward = clicks_of(observation), float(reward)
-                if is_guest:  # which may write into its own array
-                    clicks = np.array(clicks, np.int8)
+            except Exception as error:
+                raise session_error(agent, env, f"step {meter.step + 1}", error) from error
+            if not is_foreign and click_env.task is not task:
+                task, contexts = click_env.task, metrics.contexts(click_env)
+            last = observation
+            if has_own_step:  # which may write into its own arrays, and into the list
+                last, ranking = copy.deepcopy(observation), np.array(ranking)
+            try:
+                answer = stream.step(ranking.copy() if has_own_step else ranking)
+                observation, reward, terminated, truncated, info = _checked_step(answer)
+                if has_own_step:
+                    clicks = checked_clicks(observation, n_positions)
+                elif is_wrapped:
+                    clicks = _clicks_on(ranking, click_env)
+                else:
+                    clicks = clicks_of(observation)
+                reward, regret = checked_number("reward", reward), regret_of(info)
+                is_over, has_left = bool(terminated or truncated), bool(terminated)
+                expectation = float(info.get("expected_reward", math.nan))
+            except Exception as error:
+                when = f"step {meter.step + 1}"
+                raise environment_error(agent, env, when, error) from error
+            try:
                 player.update(last, ranking, clicks, reward)
             except Exception as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
-                expectation = float(info.get("expected_reward", math.nan))
                 items = np.asarray(ranking, np.int64)
                 metrics.measure(contexts, items, clicks, expectation, meter.totals)
-            meter.add(regret_of(info), reward, int(clicks.sum()))
-            if terminated or truncated:
-                if delay is not None and terminated:
+            meter.add(regret, reward, int(clicks.sum()))
+            if is_over:
+                if delay is not None and has_left:
                     what = "a user left (terminated): clicks of stateful users cannot be late"
                     raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
-                observation, _ = stream.reset()
+                observation = start_of(agent, stream)
                 player.leave()
             is_due = meter.step == meter.horizon or clock() > due
             if on_chunk is not None and is_due:
                 on_chunk(meter.step - reported)
                 reported, due = meter.step, clock() + CHUNK
     return clock() - before
+
+
+def start_of(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
+    """Reset an environment for an agent; return the first observation.
+
+    Raises:
+        SessionError: the environment failed.
+    """
+    try:
+        answer = env.reset(seed=seed)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise Fault(f"it returned {short(answer)}; expected (observation, info)")
+    except Exception as error:
+        raise environment_error(agent, env, "reset", error) from error
+    return answer[0]
+
+
+def _checked_step(answer: Any) -> tuple[Any, ...]:
+    """Return what ``env.step`` returned, checked."""
+    if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
+        expected = "(observation, reward, terminated, truncated, info)"
+        raise Fault(f"it returned {short(answer)}; expected {expected}")
+    return answer
+
+
+def _clicks_on(ranking: Any, env: ClickEnv) -> NDArray[np.int8]:
+    """Return the clicks of the last session; a `Fault` if a wrapper showed another list."""
+    shown, clicks = env.last_session()
+    if not np.array_equal(shown, ranking):
+        chosen = np.asarray(ranking).tolist()
+        raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
+    return clicks
 
 
 # ------------------------------------------------------------------------------------------- faults
@@ -294,12 +348,11 @@ def check_list(
 
 
 def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
-    """The error to raise for a fault in a session of an agent in an environment; ``when`` such as
-    ``"step 7"``.
+    """The error to raise for a fault of an agent in an environment; ``when`` such as ``"step 7"``.
 
-    What says by itself where it is from stays as it is; only an environment does not know whom it
-    faces. The traceback of the error, which is the cause of what is raised, is left with the frames
-    of who wrote the agent.
+    An error that already names its source is kept; a SessionError gets the agent's name. The
+    traceback of the error, which is the cause of what is raised, is left with the frames of who
+    wrote the agent.
     """
     if type(error) is SessionError:
         return SessionError(f"{error}, facing {type(agent).__name__}")
@@ -307,3 +360,14 @@ def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Ex
         return error
     only_own_frames(error)
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
+
+
+def environment_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exception:
+    """The error to raise for a fault of an environment; as `session_error`."""
+    if isinstance(error, KernelError):
+        return error
+    only_own_frames(error)
+    text = str(error) if isinstance(error, Fault | SessionError) else cause(error)
+    if not isinstance(error, SessionError):  # else it names the environment
+        text = f"{name_of(env)}, {when}: {text}"
+    return SessionError(f"{text}, facing {type(agent).__name__}")

@@ -18,7 +18,7 @@ from ..envs.wrappers.regret import Meter
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike
-from .loop import OnChunk, play_compiled, play_python
+from .loop import OnChunk, play_compiled, play_python, start_of
 from .make import make_agent, make_env
 from .metrics import Metrics
 
@@ -185,7 +185,7 @@ def play(
         check_learns_late(agent, env)
     core: Any = env.unwrapped
     meter = Meter(steps, len(metrics.summed))
-    observation, _ = env.reset(seed=seed)
+    observation = start_of(agent, env, seed)
     if engine == "compiled":
         seconds = play_compiled(agent, core, meter, metrics, late, on_chunk)
     elif engine == "python":

@@ -1,0 +1,156 @@
+"""Wrapped environments: those of observations and rewards are allowed, and the list that an agent
+chooses is the list that is shown.
+"""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import (
+    DelayObservation,
+    FlattenObservation,
+    FrameStackObservation,
+    NormalizeObservation,
+    RescaleAction,
+    StickyAction,
+    TransformReward,
+)
+
+import clickgym
+from clickgym.command_line import main
+from clickgym.envs import (
+    EnumeratedAction,
+    ItemByItem,
+    LehmerAction,
+    ScoresAction,
+    SessionError,
+)
+
+BEST = [0, 1]
+USERS = {"attraction": [0.7, 0.6, 0.2, 0.1], "examination": [1.0, 0.5]}
+
+
+class Reversed(gym.ActionWrapper):
+    def action(self, action):
+        return action[::-1]
+
+
+class ReversedInStep(gym.Wrapper):
+    """The same in another way."""
+
+    def step(self, action):
+        return self.env.step(np.asarray(action)[::-1])
+
+
+def users(**arguments):
+    return gym.make("PBMRank-v0", **USERS, **arguments)
+
+
+def best(n_positions=2):
+    return clickgym.agents.Fixed(4, n_positions, ranking=BEST[:n_positions])
+
+
+ACTIONS = {
+    "codes": LehmerAction,
+    "codes of one position": lambda env: LehmerAction(users(n_positions=1), [3, 2, 1, 0]),
+    "scores": ScoresAction,
+    "scaled": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
+    "numbers": EnumeratedAction,
+    "items": ItemByItem,
+    "the same space": Reversed,
+    "drawn": lambda env: StickyAction(env, 0.5),
+    "further inside": lambda env: TransformReward(clickgym.RecordRegret(Reversed(env)), float),
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_wrappers_of_actions_are_refused(name, tmp_path):
+    """Before the first session, in one line that says what to pass."""
+
+    def make():
+        return ACTIONS[name](users())
+
+    env, out = make(), tmp_path / "out"
+    agent = best(env.unwrapped.model.n_positions)
+    for call in (
+        lambda: clickgym.run(agent, env, 100, seed=0),
+        lambda: clickgym.run("Random", make, 100, engine="python"),
+        lambda: clickgym.make_agent("TopRank", env, horizon=100),
+        lambda: clickgym.sweep({"mine": make}, ["Random"], 100, 2, out=out, n_jobs=1),
+    ):
+        with pytest.raises(ValueError, match=r"^under .* the action of an ") as caught:
+            call()
+        assert ": pass the environment without " in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert not out.exists()
+
+
+def test_wrappers_of_actions_on_the_command_line(tmp_path, capsys):
+    gym.register("WrappedShop-v0", entry_point=lambda: LehmerAction(users()))
+    try:
+        words = "run WrappedShop-v0 --agents Random --horizon 100 --runs 1 --out"
+        assert main([*words.split(), str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("clickgym: under LehmerAction the action of an agent")
+        assert error.count("\n") == 1
+        assert not list(tmp_path.iterdir())
+    finally:
+        gym.registry.pop("WrappedShop-v0")
+
+
+def test_a_wrapper_that_shows_another_list_is_noticed():
+    with pytest.raises(
+        SessionError, match=r"step 1: a wrapper showed \[1, 0\] where the agent chose"
+    ):
+        clickgym.run(best(), ReversedInStep(users()), 100, seed=0)
+
+
+OBSERVATIONS = {
+    "flattened": FlattenObservation,
+    "normalised": NormalizeObservation,
+    "stacked": lambda env: FrameStackObservation(env, 3),
+    "late": lambda env: DelayObservation(env, 2),
+    "rewards": lambda env: TransformReward(env, lambda reward: 3.0 * reward),
+    "measured": clickgym.RecordRegret,
+}
+
+
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_wrappers_of_observations_and_rewards(name):
+    """Agents that learn from clicks get the true ones: regret and clicks are as without."""
+    plain = clickgym.run("TopRank", users(), 200, seed=1, engine="python")
+    env = OBSERVATIONS[name](users())
+    result = clickgym.run("TopRank", env, 200, seed=1, metrics=["any_click"])
+    assert result.engine == "python"
+    np.testing.assert_array_equal(result.regret, plain.regret)
+    np.testing.assert_array_equal(result.clicks, plain.clicks)
+    np.testing.assert_array_equal(result.reward, plain.reward * (3 if name == "rewards" else 1))
+    recorded = clickgym.RecordRegret(OBSERVATIONS[name](users()), checkpoints=[1])
+    recorded.reset(seed=4)
+    recorded.step([0, 1])
+    assert recorded.meter.clicks == recorded.unwrapped.last_session()[1].sum()
+
+
+def test_features_that_a_wrapper_hides():
+    env = FlattenObservation(gym.make("ContextualPBMRank-v0"))
+    with pytest.raises(ValueError, match="C2UCB ranks by features"):
+        clickgym.run("C2UCB", env, 10, seed=0)
+    agent = clickgym.make_agent("C2UCB", gym.make("ContextualPBMRank-v0"), seed=0)
+    with pytest.raises(ValueError, match=r"n_features = .*, but the environment has 0"):
+        clickgym.run(agent, env, 10, seed=0)
+
+
+def test_late_clicks_behind_a_wrapper():
+    """Late clicks replace those of an observation, which a wrapper has changed."""
+    with pytest.raises(ValueError, match="FlattenObservation changes what is observed"):
+        clickgym.run("CascadeTS", FlattenObservation(users()), 10, delay="batch:5")
+    rewards = TransformReward(users(), lambda reward: reward)
+    late = clickgym.run("CascadeTS", rewards, 50, seed=0, delay="batch:5")
+    plain = clickgym.run("CascadeTS", users(), 50, seed=0, delay="batch:5")
+    np.testing.assert_array_equal(late.regret, plain.regret)
+
+
+def test_a_step_that_is_no_session_is_not_measured():
+    with pytest.raises(TypeError, match=r"ItemByItem\(RecordRegret\(env\)\)"):
+        clickgym.RecordRegret(ItemByItem(users()))
