@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
@@ -33,8 +33,18 @@ class FrozenPolicy(Agent):
     called K times for each list. It gets the observation of `ItemByItem`, or one array if its
     observation space is an array, like the learners of this package. If candidates change from
     session to session, a policy whose observation space is an array gets the concatenated features
-    of the candidates. The state of a recurrent policy is kept from session to session, or from item
-    to item if an episode was one list.
+    of the candidates, or all that is observed if it was trained under ``FlattenObservation``. The
+    state of a recurrent policy is kept from session to session, or from item to item if an episode
+    was one list.
+
+    Observations are normalised by the ``VecNormalize`` of the model's environment, with the
+    statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
+    one: load it with its environment, ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
+    Other wrappers that change observations, such as ``VecFrameStack``, are refused; wrappers of a
+    single environment, such as ``FrameStackObservation``, belong around the environment in which
+    the agent ranks.
+
+    ⚠ The method ``load`` of stable-baselines3 unpickles: load no file that you do not trust.
 
     Args:
         n_items: L.
@@ -55,8 +65,9 @@ class FrozenPolicy(Agent):
 
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function.
-        ValueError: a bad argument; the action space of the model does not fit ``actions``; in
-            ``rank``, the observation does not fit the observation space of the model.
+        ValueError: a bad argument; the action space of the model does not fit ``actions``; its
+            environment changes observations in a way that is not known; in ``rank``, the
+            observation does not fit the observation space of the model.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -108,6 +119,7 @@ class FrozenPolicy(Agent):
                 f"of {n_positions} out of {n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: any observation
+        self._normalisers, self._raw_space = _normalisation(model, self._space)
         # whether it observes one array
         self._flat = self._space is not None and not isinstance(self._space, Dict)
         self._rng, self._has_started = generator(seed), False
@@ -143,16 +155,50 @@ class FrozenPolicy(Agent):
         return ranking
 
     def _as_in_training(self, observation: Any) -> Any:
-        """Return the part of an observation of candidates that the model observed in training."""
-        if (
-            not isinstance(observation, Mapping)
-            or "features" not in observation
-            or self._space is None
-        ):
+        """Return the part of an observation that the model observed in training."""
+        if self._space is None:
             return observation
-        if self._flat:
-            return np.asarray(observation["features"], np.float32).ravel()
-        return {name: entry for name, entry in observation.items() if name in self._space.spaces}
+        if isinstance(observation, Mapping) and "features" in observation:
+            if not self._flat:
+                names = self._space.spaces
+                observation = {name: observation[name] for name in names if name in observation}
+            else:
+                observation = self._flattened(observation)
+        # the last observation is a part of what a policy of items observes as one array
+        if not self._has_started and not isinstance(self._codec, Draft):
+            self._check_kind(observation)
+        return observation
+
+    def _flattened(self, observation: Mapping[str, Any]) -> NDArray[Any]:
+        """Return features, or if the model observed them, too, clicks and features as one array."""
+        features = np.asarray(observation["features"], np.float32).ravel()
+        clicks, space = observation.get("clicks", ()), self._raw_space
+        K = len(clicks)
+        if space.shape == (K + features.size,) and not (
+            space.low[:K].any() or (space.high[:K] != 1).any()
+        ):
+            return np.concatenate([clicks, np.ravel(observation["features"])]).astype(space.dtype)
+        return features
+
+    def _check_kind(self, observation: Any) -> None:
+        """Refuse integers where a wrapper of the training made other numbers of them."""
+        pairs = [(self._raw_space, observation)]
+        if isinstance(self._raw_space, Dict) and isinstance(observation, Mapping):
+            pairs = [
+                (space, observation[name])
+                for name, space in self._raw_space.items()
+                if name in observation
+            ]
+        for space, value in pairs:
+            if (
+                isinstance(space, Box)
+                and space.dtype.kind == "f"
+                and np.asarray(value).dtype.kind in "biu"
+            ):
+                raise ValueError(
+                    f"the model was trained on observations {self._raw_space}, but got integers: "
+                    "wrap the environment as in training"
+                )
 
     def update(
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
@@ -176,11 +222,10 @@ class FrozenPolicy(Agent):
         return draft.rankings
 
     def _act(self, observation: Any, is_first: bool, mask: NDArray[np.bool_] | None = None) -> Any:
-        if (
-            not self._has_started
-            and self._space is not None
-            and not self._space.contains(observation)
-        ):
+        fits = self._space is None or _same_shapes(observation, self._space)
+        if fits and not self._has_started and self._space is not None and not self._normalisers:
+            fits = self._space.contains(observation)
+        if not fits:
             names = (
                 list(observation)
                 if isinstance(observation, Mapping)
@@ -190,6 +235,8 @@ class FrozenPolicy(Agent):
                 f"the model was trained on observations {self._space}, but got {names}: wrap the "
                 "environment as in training"
             )
+        for normaliser in self._normalisers:
+            observation = normaliser.normalize_obs(observation)
         arguments = {
             "state": self._state,
             "episode_start": np.array([is_first]),
@@ -203,6 +250,39 @@ class FrozenPolicy(Agent):
         if "state" in self._takes and isinstance(answer, tuple):
             answer, self._state = answer
         return answer
+
+
+def _normalisation(model: Any, space: Any) -> tuple[list[Any], Any]:
+    """Return the ``VecNormalize`` wrappers of a model's environment, the innermost first, and the
+    space of observations before them.
+
+    Raises:
+        ValueError: another wrapper changes what is observed.
+    """
+    get_env = getattr(model, "get_env", None)
+    layer, normalisers = get_env() if callable(get_env) else None, []
+    while "venv" in getattr(layer, "__dict__", {}):
+        inner = layer.venv  # None in a model that was sent to another process
+        if hasattr(type(layer), "normalize_obs"):
+            normalisers.append(layer)
+            space = space if inner is None else inner.observation_space
+        elif inner is not None and inner.observation_space != layer.observation_space:
+            raise ValueError(
+                f"the model was trained behind {type(layer).__name__}, which changes what is "
+                "observed; expected a model trained with VecNormalize or without such wrappers"
+            )
+        layer = inner
+    return normalisers[::-1], space
+
+
+def _same_shapes(observation: Any, space: Any) -> bool:
+    """Whether an observation has the entries of a space, each of its shape."""
+    if isinstance(space, Dict):
+        return isinstance(observation, Mapping) and all(
+            name in observation and np.shape(observation[name]) == entry.shape
+            for name, entry in space.items()
+        )
+    return np.shape(observation) == space.shape
 
 
 def _taken_by(predict: Callable[..., Any]) -> set[str]:

@@ -4,13 +4,19 @@ of their predictions.
 
 from __future__ import annotations
 
+import pickle
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
+from gymnasium.wrappers import FlattenObservation, FrameStackObservation, NormalizeObservation
 from slow import slow
 
 import clickgym
-from clickgym.agents import FrozenPolicy
+from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
+from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
     EnumeratedAction,
@@ -143,6 +149,129 @@ def test_what_is_observed_is_as_in_training():
             20,
             seed=0,
         )
+
+
+FEATURES = LinearModel(
+    PositionBasedModel([0] * 4, [1.0, 0.5]),
+    theta=[0.9, 0.1, 0.3],
+    items=np.random.default_rng(0).uniform(size=(9, 3)) / 2,
+)
+"""Candidates that change: four out of nine items with three features."""
+POLICIES = {"PPO": ("rankings", {"n_steps": 16}), "A2C": ("rankings", {}), "SAC": ("scores", {})}
+
+
+def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
+    """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    def make():
+        env = wrap(ClickEnv(users))
+        return ScoresAction(env) if actions == "scores" else env
+
+    envs = DummyVecEnv([make, make])
+    keys = ["features"] if isinstance(envs.observation_space, spaces.Dict) else None
+    return VecNormalize(envs, norm_reward=False, norm_obs_keys=keys) if normalised else envs
+
+
+def policy(name, envs):
+    """A model of a few updates."""
+    from stable_baselines3 import A2C, PPO, SAC
+
+    if name == "SAC":
+        kind = (
+            "MultiInputPolicy" if isinstance(envs.observation_space, spaces.Dict) else "MlpPolicy"
+        )
+        return SAC(kind, envs, learning_starts=20, seed=0, device="cpu").learn(60)
+    library = {"PPO": partial(PPO, batch_size=16), "A2C": A2C}[name]
+    steps, kind = {"n_steps": 16}, PlackettLuceActorCritic
+    return library(kind, envs, learning_rate=1e-3, seed=0, device="cpu", **steps).learn(96)
+
+
+@pytest.mark.parametrize("normalised", [False, True], ids=["plain", "VecNormalize"])
+@pytest.mark.parametrize("wrap", [lambda env: env, FlattenObservation], ids=["dict", "flattened"])
+@pytest.mark.parametrize(
+    ("name", "actions"), [("PPO", "rankings"), ("A2C", "rankings"), ("SAC", "scores")]
+)
+def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
+    """They are those of the trained policy, whether the agent ranks in a wrapped environment or
+    in the environment itself.
+    """
+    pytest.importorskip("stable_baselines3")
+    with one_thread():
+        envs = envs_of_training(wrap, normalised, actions)
+        model = policy(name, envs)
+        agents = [FrozenPolicy(4, 2, model=model, actions=actions) for _ in range(2)]
+        env, lists = wrap(ClickEnv(FEATURES)), []
+        observation, _ = env.reset(seed=1)
+        decode = ScoresAction(ClickEnv(FEATURES)).action if actions == "scores" else np.asarray
+        for _ in range(20):
+            core = env.unwrapped
+            raw = core.task.observe(core.task.round, core._clicks)
+            seen = envs.normalize_obs(observation) if normalised else observation
+            expected = decode(model.predict(seen, deterministic=True)[0])
+            for agent, observed in zip(agents, (observation, raw), strict=True):
+                np.testing.assert_array_equal(agent.rank(observed), expected)
+            lists.append(tuple(expected.tolist()))
+            observation, *_ = env.step(env.action_space.sample())
+        assert len(set(lists)) > 1
+
+
+def test_a_model_loaded_with_its_normalisation(tmp_path):
+    """Alone it does not know of any; in another process it has no environment."""
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    with one_thread():
+        envs = envs_of_training(FlattenObservation, True)
+        model = policy("PPO", envs)
+        model.save(tmp_path / "model.zip")
+        envs.save(str(tmp_path / "statistics.pkl"))
+        fresh = envs_of_training(FlattenObservation, False)
+        loaded = PPO.load(
+            tmp_path / "model.zip", env=VecNormalize.load(str(tmp_path / "statistics.pkl"), fresh)
+        )
+        sent = pickle.loads(pickle.dumps(model))
+        env = ClickEnv(FEATURES)
+        results = [
+            clickgym.run(FrozenPolicy(4, 2, model=each, actions="rankings"), env, 100, seed=0)
+            for each in (model, loaded, sent)
+        ]
+        for result in results[1:]:
+            np.testing.assert_array_equal(result.regret, results[0].regret)
+
+
+def test_frame_stacks_are_refused():
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    with one_thread():
+        stacked = policy("PPO", VecFrameStack(envs_of_training(FlattenObservation, False), 3))
+        with pytest.raises(ValueError, match="trained behind VecFrameStack, which changes what"):
+            FrozenPolicy(4, 2, model=stacked, actions="rankings")
+        stacked.env = None  # as if loaded alone
+        agent = FrozenPolicy(4, 2, model=stacked, actions="rankings")
+        with pytest.raises(ValueError, match="wrap the environment as in training"):
+            agent.rank(ClickEnv(FEATURES).reset(seed=0)[0])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [NormalizeObservation, lambda env: FrameStackObservation(env, 2)],
+    ids=["normalised", "stacked"],
+)
+def test_wrappers_that_belong_around_the_environment(wrap):
+    pytest.importorskip("stable_baselines3")
+    for users in (FEATURES, SMALL):
+        flat = lambda users=users: wrap(FlattenObservation(ClickEnv(users)))  # noqa: E731
+        kind = {"users": users, "wrap": lambda env: wrap(FlattenObservation(env))}
+        with one_thread():
+            model = policy("A2C", envs_of_training(normalised=False, **kind))
+            sizes = users.n_items, users.n_positions
+            agent = FrozenPolicy(*sizes, model=model, actions="rankings")
+            with pytest.raises(ValueError, match="wrap the environment as in training"):
+                agent.rank(ClickEnv(users).reset(seed=0)[0])
+            assert clickgym.run(agent, flat(), 10, seed=0).engine == "python"
 
 
 def test_a_function_is_called_with_what_it_takes():
