@@ -260,7 +260,8 @@ def _normalisation(model: Any, space: Any) -> tuple[list[Any], Any]:
         ValueError: another wrapper changes what is observed.
     """
     get_env = getattr(model, "get_env", None)
-    layer, normalisers = get_env() if callable(get_env) else None, []
+    layer: Any = get_env() if callable(get_env) else None
+    normalisers: list[Any] = []
     while "venv" in getattr(layer, "__dict__", {}):
         inner = layer.venv  # None in a model that was sent to another process
         if hasattr(type(layer), "normalize_obs"):
