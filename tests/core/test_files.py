@@ -4,11 +4,15 @@ refused.
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import secrets
 import subprocess
 import sys
 import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +21,10 @@ import pytest
 
 from clickgym.core.files import (
     HOST,
+    FileError,
     check_seal,
     draft_of,
+    is_draft,
     make_folder,
     read_arrays,
     reading,
@@ -130,9 +136,80 @@ def test_drafts_of_dead_processes_are_removed(tmp_path, dead):
 
 
 def test_draft_of_this_process_stays(tmp_path):
-    draft_of(tmp_path / "a.txt").write_text("just written")
+    draft = draft_of(tmp_path / "a.txt")
+    draft.write_text("just written")
+    assert is_draft(draft)
     remove_drafts(tmp_path)
-    assert draft_of(tmp_path / "a.txt").exists()
+    assert draft.exists()
+
+
+def test_threads_write_one_file(tmp_path):
+    """No write fails, and a reader finds one of the contents as a whole."""
+    file, contents = tmp_path / "a.txt", [letter * 5000 for letter in "abcd"]
+    write_whole(file, contents[0])
+    with ThreadPoolExecutor(4) as pool:
+        writing = [pool.submit(write_whole, file, content) for content in 25 * contents]
+        while not all(future.done() for future in writing):
+            assert file.read_text() in contents
+    assert [future.exception() for future in writing] == 100 * [None]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_planted_link(tmp_path, monkeypatch):
+    """A link of the name of a draft is not followed."""
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "a1")
+    (tmp_path / "victim").write_text("before")
+    draft_of(tmp_path / "a.txt").symlink_to(tmp_path / "victim")
+    with pytest.raises(FileError, match=r"a\.txt cannot be written: File exists"):
+        write_whole(tmp_path / "a.txt", "after")
+    assert (tmp_path / "victim").read_text() == "before"
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_link_is_replaced(tmp_path):
+    (tmp_path / "other").write_text("before")
+    (tmp_path / "a.txt").symlink_to("other")
+    write_whole(tmp_path / "a.txt", "after")
+    assert (tmp_path / "other").read_text() == "before"
+    assert (tmp_path / "a.txt").read_text() == "after"
+    assert not (tmp_path / "a.txt").is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
+def test_mode_is_kept(tmp_path, mode):
+    """Of a new file the umask decides."""
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "new", "")
+        (tmp_path / "known").write_text("before")
+        (tmp_path / "known").chmod(mode)
+        write_whole(tmp_path / "known", "after")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "known").stat().st_mode & 0o777 == mode
+
+
+def test_pipe_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match=r"pipe cannot be written: it is not a regular file$"):
+        write_whole(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_longest_name(tmp_path):
+    file = tmp_path / ("é" * 127)  # 254 bytes
+    write_whole(file, "text")
+    assert file.read_text() == "text"
+
+
+def test_content_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(os, "fsync", lambda _: done.append("content"))
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda *paths: (done.append("name"), replace(*paths)))
+    write_whole(tmp_path / "a.txt", "text")
+    assert done == ["content", "name"]
 
 
 # ------------------------------------------------------------ reading
@@ -177,6 +254,19 @@ def test_array_that_claims_to_be_shorter(tmp_path):
     assert len(np.load(tmp_path / "a.npz")["numbers"]) == 0  # which NumPy takes for good
     with pytest.raises(ValueError, match=r"the checksum of numbers\.npy differs"):
         read_arrays(tmp_path / "a.npz")
+
+
+def test_arrays_that_claim_to_be_larger(tmp_path):
+    """A header, or a compressed member, cannot take more memory than the file has bytes."""
+    np.savez_compressed(tmp_path / "a.npz", zeros=np.zeros(10**6))
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+        content = io.BytesIO()
+        np.lib.format.write_array_header_1_0(content, header)
+        file.writestr("zeros.npy", content.getvalue() + bytes(80))
+    for name in ("a.npz", "b.npz"):
+        with pytest.raises(ValueError, match=r"^the size of zeros\.npy is not that of its array$"):
+            read_arrays(tmp_path / name)
 
 
 def test_panic_of_polars():

@@ -1,8 +1,9 @@
 """Atomic file writing, and one-line errors for input and output; used by the whole package.
 
 A file is first written as a *draft* in the same folder, which is then renamed. The name of a draft
-holds the process that writes it. The drafts of a killed process are therefore recognised, and the
-next process that writes into the folder removes them.
+holds the process that writes it, so the drafts of a killed process are recognised, and the next
+process that writes into the folder removes them. It also holds a random number, and the draft must
+be a new file: threads do not share it, and nobody can put a link in its place.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import platform
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,11 +39,12 @@ class FileError(OSError):
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: if writing fails, an error is raised and no part of the file
-    remains.
+    """Write a file atomically, also if several threads or processes write it: if writing fails, an
+    error is raised and no part of the file remains.
 
     Args:
-        path: the file; an existing one is replaced.
+        path: the file; an existing one is replaced and its permissions are kept; a symbolic link is
+            replaced, not followed.
         content: bytes, or text, which is written as UTF-8.
 
     Raises:
@@ -56,7 +60,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
     _clean_once(path.parent)
     draft = draft_of(path)
     try:
-        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError("it is not a regular file")
+        is_known = path.exists() and not path.is_symlink()
+        mode = path.stat().st_mode & 0o777 if is_known else 0o666
+        with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            if is_known:  # of a new file, the umask decides
+                with suppress(AttributeError, OSError):  # Windows; a file system without modes
+                    os.fchmod(file.fileno(), mode)
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(path)
     except BaseException as error:
         # on a read-only file system: report the first error
@@ -91,15 +105,17 @@ def _file_error(path: Path, error: OSError) -> FileError:
 # ------------------------------------------------------------ drafts
 
 HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
-DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)\.partial")
+DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)(\.[0-9a-f]+)?\.partial")
 """Pattern of the names of drafts."""
 MAX_AGE = 86400
 """Seconds without a change after which the draft of another host's process counts as abandoned."""
 
 
 def draft_of(path: Path) -> Path:
-    """Return the path at which this process writes the draft of a file or a folder."""
-    return path.with_name(f"{path.name}.clickgym-{HOST}-{os.getpid()}.partial")
+    """Return a new path at which this process writes the draft of a file."""
+    random = secrets.token_hex(6)
+    # of a long name a part: file systems take 255 bytes
+    return path.with_name(f"{path.name[:30]}.clickgym-{HOST}-{os.getpid()}.{random}.partial")
 
 
 def is_draft(path: Path) -> bool:
@@ -128,7 +144,7 @@ _clean_once = cache(remove_drafts)
 
 def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
     if host != HOST or os.name != "posix":
-        return time.time() - draft.stat().st_mtime > MAX_AGE
+        return time.time() - draft.lstat().st_mtime > MAX_AGE
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -172,8 +188,16 @@ def check_format(where: object, number: object) -> None:
         )
 
 
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""By the version of a member."""
+
+
 def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file, after a check of all checksums.
+    """Return the arrays of an ``.npz`` file, after a check of all checksums and sizes: they take no
+    more memory than the file has bytes.
 
     Raises:
         Exception: of many classes, on another file or a damaged one; see `reading`.
@@ -184,6 +208,14 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     with archive as file:
         if damaged := file.zip.testzip():  # type: ignore[union-attr]
             raise ValueError(f"the checksum of {damaged} differs")
+        for info in file.zip.infolist():  # type: ignore[union-attr]
+            with file.zip.open(info) as member:  # type: ignore[union-attr]
+                read_header = HEADERS[np.lib.format.read_magic(member)]
+                shape, _, dtype = read_header(member)
+                size = member.tell() + math.prod(shape) * dtype.itemsize
+            is_right = info.file_size == info.compress_size == size
+            if not (is_right or dtype.hasobject):  # which NumPy refuses in its own words
+                raise ValueError(f"the size of {info.filename} is not that of its array")
         return {name: file[name] for name in file.files}
 
 
