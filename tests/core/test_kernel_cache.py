@@ -5,10 +5,16 @@ line.
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
+import warnings
+from hashlib import sha256
+from pathlib import Path
+from stat import S_IFDIR
 from textwrap import dedent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -189,14 +195,114 @@ def test_folder_that_cannot_be_written(play, tmp_path):
         assert play() == (12.0, 0)
 
 
-@pytest.mark.parametrize("damaged", ["nbi", "nbc"])
-def test_damaged_entry(play, damaged):
-    """It is compiled again, and a warning says so."""
-    play()
-    [file] = cache_folder().glob(f"__pycache__/*.{damaged}")
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="not read from disk"):
-        assert play()[0] == 12.0
+def doubled():
+    """Call a new kernel, which finds its machine code on disk if it is there."""
+
+    @kernel
+    def double(x):
+        return 2.0 * x
+
+    return entry(double)(3.0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of the cache, with one kernel in it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert doubled() == 6.0
+    parts._warn_of_damage.cache_clear()
+    return cache_folder()
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_entry(folder, kind):
+    """It is compiled and written again, with a warning that names the folder, once."""
+    [file] = folder.glob(f"__pycache__/*.{kind}")
+    content, rng = file.read_bytes(), np.random.default_rng(0)
+    for number in range(6):
+        damaged = bytearray(content)
+        damaged[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged if number else content[:-100])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert doubled() == 6.0
+        texts = [] if number else [f"kernels are not read from disk but compiled again: {DAMAGED}"]
+        assert [str(warning.message) for warning in caught] == [
+            text.format(folder) for text in texts
+        ]
+        before = file.read_bytes()
+        assert before != bytes(damaged)
+        assert doubled() == 6.0
+        assert file.read_bytes() == before
+
+
+DAMAGED = "files in {} are damaged"
+
+
+def test_pickle_of_another_origin(folder, tmp_path):
+    """What has no checksum, or that of another entry, is not unpickled."""
+    for file in folder.glob("__pycache__/*.nb?"):
+        content = pickle.dumps(Witness(tmp_path / "witness"))
+        for seal in (b"", sha256(content).digest(), sha256(b"other.nbi" + content).digest()):
+            file.write_bytes(seal + content)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert doubled() == 6.0
+    assert not (tmp_path / "witness").exists()
+
+
+class Witness:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_folder_is_closed(folder):
+    """One of ours that others may only read is closed; what it holds is kept."""
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)
+    kernels._close.cache_clear()
+    before = sorted(folder.rglob("*"))
+    assert doubled() == 6.0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o777])
+def test_open_folder_of_ours(folder, mode):
+    """What others may have put there is removed unread."""
+    (folder / "__pycache__" / "planted.nbi").write_bytes(b"")
+    folder.chmod(mode)
+    kernels._close.cache_clear()
+    with pytest.warns(UserWarning, match=f"others could write into {folder}; it is emptied"):
+        assert doubled() == 6.0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert not (folder / "__pycache__" / "planted.nbi").exists()
+    assert list(folder.glob("__pycache__/*.nbi"))
+
+
+def test_folder_of_another_user(folder, monkeypatch):
+    """It is not read; one of root is, unless others may write into it."""
+    files = list(folder.glob("__pycache__/*"))
+    for uid, owner, mode, is_read in (
+        (1, 2, 0o700, False),
+        (1, 0, 0o755, True),
+        (1, 0, 0o757, False),
+        (0, 2, 0o755, False),
+    ):
+        kernels._close.cache_clear()
+        monkeypatch.setattr(os, "getuid", lambda uid=uid: uid)
+        status = SimpleNamespace(st_uid=owner, st_mode=S_IFDIR | mode)
+        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            patch.setattr(Path, "stat", lambda path, status=status, **_: status)
+            assert (kernels._kept_file(files[0].name) is not None) == is_read
+        texts = [f"compiled kernels are not kept on disk: others may write into {folder}"]
+        assert [str(warning.message) for warning in caught] == ([] if is_read else texts)
 
 
 def test_without_parts(play, monkeypatch):

@@ -25,6 +25,7 @@ import linecache
 import os
 import pickle
 import re
+import shutil
 import sys
 import threading
 import time
@@ -160,7 +161,7 @@ def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Calla
     file = _kept_file(f"{name}.py") if is_kept else None
     scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
     exec(compile(text, str(file or "<entry>"), "exec"), scope)
-    return compiled_entry(scope[name], is_cached=file is not None)
+    return compiled_entry(scope[name], file)
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
@@ -198,11 +199,15 @@ def cache_folder() -> Path:
 
 
 def _kept_file(name: str) -> Path | None:
-    """Return the file of an entry; None, after a warning, if the folder is not writable."""
+    """Return the file of an entry; None, after a warning, if the folder is not writable, or others
+    may write into it.
+    """
     file = cache_folder() / name
     try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close(file.parent)
+        (file.parent / "__pycache__").mkdir(exist_ok=True)
         if not file.exists():
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_old_files(file.parent)
             with suppress(FileExistsError):
                 file.open("x").close()  # stays empty: numba compares its size and its time
@@ -210,6 +215,27 @@ def _kept_file(name: str) -> Path | None:
         warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
         return None
     return file
+
+
+@cache  # once in a process
+def _close(folder: Path) -> None:
+    """Let nobody else write into the folder, because what is read from it is run.
+
+    Raises:
+        PermissionError: it is not ours, and another user may write into it.
+    """
+    if not hasattr(os, "getuid"):
+        return
+    status = folder.stat()
+    is_open = status.st_mode & 0o022
+    if status.st_uid == os.getuid():
+        folder.chmod(0o700)
+        if is_open:
+            warnings.warn(f"others could write into {folder}; it is emptied", stacklevel=2)
+            shutil.rmtree(folder)
+            folder.mkdir(mode=0o700)
+    elif status.st_uid != 0 or is_open:
+        raise PermissionError(f"others may write into {folder}")
 
 
 def _remove_old_files(folder: Path) -> None:
@@ -231,6 +257,7 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
     """Return a hash of functions, each with its callees, and of the fields of named tuples."""
     numbers = {function: number for number, function in enumerate(functions)}
     versions = (
+        "sealed",
         sys.version,
         numba.__version__,
         np.__version__,
