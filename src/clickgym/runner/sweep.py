@@ -52,7 +52,7 @@ from .metrics import Metrics
 from .progress import Progress
 from .results import RUNS, Results, RunFiles, Trial, open_folder, read_run, write_run
 from .run import checkpoint_steps, play
-from .workers import SearchPath, check_workers, ignoring_interrupts, watched, what_broke
+from .workers import check_workers, in_parallel, what_broke
 
 
 def sweep(
@@ -325,16 +325,8 @@ def _play_all(
             raise InterruptedError
         progress.sessions(sessions)
 
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1
-    )
-    with ignoring_interrupts():
-        results = parallel(
-            joblib.delayed(watched)(
-                SearchPath(), os.getpid(), _play, trial, job, on_chunk if shared else None
-            )
-            for trial in paths
-        )
+    calls = [(_play, trial, job, on_chunk if shared else None) for trial in paths]
+    results = in_parallel(calls, n_jobs, prefer)
     frames = {}
     try:
         for trial, frame in results:

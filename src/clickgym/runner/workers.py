@@ -8,16 +8,18 @@ import importlib
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
 
@@ -26,6 +28,59 @@ ANSWERS_IN = 10.0
 """Seconds in which a cluster must answer."""
 EVERY = 0.25
 """Seconds between two checks of the parent process."""
+
+
+def in_parallel(
+    calls: Iterable[tuple[Callable[..., Any], *tuple[Any, ...]]],
+    n_jobs: int,
+    prefer: str,
+    return_as: str = "generator_unordered",
+) -> Iterator[Any]:
+    """Run functions in workers, which end with this process and know its modules as they are now.
+
+    Args:
+        calls: functions, each with its arguments.
+        n_jobs: as in joblib.
+        prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
+        return_as: ``"generator"`` yields the results in the order of the calls,
+            ``"generator_unordered"`` each when it is there.
+
+    Returns:
+        The results.
+    """
+    backend, _ = get_active_backend(prefer=prefer)
+    is_loky = isinstance(backend, LokyBackend)
+    start = {"initializer": end_with, "initargs": (os.getpid(), _edition())} if is_loky else {}
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
+    )
+    with ignoring_interrupts():
+        results: Iterator[Any] = parallel(
+            joblib.delayed(watched)(SearchPath(), os.getpid(), *call) for call in calls
+        )
+    return results
+
+
+_modules: dict[str, tuple[str, int]] = {}
+"""File and time of the modules that workers may have imported."""
+_editions = [0]
+
+
+def _edition() -> int:
+    """Return a number that grows when a module changes: then joblib starts new workers, because
+    those that it keeps know the old one.
+    """
+    installed = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
+    modules = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str) and not file.startswith(installed):
+            with suppress(OSError):
+                modules[name] = file, os.stat(file).st_mtime_ns
+    if any(_modules.get(name, file) != file for name, file in modules.items()):
+        _editions[0] += 1
+    _modules.update(modules)
+    return _editions[0]
 
 
 class SearchPath:
@@ -56,7 +111,7 @@ def what_broke(error: BrokenExecutor) -> str:
 
 
 def watched(search: SearchPath, parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a worker process that ends when its parent process ends.
+    """Call a function in a worker process that ends when its parent process ends (see `end_with`).
 
     A worker in the same process (a thread), or one that another process started (on a cluster), is
     not ended.
@@ -67,12 +122,19 @@ def watched(search: SearchPath, parent: int, function: Callable[..., Any], *argu
         function, arguments: the call.
     """
     if os.getppid() == parent:
-        _watch(parent)
+        end_with(parent)
     return function(*arguments)
 
 
 @cache
-def _watch(parent: int) -> None:
+def end_with(parent: int, edition: int = 0) -> None:
+    """End this process when its parent process has ended, whatever it does, within a second.
+
+    Args:
+        parent: the id of the process that started this one; another parent is that of an orphan.
+        edition: of the modules of the parent process.
+    """
+
     def end() -> None:
         while os.getppid() == parent:
             time.sleep(EVERY)

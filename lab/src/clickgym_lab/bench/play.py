@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import gymnasium as gym
-import joblib
 import numpy as np
 import polars
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from clickgym.runner import (
     observed_sizes,
     requirements,
 )
+from clickgym.runner.workers import in_parallel
 
 from .tasks import Task
 
@@ -161,9 +161,8 @@ def play(
     maker: Any = agent_maker(agent)[0]
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-    one = joblib.delayed(play_task)
-    return polars.concat(watch(parallel(one(agent, task, runs, out, seed) for task in tasks)))
+    calls = [(play_task, agent, task, runs, out, seed) for task in tasks]
+    return polars.concat(watch(in_parallel(calls, n_jobs, prefer, "generator")))
 
 
 def play_task(
