@@ -68,8 +68,8 @@ def only_svg() -> Iterator[None]:
 
     whole = figures.figure_bytes
 
-    def draw(figure: Any, kind: str, config: Any = None) -> bytes:
-        return whole(figure, kind, config) if kind == "svg" else b""
+    def draw(figure: Any, kind: str, origin: str | None = None) -> bytes:
+        return whole(figure, kind, origin) if kind == "svg" else b""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "figure_bytes", draw)

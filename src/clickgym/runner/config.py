@@ -107,6 +107,11 @@ class Config:
         words = [word for option, values in options.items() if values for word in (option, *values)]
         return shlex.join(["clickgym", "run", *envs, *words])
 
+    @property
+    def origin(self) -> str:
+        """Version and command, for the metadata of figures."""
+        return f"clickgym {self.clickgym}: {self.command}"
+
     def extended(self, where: object, new: Config) -> Config:
         """The configuration of a folder to which a further sweep is added.
 

@@ -342,7 +342,8 @@ class Results:
 
         figure = regret_figure(self.rows, self.configuration, title=title, ax=ax, log=log)
         if path is not None:
-            write_figure(figure, check_path("path", path), self.configuration)
+            config = self.configuration
+            write_figure(figure, check_path("path", path), config.origin if config else None)
         return figure
 
     def __repr__(self) -> str:

@@ -120,7 +120,7 @@ def _write(out: Path, results: list[Measured]) -> None:
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        saved = save_figure(result.plot(), out / figure_name(result), dict(result.source))
+        saved = save_figure(result.plot(), out / figure_name(result), result.command)
         files += [file.name for file in saved]
         _print(console, result)
     say(console, f"Results in {out}: {', '.join(files)}")

@@ -191,52 +191,51 @@ def _literal(text: str) -> str:
 # ------------------------------------------------------------------------------------------- files
 
 
-def save_figure(figure: Figure, path: Path, config: Config | None = None) -> list[Path]:
+def save_figure(figure: Figure, path: Path, origin: str | None = None) -> list[Path]:
     """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         path: without a suffix.
-        config: of the results, for the metadata.
+        origin: version and command of the results, for the metadata.
 
     Returns:
         The files.
     """
     files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg")]
     for file in files:
-        write_figure(figure, file, config)
+        write_figure(figure, file, origin)
     return files
 
 
-def write_figure(figure: Figure, path: Path, config: Config | None = None) -> None:
+def write_figure(figure: Figure, path: Path, origin: str | None = None) -> None:
     """Write a figure in the format that its suffix names, whole or not at all.
 
     Args:
         figure: any figure.
         path: ``.png``, ``.svg``, ``.pdf``, or what else matplotlib writes.
-        config: of the results; version and command go into the metadata of the file.
+        origin: version and command of the results, for the metadata of the file.
 
     Raises:
         ValueError: matplotlib writes no such files.
     """
-    write_whole(path, figure_bytes(figure, path.suffix[1:].lower(), config))
+    write_whole(path, figure_bytes(figure, path.suffix[1:].lower(), origin))
 
 
-def figure_bytes(figure: Figure, kind: str, config: Config | None = None) -> bytes:
+def figure_bytes(figure: Figure, kind: str, origin: str | None = None) -> bytes:
     """A figure as the content of a file; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
-        config: as in `write_figure`.
+        origin: as in `write_figure`.
     """
     for text in figure.findobj(Text):
         text.set_text(visible(text.get_text(), keep="\n"))
-    source = f"clickgym {config.clickgym}: {config.command}" if config else None
     metadata = {
-        "png": {"Software": None, "Description": source},
-        "svg": {"Date": None, "Description": source},
-        "pdf": {"CreationDate": None, "Subject": source},
+        "png": {"Software": None, "Description": origin},
+        "svg": {"Date": None, "Description": origin},
+        "pdf": {"CreationDate": None, "Subject": origin},
     }
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):

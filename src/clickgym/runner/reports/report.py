@@ -32,7 +32,8 @@ def write_files(out: Path, results: Results, *, html: bool = False) -> list[str]
         The names of the files.
     """
     write_whole(out / SUMMARY, to_csv(results.table()))
-    figures = save_figure(results.plot(), out / "regret", results.configuration)
+    config = results.configuration
+    figures = save_figure(results.plot(), out / "regret", config.origin if config else None)
     if html:
         write_whole(out / PAGE, to_html(results))
     # The last, so that a stopped process writes all again.
