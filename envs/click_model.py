@@ -161,10 +161,10 @@ class ClickModel(Users, abstract=True):
         code, counted = self.check_reward(reward, cutoff)
         try:
             if reference is None:
-                best = self.optimal_ranking(reward, cutoff)
+                best = self._best_list(code, counted)
             else:
                 best = named_ranking("reference", reference, self.n_items, self.n_positions)
-            optimum = self.expected_reward(best, reward, cutoff)
+            optimum = self._expectation(self._checked(best), code, counted)
         except (ArithmeticError, LookupError) as error:
             raise ValueError(
                 f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
@@ -216,8 +216,7 @@ class ClickModel(Users, abstract=True):
             ValueError: an unknown reward, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
-        ranking, scratch = self._checked(ranking), self._scratch()
-        return float(entry(self.expected_kernel)(self.parameters, ranking, code, cutoff, scratch))
+        return self._expectation(self._checked(ranking), code, cutoff)
 
     def optimal_ranking(
         self, reward: str = "clicks", cutoff: int | None = None
@@ -237,12 +236,7 @@ class ClickModel(Users, abstract=True):
         Raises:
             ValueError: as in `expected_reward`, or the exact search would be too large.
         """
-        code, cutoff = self.check_reward(reward, cutoff)
-        head = self._optimal(code, cutoff)
-        if head is None:
-            head = self._search(reward, cutoff)
-        order = best_first(self._merits())
-        return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
+        return self._best_list(*self.check_reward(reward, cutoff))
 
     def to_dict(self) -> dict[str, Any]:
         """As `Users.to_dict`; its keys are the constructor's arguments."""
@@ -318,6 +312,19 @@ class ClickModel(Users, abstract=True):
         return weights
 
     # ---------------------------------------------------------------------------- private methods
+
+    def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
+        """`expected_reward` by the kernels' code of a reward."""
+        scratch = self._scratch()
+        return float(entry(self.expected_kernel)(self.parameters, ranking, reward, cutoff, scratch))
+
+    def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+        """`optimal_ranking` by the kernels' code of a reward."""
+        head = self._optimal(reward, cutoff)
+        if head is None:
+            head = self._search(REWARDS[reward], cutoff)
+        order = best_first(self._merits())
+        return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """Return the item at each of the first ``cutoff`` positions of a best list, as its place in
