@@ -125,7 +125,7 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
     if not isinstance(name, str):
         raise TypeError(f"model is a {type(name).__name__}; expected a ClickModel or its name")
     click_model: type[ClickModel] = users_class(name, imports=True)  # type: ignore[assignment]
-    if click_model.has_forms and form not in forms_of(click_model):
+    if form and click_model.has_forms and form not in forms_of(click_model):
         raise ValueError(
             f"a {click_model.__name__} has no {form} environments: its items have no attraction"
         )

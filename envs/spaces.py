@@ -153,7 +153,8 @@ class RankedList(MultiDiscrete):
     def __init__(
         self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
     ) -> None:
-        self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
@@ -214,7 +215,8 @@ class BatchedRankedList(MultiDiscrete):
         self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
     ) -> None:
         self.n = check_count("n", n)
-        self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
         super().__init__(
             np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed)
         )
@@ -261,11 +263,6 @@ def _batch_ranked_list(space: RankedList, n: int = 1) -> BatchedRankedList:
 
 # Within a Tuple space, `iterate` dispatches on the exact class, not on a base class.
 iterate.register(BatchedRankedList, iterate.dispatch(MultiDiscrete))
-
-
-def _checked_sizes(n_items: int, n_positions: int) -> tuple[int, int]:
-    n_items = check_count("n_items", n_items)
-    return n_items, check_positions(n_positions, n_items)
 
 
 def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Generator | None:

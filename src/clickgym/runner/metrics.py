@@ -205,9 +205,12 @@ class Metrics:
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
-        sums = dict(zip(self.summed, meter.kept.T[3:], strict=True))
-        window_regret = np.diff(meter.regret, prepend=0.0) / np.diff(meter.steps, prepend=0)
-        return {name: sums.get(name, window_regret) for name in self.names}
+        columns = dict(zip(self.summed, meter.kept.T[3:], strict=True))
+        for name in self.names:
+            if METRICS[name].kind == "window":
+                windows = np.diff(meter.steps, prepend=0)
+                columns[name] = np.diff(meter.regret, prepend=0.0) / windows
+        return {name: columns[name] for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:
         """The data about the environment's present task that the kernels need.
@@ -215,14 +218,21 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        builders = {name: METRICS[name].context for name in self.summed}
-        users = users_of(env)
-        for name, builder in builders.items():
-            if builder and users is not None and users.observes:
-                raise ValueError(
-                    f"the metric {name!r} needs the same items and users in every session; "
-                    f"{env} has others"
-                )
-            if builder and users is None:
-                raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
-        return tuple(builder and builder(env) for builder in builders.values())
+        contexts = []
+        for name in self.summed:
+            builder = METRICS[name].context
+            contexts.append(None if builder is None else builder(_with_users(env, name)))
+        return tuple(contexts)
+
+
+def _with_users(env: Any, metric: str) -> Any:
+    """An environment whose users a metric can know; they must be the same in every session."""
+    users = users_of(env)
+    if users is None:
+        raise ValueError(f"the metric {metric!r} needs the click model; {env} is no ClickEnv")
+    if users.observes:
+        raise ValueError(
+            f"the metric {metric!r} needs the same items and users in every session; "
+            f"{env} has others"
+        )
+    return env
