@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import sys
 import traceback
-import warnings
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from importlib.util import find_spec
@@ -25,7 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
-from .runner.console import USAGE_ERROR, errors, interruptible, print_anywhere
+from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print_anywhere
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
@@ -157,19 +156,6 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
     return spread
 
 
-@contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Context that prints warnings in one line, without file and line of the code."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = f"clickgym: {one_line(str(message))}"
-        errors().print(text, highlight=False, markup=False, emoji=False)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
 class _Command(TyperCommand):
     """A command that takes several values after one flag, and reports warnings in one line."""
 
@@ -213,14 +199,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(f"the memory is not enough: {str(error) or 'it is full'}", FAULT)
     except BaseException as error:
-        if not isinstance(error, Exception) and not _is_panic(error):
+        is_panic = type(error).__name__ == "PanicException"  # of Polars, which is no Exception
+        if not isinstance(error, Exception) and not is_panic:
             raise
         return _fail(_report(error), FAULT)
-
-
-def _is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of Polars, which is not an `Exception`."""
-    return type(error).__name__ == "PanicException"
 
 
 def _report(error: BaseException) -> str:

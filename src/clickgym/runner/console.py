@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 from rich.console import Console
 
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import PRINTABLE
+from ..core.formats import PRINTABLE, one_line
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 
@@ -59,6 +60,19 @@ def announce_compiling(console: Console) -> Iterator[None]:
     """Context that shows in a terminal that kernels are being compiled."""
     status = console.status(COMPILING, spinner="line" if console.options.ascii_only else "dots")
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):
+        yield
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Context that prints warnings in one line, without file and line of the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = f"clickgym: {one_line(str(message))}"
+        errors().print(text, highlight=False, markup=False, emoji=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
         yield
 
 
