@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from docstrings import module_names
 
+from clickgym.agents.agent import BaseAgent
+from clickgym.envs import Users
+
 ROOT = Path(__file__).resolve().parents[1]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -22,6 +25,8 @@ ROOMS = ("core", "envs", "agents", "runner", "")
 """A room imports from those to its left; the last is the package itself."""
 SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 """What agents know of environments."""
+ASKING = tuple(f"clickgym.{name}" for name in ("runner", "envs.wrappers", "envs.registration"))
+"""The rooms that know of no kind of users or agents."""
 BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
 BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
 """Names of NumPy and SciPy whose sums have another order on another processor."""
@@ -72,6 +77,30 @@ def test_imports_point_one_way():
             if (right, left) == ("agents", "envs"):
                 assert target.split(".")[2] in SHARED_ENVS, f"{module} imports {target}"
     TopologicalSorter(graph).prepare()
+
+
+def subclasses(cls):
+    return {cls}.union(*map(subclasses, cls.__subclasses__()))
+
+
+def test_users_and_agents_answer_for_themselves():
+    """What must be known of a kind of users or agents, runner, wrappers and registration ask it:
+    kinds of other packages answer, too. Only whether a thing is users or an agent at all may be
+    asked.
+    """
+    everybody = {kind.__name__ for kind in subclasses(Users) | subclasses(BaseAgent)}
+    kinds = everybody - {"Users", "BaseAgent", "Agent"}
+    assert {"Learner", "CompiledAgent", "StateAgent", "ClickModel", "CascadeMDP"} <= kinds
+    found = []
+    for module, file in FILES.items():
+        if module.startswith(ASKING):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and len(node.args) == 2:
+                    function, (_, asked) = ast.unparse(node.func), node.args
+                    names = {name.id for name in ast.walk(asked) if isinstance(name, ast.Name)}
+                    if function in ("isinstance", "issubclass") and names & kinds:
+                        found.append(f"{module}, line {node.lineno}: {ast.unparse(node)}")
+    assert not found, "\n".join(found)
 
 
 def sums_without_order(text):
