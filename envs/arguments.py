@@ -37,7 +37,7 @@ FORMS = {
 }
 """The forms by the prefixes of ids."""
 
-OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
+OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
 """The keyword arguments of every environment, for messages."""
 
 

@@ -31,7 +31,7 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
 | `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
-| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemArray` | DQN, MaskablePPO |
 | `lists` | the number of a list | `Discrete` | `EnumeratedVectorAction` | your own programs |
 """
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv, VectorObservationWrapper, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
@@ -23,92 +22,8 @@ from ..any_env import (
     regret_of,
 )
 from ..click_env import ClickEnv, name_of
+from ..meter import Meter
 from .actions import ItemByItem, recorded
-
-
-class Meter:
-    """Running totals over sessions, and their values at checkpoints; its memory does not grow with
-    the horizon.
-
-    Args:
-        checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
-            after the last one are not counted.
-        n_metrics: the number of further metrics.
-
-    Attributes:
-        totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and further metrics,
-            summed over the sessions so far.
-        step: the number of sessions so far.
-        horizon: the last checkpoint.
-        next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
-        kept: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet reached.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. If the
-            regret of one session is missing, all regret is nan.
-    """
-
-    def __init__(self, checkpoints: Sequence[int] | NDArray[np.int64], n_metrics: int = 0) -> None:
-        self._checkpoints = np.asarray(checkpoints)
-        self.kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
-        self._reached = 0
-        self.horizon = int(self._checkpoints[-1])
-        self.next_checkpoint = int(self._checkpoints[0])
-        self.totals = np.zeros(3 + n_metrics)
-        self.step = 0
-        self._unknown = False  # whether the last session had no regret
-        self._warned = False
-
-    def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session; ``regret`` is nan if it is unknown."""
-        if self.step < self.horizon:
-            if (regret != regret) != self._unknown:
-                self._mark_unknown()
-            self.totals[0] += regret
-            self.totals[1] += reward
-            self.totals[2] += clicks
-            self.advance(1)
-
-    def _mark_unknown(self) -> None:
-        """Called if one of two successive sessions has a regret and the other one has none."""
-        self._unknown = True
-        self.kept[: self._reached, 0] = np.nan
-        if self.step > 0 and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"up to session {self.step + 1}, info holds the regret of some sessions only: the "
-                "regret of the run is unknown",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-
-    def advance(self, sessions: int) -> None:
-        """Count ``sessions`` already added to ``totals``; they must not skip a checkpoint."""
-        self.step += sessions
-        if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
-            self.kept[self._reached] = self.totals
-            self._reached += 1
-            following = self._checkpoints[self._reached :]
-            self.next_checkpoint = int(following[0]) if len(following) else self.horizon
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        return self._checkpoints[: self._reached]
-
-    @property
-    def regret(self) -> NDArray[np.float64]:
-        return self.kept[: self._reached, 0]
-
-    @property
-    def reward(self) -> NDArray[np.float64]:
-        return self.kept[: self._reached, 1]
-
-    @property
-    def clicks(self) -> NDArray[np.int64]:
-        return self.kept[: self._reached, 2].astype(np.int64)
-
-    @property
-    def metrics(self) -> NDArray[np.float64]:
-        """``(n, n_metrics)`` the further metrics at the checkpoints."""
-        return self.kept[: self._reached, 3:]
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
@@ -154,7 +69,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         has_own_step = not isinstance(core, ClickEnv) or type(core).step is not ClickEnv.step
         self._click_env = None if has_own_step else core
         self._n_positions = check_shows_clicks(env) if has_own_step else 0
-        self.meter = Meter(_checked(checkpoints))
+        self.meter = Meter(_checked_checkpoints(checkpoints))
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
 
@@ -177,19 +92,25 @@ class RecordVectorRegret(VectorWrapper):
     a step stream by stream.
 
     Args:
-        env: a `ClickVectorEnv`, wrapped or not.
+        env: a `ClickVectorEnv`; a wrapper of it may change rewards, but neither lists nor
+            observations.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
 
     Attributes:
         meter: as in `RecordRegret`.
         on_session: None, or a function that is called with list, clicks and expected reward of each
             session before it is counted.
+
+    Raises:
+        TypeError: it is no vector environment.
+        ValueError: a wrapper changes lists or observations; measure inside of it.
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
+        _check_nothing_is_changed(env)
         super().__init__(env)
-        self.meter = Meter(_checked(checkpoints))
+        self.meter = Meter(_checked_checkpoints(checkpoints))
         self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = (
             None
         )
@@ -197,23 +118,38 @@ class RecordVectorRegret(VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         final = infos.get("final_info", {})
-        over, reports = (
-            final.get("_regret", np.zeros(self.num_envs, np.bool_)),
-            clicks_of(observations),
-        )
+        ended_now = final.get("_regret", np.zeros(self.num_envs, np.bool_))
+        clicks_now = clicks_of(observations)
         for b in range(self.num_envs):
-            last = final if over[b] else infos
+            last = final if ended_now[b] else infos
             # the step only reset the streams (NEXT_STEP)
             if "regret" not in last or not last["_regret"][b]:
                 continue
-            clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
+            clicks = clicks_of(infos["final_obs"][b]) if ended_now[b] else clicks_now[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:
                 self.on_session(actions[b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
 
 
-def _checked(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
+def _check_nothing_is_changed(env: VectorEnv) -> None:
+    """Refuse wrappers of a vector environment that change lists or observations."""
+    layer: Any = env
+    while isinstance(layer, VectorWrapper):
+        if (
+            isinstance(layer, VectorObservationWrapper)
+            or layer.single_observation_space != layer.env.single_observation_space
+            or layer.single_action_space != layer.env.single_action_space
+        ):
+            name = type(layer).__name__
+            raise ValueError(
+                f"{name} changes lists or observations; measure inside of it: "
+                f"{name}(RecordVectorRegret(envs))"
+            )
+        layer = layer.env
+
+
+def _checked_checkpoints(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
     """Return the checkpoints of a wrapper; None is 1, 2, 5, 10, 20, ..., 10¹²."""
     if checkpoints is None:
         checkpoints = [m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import FlattenObservation
 
 import clickgym
-from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
-from clickgym.envs.wrappers.regret import Meter, RecordVectorRegret
+from clickgym.envs import ClickEnv, ClickVectorEnv, LehmerVectorAction, PositionBasedModel
+from clickgym.envs.meter import Meter
+from clickgym.envs.wrappers.regret import RecordVectorRegret
 
 MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
 
@@ -50,6 +53,33 @@ def test_regret_missing_in_all_sessions():
         meter.add(np.nan, 0.0, 0)
     assert np.isnan(meter.regret).all()
     assert meter.reward.tolist() == [1, 1]
+
+
+def test_regret_of_later_sessions_only():
+    """It is unknown, and one warning says so."""
+    meter = Meter([1, 2, 3])
+    meter.add(np.nan, 1.0, 1)
+    with pytest.warns(RuntimeWarning, match="^up to session 2, info holds the regret of some"):
+        meter.add(1.0, 1.0, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        meter.add(1.0, 1.0, 1)
+    assert np.isnan(meter.regret).all()
+
+
+@pytest.mark.parametrize("wrapper", [FlattenObservation, LehmerVectorAction])
+def test_streams_whose_lists_or_observations_are_changed(wrapper):
+    """They are measured inside of the wrapper, where clicks are clicks and lists are lists."""
+    envs = gym.make_vec("ContextualPBMRank-v0", num_envs=2, reward="clicks")
+    name = wrapper.__name__
+    with pytest.raises(ValueError, match=rf"^{name} changes .* {name}\(RecordVectorRegret\(envs"):
+        RecordVectorRegret(wrapper(envs))
+    recorded = RecordVectorRegret(envs)
+    envs = wrapper(recorded)
+    envs.reset(seed=0)
+    lists = np.zeros((2, 5), int) if wrapper is LehmerVectorAction else [range(5)] * 2
+    clicks = sum(envs.step(lists)[1].sum() for _ in range(20))
+    assert recorded.meter.totals[2] == clicks > 0
 
 
 def test_sessions_after_the_last_checkpoint():

@@ -17,7 +17,7 @@ import clickgym
 from clickgym.agents import Learner
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
-from clickgym.envs.wrappers.regret import Meter
+from clickgym.envs.meter import Meter
 from clickgym.runner.labels import own_label
 
 pytest.importorskip("stable_baselines3")
@@ -137,9 +137,9 @@ def test_further_arguments_of_the_library_reach_it() -> None:
 
 def test_masks_of_each_stream_reach_the_library() -> None:
     from clickgym.agents import as_vec_env
-    from clickgym.envs.wrappers.item_choices import ItemChoices
+    from clickgym.envs.wrappers.item_by_item_array import ItemByItemArray
 
-    envs = as_vec_env(ItemChoices(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
+    envs = as_vec_env(ItemByItemArray(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
     envs.reset()
     envs.step(np.array([1, 3]))
     assert envs.has_attr("action_masks")
@@ -192,6 +192,27 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
 
     with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
+
+
+def test_a_learner_may_choose_the_number_of_a_list() -> None:
+    class Lister(Learner):
+        """Shows list 0, the first items in the learner's order."""
+
+        engine, model, n_items, n_positions, n_envs = "none", None, 4, 3, 8
+        actions, items = "lists", np.array([3, 2, 1, 0])
+
+        def __init__(self) -> None:
+            pass
+
+        def learn(self, envs: Any, sessions: int, on_step: Any, discount: float | None) -> None:
+            assert envs.action_space.n == 24
+            envs.reset()
+            while on_step():
+                envs.step(np.zeros(8, np.int64))
+
+    result = clickgym.run(Lister(), ClickEnv(SMALL), 100, seed=0)
+    lost = SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 2, 1])
+    assert result.regret[-1] == pytest.approx(100 * lost)
 
 
 # ----------------------------------------------------------------------------- classes of one's own

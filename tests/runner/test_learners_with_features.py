@@ -11,7 +11,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import Agent, FrozenPolicy
 from clickgym.envs import ClickEnv, LinearModel, PositionBasedModel
-from clickgym.envs.wrappers.regret import Meter
+from clickgym.envs.meter import Meter
 from clickgym.runner.metrics import Metrics
 
 pytest.importorskip("sb3_contrib")

@@ -19,10 +19,10 @@ from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.any_env import checked_clicks, checked_number, clicks_of, regret_of, sizes_of
 from ..envs.click_env import name_of
+from ..envs.meter import Meter
 from ..envs.registration import endless, without_own_wrappers
 from ..envs.session import is_ranked_list, session
 from ..envs.task import Task
-from ..envs.wrappers.regret import Meter
 from .delay import Delay, EmptyQueue, LateAgent, Queue
 from .metrics import Metrics
 

@@ -20,7 +20,7 @@ from ..core.kernels import entry, kernel
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.any_env import users_of
-from ..envs.wrappers.regret import Meter
+from ..envs.meter import N_TOTALS, Meter
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -199,13 +199,13 @@ class Metrics:
             check_choice("metric", name, METRICS)
         self.summed = tuple(name for name in self.names if METRICS[name].kernel)
         self.kernel = nothing
-        for column, name in reversed(list(enumerate(self.summed, 3))):
+        for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
             self.kernel = chain(METRICS[name].kernel, column, self.kernel)
         self.measure = entry(self.kernel)
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
-        columns = dict(zip(self.summed, meter.kept.T[3:], strict=True))
+        columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         for name in self.names:
             if METRICS[name].kind == "window":
                 windows = np.diff(meter.steps, prepend=0)

@@ -14,7 +14,7 @@ from ..agents.agent import BaseAgent
 from ..core.checks import check_count, check_horizon, check_seed, integers
 from ..core.compiling import compilation_note
 from ..envs.click_env import name_of
-from ..envs.wrappers.regret import Meter
+from ..envs.meter import Meter
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .labels import AgentLike, EnvLike
@@ -194,16 +194,15 @@ def play(
         from .learners.play import play_learner  # with torch, for those who need it
 
         seconds = play_learner(agent, core, meter, metrics, on_chunk)
-    regret, reward, clicks, *_ = meter.kept.T
     return Result(
         env=name_of(env),
         instance=getattr(core, "instance", "custom"),
         agent=type(agent).__name__,
         seed=seed,
         steps=steps,
-        regret=regret,
-        reward=reward,
-        clicks=clicks.astype(np.int64),
+        regret=meter.regret,
+        reward=meter.reward,
+        clicks=meter.clicks,
         metrics=metrics.columns(meter),
         seconds=seconds,
         engine=engine,

@@ -22,9 +22,9 @@ from ...envs import (
     ClickVectorEnv,
     RecordVectorRegret,
 )
-from ...envs.wrappers.actions import LehmerVectorAction, ScoresVectorAction
-from ...envs.wrappers.item_choices import ItemChoices
-from ...envs.wrappers.regret import Meter
+from ...envs.meter import Meter
+from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
+from ...envs.wrappers.item_by_item_array import ItemByItemArray
 from ..loop import OnChunk
 from ..metrics import Metrics
 from .observed_state import ObservedState
@@ -34,7 +34,8 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
-    "items": ItemChoices,
+    "items": ItemByItemArray,
+    "lists": EnumeratedVectorAction,
 }
 
 

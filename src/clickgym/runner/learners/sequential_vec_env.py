@@ -17,7 +17,7 @@ from ...core.kernels import entry
 from ...envs import ClickEnv
 from ...envs.any_env import clicks_of, regret_of
 from ...envs.contextual.round import draw_candidates
-from ...envs.wrappers.regret import Meter
+from ...envs.meter import Meter
 from ..metrics import Metrics
 
 

@@ -14,7 +14,7 @@ from ..codecs import flat_draft, next_left
 from .actions import ItemByItemVector
 
 
-class ItemChoices(VectorWrapper):
+class ItemByItemArray(VectorWrapper):
     """`ItemByItemVector` for policies that require an array as observation and have no masks.
 
     A forbidden choice is replaced by the next allowed item in the order of ``items``. An
