@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_positions, short, unknown
 from .click_model import ClickModel
+from .contextual.model import LabelledModel, LinearModel
 from .instances.instance import AnyInstance, load_instance
+from .piecewise_stationary import PiecewiseStationaryModel
 from .users import Users, build, users_class
 
 
 class Form(NamedTuple):
     """A kind of environment of a click model, by the prefix of its id."""
 
-    users: str
-    """The class of its users; empty: the click model itself."""
-    labelled: str
+    users: type[Users] | None
+    """The class of its users; None: the click model itself."""
+    labelled: type[Users] | None
     """The class of users whose attraction is a label of each item; the parameter ``attraction``, or
     an instance without ``users``, asks for it.
     """
@@ -31,9 +33,9 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "": Form("", "", "uniform", None),
-    "NonStationary": Form("PiecewiseStationaryModel", "", "abrupt", "li2019-switching"),
-    "Contextual": Form("LinearModel", "LabelledModel", "linear", "linear"),
+    "": Form(None, None, "uniform", None),
+    "NonStationary": Form(PiecewiseStationaryModel, None, "abrupt", "li2019-switching"),
+    "Contextual": Form(LinearModel, LabelledModel, "linear", "linear"),
 }
 """The forms by the prefixes of ids."""
 
@@ -44,7 +46,7 @@ OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "r
 class Described(NamedTuple):
     """The users of an environment, with name and production list of their instance."""
 
-    model: Users
+    users: Users
     instance: str = "custom"
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
@@ -74,26 +76,39 @@ def described_users(
             )
         return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
-    kinds = FORMS[form]
-    usual = f"{kinds.users} of {click_model.name()}" if kinds.users else click_model.name()
-    labelled = f"{kinds.labelled} of {click_model.name()}"
-    users = users_class(kinds.users) if kinds.users else click_model
     if parameters:
-        kind = usual
-        if kinds.labelled and "attraction" in parameters:
-            kind, users = labelled, users_class(kinds.labelled)
-        accepted = _names(users, click_model)
-        for parameter, value in parameters.items():
-            if parameter not in accepted:
-                raise TypeError(_why_unknown(parameter, value, accepted, form, click_model))
-        if instance is not None:
-            raise ValueError(
-                f"give either an instance or the parameters {', '.join(accepted)}, not both"
-            )
-        described = _from_parameters(users, dict(parameters), n_positions)
-        if described.kind != kind:
-            raise ValueError(f"the parameters make a {described.kind}; expected a {kind}")
-        return Described(described)
+        return _of_parameters(click_model, form, instance, n_positions, parameters)
+    return _of_instance(click_model, form, instance, n_positions)
+
+
+def _of_parameters(
+    click_model: type[ClickModel],
+    form: str,
+    instance: AnyInstance | None,
+    n_positions: int | None,
+    parameters: Mapping[str, Any],
+) -> Described:
+    labelled = FORMS[form].labelled if "attraction" in parameters else None
+    users = labelled or FORMS[form].users or click_model
+    accepted = _names(users, click_model)
+    for parameter, value in parameters.items():
+        if parameter not in accepted:
+            raise TypeError(_why_unknown(parameter, value, accepted, form, click_model))
+    if instance is not None:
+        raise ValueError(
+            f"give either an instance or the parameters {', '.join(accepted)}, not both"
+        )
+    described = _from_parameters(users, dict(parameters), n_positions)
+    expected = _kind(users, click_model)
+    if described.kind != expected:
+        raise ValueError(f"the parameters make a {described.kind}; expected a {expected}")
+    return Described(described)
+
+
+def _of_instance(
+    click_model: type[ClickModel], form: str, instance: AnyInstance | None, n_positions: int | None
+) -> Described:
+    users, labelled = FORMS[form].users or click_model, FORMS[form].labelled
     chosen = instance if instance is not None else default_instance(form, click_model)
     if chosen is None:
         raise ValueError(
@@ -101,9 +116,19 @@ def described_users(
             f"parameters {', '.join(_names(users, click_model))}"
         )
     loaded = load_instance(chosen)
-    kind = labelled if usual not in loaded.models and labelled in loaded.models else usual
+    kind = _kind(users, click_model)
+    if kind not in loaded.models and labelled and _kind(labelled, click_model) in loaded.models:
+        kind = _kind(labelled, click_model)
+    # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking)
+
+
+def _kind(users: type[Users], click_model: type[ClickModel]) -> str:
+    """Return the name in instances of users of a class that are based on a click model."""
+    if users is click_model:
+        return click_model.name()
+    return f"{users.name()} of {click_model.name()}"
 
 
 def forms_of(model: Any) -> tuple[str, ...]:

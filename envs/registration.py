@@ -65,7 +65,7 @@ class Environment(NamedTuple):
     @property
     def users(self) -> type[Users]:
         """The class of the users, of whom the click model may be a part."""
-        return users_class(FORMS[self.form].users or self.model, imports=True)
+        return FORMS[self.form].users or users_class(self.model, imports=True)
 
     @property
     def default_instance(self) -> str | None:
