@@ -135,6 +135,9 @@ class FrozenPolicy(Agent):
             actions=self.actions,
         )
 
+    def why_not_late(self, users: str) -> str:
+        return users or "its policy observes the clicks on the last list"
+
     def rank(self, observation: Any) -> NDArray[np.int64]:
         observation = self._as_in_training(observation)
         if (
