@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short
-from ..core.faults import Fault, expect, run_checks
+from ..core.faults import Fault, expect, kernels_in_python, run_checks
 from ..core.kernels import entry
 from .arguments import forms_of
 from .click_env import ClickEnv
@@ -20,9 +20,15 @@ from .click_model import KERNELS, ClickModel
 from .contextual.model import LinearModel
 from .instances.families import drawn_model
 from .piecewise_stationary import PiecewiseStationaryModel
+from .users import REWARDS
 from .vector_env import ClickVectorEnv
 
+SIZES = ((1, 1), (2, 2), (4, 3))
+FEW = 6
+"""Items of which all lists are searched."""
 SESSIONS = 10_000
+PYTHON_SESSIONS = 200
+"""Sessions of each list in which kernels run as Python functions."""
 SIGMAS = 5.5
 """The difference of a frequency and its probability, in standard errors, that counts as a fault."""
 EXACT = 1e-9
@@ -33,12 +39,14 @@ HEADS = ([2, 0, 3], [1, 3, 0])
 def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     """Check that a click model is complete and consistent.
 
-    The checks are: the class attributes; ``sample`` draws with the probabilities of ``marginals``
-    and ``expected``; rewards read only the counted positions; the optimal list is the best of all
-    lists; ``position_weights``, which agents of the position-based model require, returns the
-    examination if it does not depend on the list; ``to_dict``, fewer positions and other items
-    work; sessions run in each form of its environments. The function cannot check that the model
-    is the one that you mean: test the probabilities of all click vectors for that.
+    The checks are: the class attributes; the kernels as Python functions, which notice an index out
+    of range (compiled kernels do only with ``NUMBA_BOUNDSCHECK=1`` in the environment); ``sample``
+    draws with the probabilities of ``marginals`` and ``expected``; rewards read only the counted
+    positions; the optimal list is the best of all lists; ``position_weights``, which agents of the
+    position-based model require, returns the examination if it does not depend on the list;
+    ``to_dict``, fewer positions and other items work; sessions run in each form of its
+    environments. The function cannot check that the model is the one that you mean: test the
+    probabilities of all click vectors for that.
 
     Args:
         model: the class; small models are made with random parameters of the shapes that the class
@@ -69,6 +77,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         raise ValueError(f"model is {short(model)}; expected at least 4 items and 3 positions")
     checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
     first = {"class attributes": checks.attributes, "constructor": checks.constructor}
+    kernels = {"kernels": checks.kernels}
     others = {
         "parameters": checks.parameters,
         "sessions (sample, marginals)": checks.sessions,
@@ -78,7 +87,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         "descriptions, positions and items": checks.files,
         "environments": checks.environments,
     }
-    first = {} if checks.model else first
+    first = kernels if checks.model else first | kernels
     run_checks(f"{model_class.__name__} breaks the interface of click models", first, others)
 
 
@@ -101,10 +110,38 @@ class _Checks:
         expect(set(shapes) == taken, f"{what} {', '.join(sorted(taken))}")
 
     def constructor(self) -> None:
-        for sizes in ((1, 1), (2, 2), (4, 3)):
+        for sizes in SIZES:
             self.model = drawn_model(self.model_class, {}, *sizes, seed=0)
             made = (self.model.n_items, self.model.n_positions)
             expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
+
+    def kernels(self) -> None:
+        sizes, rng = SIZES if self.is_drawn else (), np.random.default_rng(0)
+        drawn = [drawn_model(self.model_class, {}, *size, seed=0) for size in sizes]
+        with kernels_in_python():
+            for model in drawn or [self.model]:
+                if hasattr(model, "marginals_kernel"):  # it does not consist of other models
+                    self._run_kernels(model, rng)
+
+    def _run_kernels(self, model: ClickModel, rng: np.random.Generator) -> None:
+        """Run all kernels of a model as Python functions."""
+        n_items, parameters = model.n_items, model.parameters
+        rewards = [(REWARDS.index(reward), reward) for reward in model.rewards]
+        clicks, examined = np.empty((2, model.n_positions), np.int8)
+        values, scratch = np.empty((2, n_items)), np.empty(model.n_positions + 1)
+        for ranking in (np.arange(n_items), np.arange(n_items)[::-1].copy()):
+            ranking = ranking[: model.n_positions]
+            for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
+                model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+            marginals = np.empty((2, model.n_positions))
+            model.marginals_kernel(parameters, ranking, *marginals, scratch)
+            for (code, _), cutoff in itertools.product(rewards, range(1, model.n_positions + 1)):
+                model.expected_kernel(parameters, ranking, code, cutoff, scratch)
+        for code, reward in rewards:
+            if model.scan_kernel is not None:
+                model.scan_kernel(parameters, code, *values)
+            if n_items <= FEW:
+                model._search(reward, model.n_positions, run=lambda kernel: kernel)
 
     def parameters(self) -> None:
         for name, value in self.model.parameters._asdict().items():
@@ -148,7 +185,7 @@ class _Checks:
         seeds = range(1, 5 if self.is_drawn else 1)
         drawn = [drawn_model(self.model_class, {}, 4, 3, seed) for seed in seeds]
         for model in [self.model, *drawn]:
-            if model.n_items > 6:  # too many lists
+            if model.n_items > FEW:
                 continue
             lists = list(itertools.permutations(range(model.n_items), model.n_positions))
             for reward, cutoff in self._questions():

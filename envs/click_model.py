@@ -359,7 +359,10 @@ class ClickModel(Users, abstract=True):
         """
         return self._merits()
 
-    def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
+    def _search(
+        self, reward: str, cutoff: int, run: Callable[..., Any] = entry
+    ) -> NDArray[np.int64]:
+        """Return the best of all lists; ``run`` turns the kernel into what is called."""
         lists = math.perm(self.n_items, cutoff)
         if lists > self.max_search:
             raise ValueError(
@@ -369,7 +372,7 @@ class ClickModel(Users, abstract=True):
                 "regret against (reference=...), or choose another reward kind or a smaller cutoff"
             )
         best, attraction = np.empty(cutoff, np.int64), self._click_bounds()
-        entry(self._search_kernel())(
+        run(self._search_kernel())(
             self.parameters,
             attraction,
             best_first(attraction),

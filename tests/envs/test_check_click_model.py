@@ -185,6 +185,47 @@ class LosesParameter(Charming):
         return super().to_dict() | {"looking": [1.0] * self.n_positions}
 
 
+@kernel
+def sample_too_far(parameters, ranking, uniforms, clicks, examined):
+    clicks[len(ranking)] = 0
+    return -1
+
+
+@kernel
+def marginals_too_far(parameters, ranking, examination, clicks, scratch):
+    scratch[len(ranking) + 1] = 0.0
+
+
+@kernel
+def expected_too_far(parameters, ranking, reward, cutoff, scratch):
+    return parameters.looking[cutoff]
+
+
+@kernel
+def below_too_far(parameters, ranking, depth):
+    return parameters.looking[depth + 1]
+
+
+TOO_FAR = {
+    "sample_kernel": sample_too_far,
+    "marginals_kernel": marginals_too_far,
+    "expected_kernel": expected_too_far,
+    "below_kernel": below_too_far,
+}
+
+
+@pytest.mark.parametrize("name", TOO_FAR)
+def test_index_out_of_range(name):
+    """Its line is named, and nothing is compiled, which would not notice it."""
+    model = type("TooFar", (Charming,), {name: TOO_FAR[name]})
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_click_model(model)
+    _, fault = str(caught.value).splitlines()
+    line = TOO_FAR[name].__code__.co_firstlineno + 2
+    assert fault.startswith("- kernels: IndexError: index ")
+    assert f"test_check_click_model.py:{line} in {TOO_FAR[name].__name__}: " in fault
+
+
 FAULTS = {
     ForgetsExamined: "- sessions (sample, marginals): examined is not 0 or 1 at every",
     ClicksUnseen: "- sessions (sample, marginals): a position is clicked but not examined",

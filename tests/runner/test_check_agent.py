@@ -266,7 +266,37 @@ class KeepsIntegers(Shuffles):
         CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=bonus)
 
 
+@kernel
+def count(counts, place):
+    counts[place] += 1.0
+
+
+@kernel
+def update_past_the_end(state, ranking, clicks):
+    count(state.clicks, len(state.clicks))
+
+
+@kernel
+def rank_a_second_item(state, rng, ranking):
+    rank(state, rng, ranking)
+    ranking[0], ranking[1] = ranking[1], ranking[0]
+
+
+class WritesPastTheEnd(Shuffles):
+    """Compiled, it writes over other memory, which may end the process."""
+
+    update_kernel = update_past_the_end
+
+
+class NeedsTwoPositions(Shuffles):
+    """Its index is out of range for a list of one item only."""
+
+    rank_kernel = rank_a_second_item
+
+
 COMPILED = {
+    WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 (",
+    NeedsTwoPositions: "- kernels: IndexError: index 1 is out of bounds for axis 0 with size 1 (",
     KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
     LosesState: "- saving and loading: ",
     HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
@@ -291,3 +321,12 @@ def test_faults_are_named(agent):
     heading, *faults = str(caught.value).splitlines()
     assert heading == f"{agent.__name__} breaks the interface of agents:"
     assert any(fault.startswith((PLAIN | COMPILED)[agent]) for fault in faults), faults
+    if "- kernels: IndexError" in faults[0]:  # nothing was compiled: it would not notice
+        assert len(faults) == 1
+
+
+def test_the_line_of_an_index_out_of_range_is_named():
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_agent(WritesPastTheEnd)
+    line = count.__code__.co_firstlineno + 2
+    assert f"test_check_agent.py:{line} in count: 'counts[place] += 1.0')" in str(caught.value)

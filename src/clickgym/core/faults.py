@@ -7,9 +7,12 @@ from __future__ import annotations
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+
+import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package, installed or in a checkout."""
@@ -90,6 +93,20 @@ def expect(condition: object, fault: str) -> None:
     """Raise a `Fault` unless the condition holds."""
     if not condition:
         raise Fault(fault)
+
+
+@contextmanager
+def kernels_in_python() -> Iterator[None]:
+    """Context in which kernels are called as Python functions, which notice an index out of range
+    where compiled code writes over other memory; a `Fault` names the line.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code
+            yield
+    except Fault:
+        raise
+    except Exception as error:
+        raise Fault(cause(error)) from None
 
 
 Checks = Mapping[str, Callable[[], None]]

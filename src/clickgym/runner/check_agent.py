@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent
-from ..core.faults import Fault, expect, run_checks
+from ..core.faults import Fault, expect, kernels_in_python, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
 from .labels import AgentLike
@@ -62,7 +62,9 @@ def check_agent(agent: AgentLike) -> None:
     items, as many as positions, also with a single item and after the horizon; that a seed repeats
     the lists; that agents do not change one another, nor the arrays that they get; and that the
     numbers of the items mean nothing. For a `CompiledAgent` it also checks both engines, saving and
-    loading, hyper-parameters and errors. It does not check whether the agent learns.
+    loading, hyper-parameters and errors; first its kernels run as Python functions, which notice an
+    index out of range. Compiled kernels do not, unless ``NUMBA_BOUNDSCHECK=1`` is in the
+    environment: then any run names the kernel. It does not check whether the agent learns.
 
     Args:
         agent: as for `clickgym.make_agent`: a class, ``"module:Class"``, or the name of an agent of
@@ -101,14 +103,15 @@ def check_agent(agent: AgentLike) -> None:
         "methods": check.methods,
         "hyper-parameters": check.hyperparameters,
         "wrong arguments": check.arguments,
-        "kernels": check.kernels,
         "engines": check.engines,
         "saving and loading": check.saving,
     }
-    if check.first is not None:
-        further |= {name: of_some[name] for name in check.first.applicable_checks()}
-    heading = f"{maker_name(check.maker)} breaks the interface of agents"
-    run_checks(heading, {"constructor": check.constructor, "lists": check.lists}, further)
+    applicable = () if check.first is None else check.first.applicable_checks()
+    further |= {name: of_some[name] for name in applicable if name in of_some}
+    first = {"constructor": check.constructor, "kernels": check.kernels, "lists": check.lists}
+    if "kernels" not in applicable:
+        del first["kernels"]
+    run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
 
 
 class _Check:
@@ -274,16 +277,18 @@ class _Check:
             _expect_refusal(what, name, self.maker, **right | {name: value, "seed": 0})
 
     def kernels(self) -> None:
-        agent = self.make()
+        for n_items, n_positions in SIZES:
+            env = self.env(n_items, n_positions)
+            agent = self.make(env, SHORT)
 
-        def rank(observation: Any) -> Any:
-            agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
-            return agent.ranking
+            def rank(observation: Any, agent: Any = agent) -> Any:
+                agent.make_room(1)
+                agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
+                return agent.ranking
 
-        with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code
-            # In Python, where an index out of range is noticed.
-            for observation, ranking, clicks, _ in _sessions(agent, self.env(), 100, rank):
-                agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
+            with kernels_in_python():
+                for observation, ranking, clicks, _ in _sessions(agent, env, SESSIONS, rank):
+                    agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
 
     def engines(self) -> None:
         agents = self.make(horizon=SHORT), self.make(horizon=SHORT)
