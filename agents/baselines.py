@@ -19,6 +19,10 @@ from .kernels import rank_by_index, show, show_any
 from .search_space import Range
 
 
+class FixedState(NamedTuple):
+    items: Annotated[Ints, "K", 0, "0:L"]
+
+
 class ListState(NamedTuple):
     items: Annotated[Ints, "L", range]
 
@@ -80,7 +84,7 @@ class Fixed(CompiledAgent):
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     requires = {"ranking": "initial_ranking"}
     learns_from_any_list = True
-    state_type = ListState
+    state_type = FixedState
     rank_kernel = show_front
     update_kernel = ignore
 

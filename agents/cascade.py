@@ -156,7 +156,7 @@ class CascadeUCB1(CascadeAgent):
 
 
 class TSState(NamedTuple):
-    clicks: Annotated[Ints, "L"]
+    clicks: Annotated[Ints, "L", 0, "0:"]
     examined: Annotated[Ints, "L"]
     draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
@@ -243,3 +243,6 @@ class CascadeTS(CascadeAgent):
         seed: Seed = None,
     ) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)
+
+    def is_consistent(self) -> bool:
+        return bool((self.state.clicks <= self.state.examined).all())

@@ -24,12 +24,12 @@ WIDE = 0.5
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K"]  # S
-    misses: Annotated[Ints, "L K"]  # F
+    clicks: Annotated[Ints, "L K", 0, "0:"]  # S
+    misses: Annotated[Ints, "L K", 0, "0:"]  # F
     theta: Floats  # (L,) θ, the sample of the attractions
     kappa: Floats  # (K,) κ, the sample of the examination
     log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
-    t: Annotated[Ints, "1"]  # sessions
+    t: Annotated[Ints, "1", 0, "0:"]  # sessions
     c: float
     n_sweeps: int
     fixed: int  # 1 if the first position is always examined, otherwise 0
@@ -253,6 +253,10 @@ class PBMHB(CompiledAgent):
             : self.n_positions
         ]
         return ranking
+
+    def is_consistent(self) -> bool:
+        sample = np.concatenate([self.state.theta, self.state.kappa])
+        return bool(((sample >= 0.0) & (sample <= 1.0)).all())
 
     def first_values(self) -> dict[str, Any]:
         fixed = int(self.hyperparameters["fix_first"])

@@ -25,12 +25,12 @@ ROUNDING = 1e-6
 
 
 class PBMTSState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # S
-    misses: Annotated[Ints, "L K"]  # N_l - S_l
+    clicks: Annotated[Ints, "L", 0, "0:"]  # S
+    misses: Annotated[Ints, "L K", 0, "0:"]  # N_l - S_l
     draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     examination: Floats  # (K,) κ
-    positions: Ints  # (K,) positions by decreasing κ
+    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
     # The hat over each posterior: see `build_hat`.
     stale: Annotated[Flags, "L", True]  # whether the hat is out of date
     mode: Annotated[Floats, "L"]  # the maximum of the density
@@ -283,6 +283,16 @@ class PBMTS(ExaminationAgent):
     ) -> None:
         super().__init__(n_items, n_positions, seed, examination=examination)
 
+    def is_consistent(self) -> bool:
+        """The hats are close to those that the counts give; draws under others might never end."""
+        copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
+        for item in np.flatnonzero(~copies.stale):
+            entry(build_hat)(copies, item)
+        return all(
+            np.allclose(getattr(self.state, name), getattr(copies, name), rtol=1e-5, atol=1e-9)
+            for name in ("mode", "top", "left", "right", "rise", "fall", "before", "after")
+        )
+
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
         for item in np.flatnonzero(copies.stale):
@@ -294,12 +304,12 @@ class PBMTS(ExaminationAgent):
 
 
 class BCMPTSState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # S
+    clicks: Annotated[Ints, "L", 0, "0:"]  # S
     weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
     draws: Annotated[Floats, "L"]  # this session's draw for each item
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     examination: Floats  # (K,) κ
-    positions: Ints  # (K,) positions by decreasing κ
+    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
 
 
 @kernel
@@ -372,3 +382,6 @@ class BCMPTS(ExaminationAgent):
         self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
     ) -> None:
         super().__init__(n_items, n_positions, seed, examination=examination)
+
+    def is_consistent(self) -> bool:
+        return bool((self.state.weight >= 0.0).all())

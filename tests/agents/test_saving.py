@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from reference_agents import MODELS, make, plain
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
 
-from clickgym.agents import PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
+from clickgym.agents import (
+    AGENTS,
+    PBMUCB,
+    BatchRank,
+    CompiledAgent,
+    EpsilonGreedy,
+    Fixed,
+    TopRank,
+    compiled,
+)
+from clickgym.core.faults import Fault
+from clickgym.runner.check_agent import _Check, _sessions
 
 PBM = MODELS["PBM"]
 
@@ -147,3 +164,126 @@ def test_another_version(number, tmp_path):
         match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}; ",
     ):
         TopRank.load(tmp_path / "agent.npz")
+
+
+# --------------------------------------------------------------------------- states that would hurt
+
+
+def after_some_sessions(name: str, n_sessions: int = 20) -> tuple[Any, dict[str, Any]]:
+    """A check of an agent, and what it saves after some sessions."""
+    check = _Check(name)
+    agent = check.make()
+    for session in _sessions(agent, check.env(), n_sessions, by_kernel(agent)):
+        learn(agent, *session)
+    return check, arrays_of(agent)
+
+
+def by_kernel(agent: CompiledAgent) -> Callable[[Any], Any]:
+    """As `CompiledAgent.rank`, with the kernel as Python, which notices an index out of range."""
+
+    def rank(observation: Any) -> Any:
+        agent.make_room(1)
+        agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
+        return agent.ranking
+
+    return rank
+
+
+def learn(agent: CompiledAgent, observation: Any, ranking: Any, clicks: Any, _: float) -> None:
+    agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
+    agent.ranking[0] = -1
+
+
+def arrays_of(agent: CompiledAgent) -> dict[str, Any]:
+    file = io.BytesIO()
+    agent.save(file)
+    file.seek(0)
+    return dict(np.load(file))
+
+
+def loaded(kind: type[CompiledAgent], arrays: dict[str, Any]) -> CompiledAgent:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    return kind.load(file)
+
+
+COMPILED = [
+    name
+    for name in (*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS)
+    if issubclass(AGENTS[name], CompiledAgent)
+]
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("name", COMPILED)
+def test_integers_out_of_range(name):
+    """Whatever integers a file holds: it is refused, or no index of the kernels is out of range."""
+    check, arrays = after_some_sessions(name)
+    kind, env, n_refused = check.maker, check.env(), 0
+    assert loaded(kind, arrays).n_items == 5
+    fields = [name for name, value in arrays.items() if value.dtype.kind in "iub"]
+    for field, value in product(fields, (10**7, -(10**7), 5, -1)):
+        if field.startswith("state_"):
+            changed = np.full(arrays[field].shape, value).astype(arrays[field].dtype)
+            try:
+                agent = loaded(kind, arrays | {field: changed})
+            except ValueError as error:
+                assert "is not a saved agent, or damaged (" in str(error)  # noqa: PT017
+                n_refused += 1
+                continue
+            with np.errstate(all="ignore"), suppress(ValueError, ArithmeticError, Fault):
+                for session in _sessions(agent, env, 3, by_kernel(agent)):
+                    learn(agent, *session)
+    assert n_refused or not any("order" in field or "items" in field for field in fields)
+
+
+CONTRADICTIONS = {
+    ("BatchRank", "state_size"): [0, 0, 0],
+    ("BatchRank", "state_first"): [0, 2, 2, 3],
+    ("BubbleRank", "state_base"): [0, 0, 1, 2, 3],
+    ("CascadeSWUCB", "state_t"): [10**15],
+    ("CascadeTS", "state_examined"): [0, 0, 0, 0, 0],
+    ("GRAB", "state_place_of"): [-1, -1, -1, -1, -1],
+    ("GRAB", "state_slots"): np.zeros(128, np.int32),
+    ("PBMHB", "state_theta"): [0.5, np.nan, 0.5, 0.5, 0.5],
+    ("PBMTS", "state_top"): [1e9, 1e9, 1e9, 1e9, 1e9],
+    ("RankedExp3", "state_shown"): [True] * 5,
+    ("UniRank", "state_start"): [0, 0, 0, 0, 0, 0],
+}
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("place", CONTRADICTIONS, ids=str)
+def test_arrays_that_contradict_each_other(place):
+    """Kernels with them would leave their arrays, or never end."""
+    check, arrays = after_some_sessions(place[0])
+    value = np.array(CONTRADICTIONS[place], arrays[place[1]].dtype)
+    assert value.shape == arrays[place[1]].shape
+    with pytest.raises(
+        ValueError, match=r"contradict each other|shown holds True; expected 0 to 0"
+    ):
+        loaded(check.maker, arrays | {place[1]: value})
+
+
+@pytest.mark.uncompiled
+def test_sizes_are_compared_before_arrays_are_made(monkeypatch):
+    made: list[Any] = []
+    for name in set(COMPILED) - {"Fixed", "Oracle"}:  # which hold one list of K items
+        check, arrays = after_some_sessions(name, 1)
+        description = json.loads(str(arrays["description"])) | {"n_items": 3 * 10**7}
+        arrays["description"] = np.array(json.dumps(description))
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "first_arrays", lambda *sizes: made.append(sizes))
+            with pytest.raises(ValueError, match="not a saved agent"):
+                loaded(check.maker, arrays)
+    assert not made
+
+
+@pytest.mark.parametrize("name", ["GRAB", "UniRank"])
+def test_grown_arrays(name):
+    agent = AGENTS[name](8, 4, seed=0)
+    agent.make_room(1000)
+    again = loaded(AGENTS[name], arrays_of(agent))
+    assert len(again.state.counts) == 1024
+    assert plain(again.state) == plain(agent.state)

@@ -7,12 +7,14 @@ their arrays.
         clicks: Annotated[Ints, "L K"]  # one 0 for each item and position
         mean: Annotated[Floats, "L", math.inf]  # another first value
         changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # a first value for each entry
-        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row
-        start: Annotated[Ints, "2L+1"]
+        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row; also their range
+        start: Annotated[Ints, "2L+1", 0, "0:L+1"]  # integers that index: from 0, below L + 1
+        last: Annotated[Ints, "2", -1, ("-1:S", "0:")]  # a range for each entry
         epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
             `first_values` returns
 
-Letters are sizes. For agents: L items, K positions, d features, S states of users, and those that
+A saved state whose integers are out of their range is refused: kernels check no index. Letters are
+sizes. For agents: L items, K positions, d features, S states of users, and those that
 the agent adds in `sizes`.
 """
 
@@ -41,6 +43,8 @@ class Declared(NamedTuple):
     shape: tuple[str, ...]
     first: Any
     """The value of all entries, a value for each entry, or `range`."""
+    spans: tuple[str, ...]
+    """The range ``"low:stop"`` of all entries, or one for each entry; empty: any."""
 
 
 @cache
@@ -53,9 +57,10 @@ def declared(state: type) -> tuple[Declared, ...]:
             # NDArray[kind] is ndarray[..., dtype[kind]]; NumPy 2.5 gave it another name
             while arguments := get_args(kind):
                 kind = arguments[-1]
-            arrays.append(
-                Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0)
-            )
+            lengths, value = tuple(shape.split()), first[0] if first else 0
+            spans = first[1] if len(first) > 1 else f"0:{lengths[-1]}" if value is range else ()
+            spans = (spans,) if isinstance(spans, str) else spans
+            arrays.append(Declared(name, np.dtype(kind).name, lengths, value, spans))
     return tuple(arrays)
 
 
@@ -80,8 +85,8 @@ def array_bytes(state: type, sizes: tuple[tuple[str, int], ...]) -> dict[str, in
     words: ``{"L × L": 80_000, "L": 800}``.
     """
     totals: dict[str, int] = {}
-    for _, kind, shape, _ in declared(state):
-        n_entries = math.prod(_length(text, dict(sizes)) for text in shape)
+    for _, kind, shape, *_ in declared(state):
+        n_entries = math.prod(length_of(text, dict(sizes)) for text in shape)
         words = " × ".join(shape)
         totals[words] = totals.get(words, 0) + n_entries * np.dtype(kind).itemsize
     return totals
@@ -95,16 +100,16 @@ def _measured(
     agents have the same sizes.
     """
     lengths, arrays = dict(sizes), []
-    for name, kind, declared_shape, first in declared(state):
-        shape = tuple(_length(text, lengths) for text in declared_shape)
+    for name, kind, declared_shape, first, _ in declared(state):
+        shape = tuple(length_of(text, lengths) for text in declared_shape)
         value = np.arange(shape[-1], dtype=kind) if first is range else np.array(first, kind)
         arrays.append((name, np.dtype(kind), shape, value if value.any() else None))
     return arrays
 
 
-def _length(text: str, sizes: Mapping[str, int]) -> int:
+def length_of(text: str, sizes: Mapping[str, int]) -> int:
     """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` describes."""
-    match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
+    match = re.fullmatch(r"(-?\d*)(\D?)(?:\+(\d+))?", text)
     if match is None:
         raise ValueError(
             f"the length in a state is {text!r}; expected a form such as L, K+1, 2K+1 or 64"
