@@ -44,9 +44,25 @@ class BaseClickEnv:
     _np_random: Any
     task: Task
     _is_open: bool
-    """Whether a list can be shown: from `reset` until a stateful user leaves."""
+    """Whether a list can be shown: from `reset` until a stateful user leaves, or `close`."""
+    _is_closed = False
+    """Whether `close` was called since the last `reset`."""
     _rounds: Any
     """The rounds of the next sessions: that of the task, or one for each stream."""
+
+    def close(self, **arguments: Any) -> None:
+        """As in Gymnasium; a step is refused then, until the next `reset`."""
+        super().close(**arguments)  # type: ignore[misc]
+        self._is_open, self._is_closed = False, self._is_open or self._is_closed
+
+    def _refusal(self, words: str) -> Exception:
+        """Return the error of a step before `reset` or after `close`."""
+        if self._is_closed:
+            name = type(self).__name__
+            return gym.error.ClosedEnvironmentError(
+                f"Trying to operate on `{name}`, after a call to `close()`."
+            )
+        return gym.error.ResetNeeded(words)
 
     def _set_up(
         self,
@@ -92,9 +108,11 @@ class BaseClickEnv:
             self._new_streams()
         if self.task.has_memory:
             self._rounds.ended[:] = True  # so that new users are drawn
-        if self.task.pool is not None and (self.task.has_memory or not self._is_open):
+        if self.task.pool is not None and (
+            self.task.has_memory or not (self._is_open or self._is_closed)
+        ):
             self._draw()
-        self._is_open = True
+        self._is_open, self._is_closed = True, False
 
     def _draw(self) -> None:
         """Draw the next round of every stream."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
@@ -150,9 +149,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
                 fault.
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
+            gymnasium.error.ClosedEnvironmentError: after `close`.
         """
         if not self._is_open:
-            raise gym.error.ResetNeeded("call reset() before the first step()")
+            raise self._refusal("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
             observations, infos = self._start_episode()
             no_stream = ~self._all_streams

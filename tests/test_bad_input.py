@@ -280,6 +280,23 @@ def test_step_before_reset(make):
         env.step(env.action_space.sample())
 
 
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualCMRank-v0"])
+@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)])
+def test_step_after_close(make, env_id):
+    """A reset opens it again, and draws nothing, as any reset without a seed."""
+    env, twin = make(env_id), make(env_id)
+    for each in (env, twin):
+        each.reset(seed=0)
+    env.close()
+    with pytest.raises(gym.error.ClosedEnvironmentError, match=r"after a call to `close\(\)`"):
+        env.step(env.action_space.sample())
+    for each in (env, twin):
+        each.action_space.seed(1)
+    (observation, _), (expected, _) = env.reset(), twin.reset()
+    assert str(observation) == str(expected)
+    assert str(env.step(env.action_space.sample())) == str(twin.step(twin.action_space.sample()))
+
+
 def test_list_is_learned_from_once(tmp_path):
     """Also by an agent that was saved meanwhile, and after a run."""
     agent = agents.TopRank(4, 2, horizon=5, seed=0)
