@@ -100,7 +100,7 @@ class Agent(BaseAgent, ABC):
     A subclass in plain Python has these two methods and a constructor ``(n_items, n_positions, *,
     ..., seed=None)``. It works in `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents
     module:Class``. An agent gets only the arguments of these methods: never the click model, the
-    optimum, or ``info``.
+    optimum, or ``info``. An agent is not for several threads at once.
 
     Example:
         >>> class Rotate(Agent):

@@ -55,7 +55,8 @@ class CompiledAgent(Agent):
       them by name.
 
     The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same
-    lists bit for bit.
+    lists bit for bit. Compiled kernels do not notice an index out of range; `check_agent` does, and
+    so does every run with ``NUMBA_BOUNDSCHECK=1`` in the environment.
 
     Attributes:
         state: the named tuple of arrays, which change in place, and constants.

@@ -25,6 +25,7 @@ from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
 from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print_anywhere
+from .runner.crashes import reporting_crashes
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
@@ -166,7 +167,7 @@ class _Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with interruptible(), one_line_warnings():
+            with interruptible(), one_line_warnings(), reporting_crashes(ctx.params):
                 return super().invoke(ctx)
         except KeyboardInterrupt:  # which Typer would take for itself
             raise typer.Exit(_fail("stopped", INTERRUPTED)) from None

@@ -4,8 +4,10 @@ and none outlives the process that started it.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import os
+import re
 import signal
 import sys
 import sysconfig
@@ -22,6 +24,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
+from .crashes import CURE
 
 MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
@@ -50,7 +53,7 @@ def in_parallel(
     """
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": end_with, "initargs": (os.getpid(), _edition())} if is_loky else {}
+    start = {"initializer": begin, "initargs": (os.getpid(), _edition())} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
@@ -104,6 +107,8 @@ def what_broke(error: BrokenExecutor) -> str:
     """Why a pool of worker processes broke, in a line: one was killed, or could not read what was
     sent to it.
     """
+    if fault := re.search("SIG(SEGV|ABRT|BUS)", str(error)):
+        return f"a worker process died ({fault[0]}): {CURE}"
     if isinstance(error, TerminatedWorkerError) or error.__cause__ is None:
         return "a worker process was killed, perhaps because memory ran out"
     told = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
@@ -126,13 +131,23 @@ def watched(search: SearchPath, parent: int, function: Callable[..., Any], *argu
     return function(*arguments)
 
 
+def begin(parent: int, edition: int) -> None:
+    """Begin a worker process, before its first task.
+
+    Args:
+        parent: as in `end_with`.
+        edition: of the modules of the parent process.
+    """
+    end_with(parent)
+    faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (the parent process reports in a line)
+
+
 @cache
-def end_with(parent: int, edition: int = 0) -> None:
+def end_with(parent: int) -> None:
     """End this process when its parent process has ended, whatever it does, within a second.
 
     Args:
         parent: the id of the process that started this one; another parent is that of an orphan.
-        edition: of the modules of the parent process.
     """
 
     def end() -> None:
