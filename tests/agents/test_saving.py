@@ -192,6 +192,8 @@ def by_kernel(agent: CompiledAgent) -> Callable[[Any], Any]:
 def learn(agent: CompiledAgent, observation: Any, ranking: Any, clicks: Any, _: float) -> None:
     agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
     agent.ranking[0] = -1
+    if "user" in agent.session:
+        agent.user[1] = 0  # the next session is of the same user
 
 
 def arrays_of(agent: CompiledAgent) -> dict[str, Any]:

@@ -289,6 +289,8 @@ class _Check:
             with kernels_in_python():
                 for observation, ranking, clicks, _ in _sessions(agent, env, SESSIONS, rank):
                     agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
+                    if "user" in agent.session:
+                        agent.user[1] = 0  # the next session is of the same user
 
     def engines(self) -> None:
         agents = self.make(horizon=SHORT), self.make(horizon=SHORT)

@@ -139,7 +139,8 @@ def begin(parent: int, edition: int) -> None:
         edition: of the modules of the parent process.
     """
     end_with(parent)
-    faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (the parent process reports in a line)
+    if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
+        faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 
 
 @cache
