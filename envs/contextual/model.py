@@ -197,8 +197,8 @@ class ContextualModel(Users, abstract=True):
         self.pool = Pool(
             self._users_part,
             self.items,
-            user_attraction,
-            item_attraction,
+            np.ascontiguousarray(user_attraction),  # or kernels compile once more
+            np.ascontiguousarray(item_attraction),
             item_others=np.array(item_others, float).reshape(n_others, len(item_attraction)),
             starts=starts,
             entries=np.concatenate([np.zeros(0, np.int64), *candidates]),
