@@ -15,6 +15,7 @@ TOOLS = (
     "clickgym.core.",
     "clickgym.agents.kernels",
     "clickgym.command_line",
+    *(f"clickgym.runner.{room}" for room in ("colours", "console", "terminal", "workers")),
 )
 """Modules that are public as a whole."""
 
@@ -29,6 +30,7 @@ def test_imports_are_public():
                 assert names <= set(import_module(module).__all__), f"{file.name}: {module}"
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("module_name", module_names("clickgym_lab"))
 def test_examples_in_docstrings_are_true(module_name):
     check_examples(module_name)
