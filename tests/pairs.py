@@ -1,18 +1,16 @@
 """The pairs of an agent and a click model that `make test` compiles, which is most of its time.
 
-They are those of ``tests/data/digits.json`` in which an agent is at home, so that tests that need
-some pair share the kernels of `test_digits`, and two agents in every model. The other pairs are
-compiled by `make test-slow`.
+Each agent is compiled in one model, each model with one agent at least, and tests that need some
+pair share the kernels. Of the other pairs, `test_digits` plays many with kernels that run as
+Python; `make test-slow` compiles them all.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import product
-from pathlib import Path
+from itertools import cycle, islice, product
 from typing import Any
 
 import pytest
@@ -31,24 +29,14 @@ def model_of(env_id: str) -> str:
     return REGISTERED[env_id].click_model.name()
 
 
-def at_home(run: dict[str, Any]) -> bool:
-    """Whether a run of the digits is in the PBM, with users who remember, or in a model that the
-    agent is for.
-    """
-    env, agent = ENVIRONMENTS[run["env"]], AGENTS.get(run["agent"].partition(":")[0])
-    here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
-    return env.kind == "Memory" or env.click_model.name() in here
-
-
-RUNS = json.loads((Path(__file__).parent / "data" / "digits.json").read_text("utf-8"))["runs"]
-PAIRS = {
-    (run["agent"].partition(":")[0], model_of(run["env"]))
-    for run in RUNS
-    if run["env"] in REGISTERED and at_home(run)
+HOMES = {
+    name: re.sub(r"^any\b", "PBM", AGENTS[name].click_models).partition(",")[0]
+    for name in CONTEXTUAL_AGENTS
 }
-"""Agent and model; an agent that the file does not have yet meets PBM and CM."""
-NEW = {*CLICK_AGENTS, *CONTEXTUAL_AGENTS} - {name for name, _ in PAIRS}
-PAIRS |= set(product(NEW, ("PBM", "CM"))) | set(product(("Random", "C2UCB"), MODELS))
+"""The models that contextual agents are for."""
+PAIRS = {(name, "PBM") for name in CLICK_AGENTS} | {("Random", kind) for kind in MODELS}
+PAIRS |= {*HOMES.items(), *(("C2UCB", kind) for kind in {*MODELS} - {*HOMES.values()})}
+"""Agent and model: agents without features in the PBM."""
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
@@ -59,8 +47,8 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
 
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
-    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns,
-    an id so many at most.
+    """Parameters ``name`` and ``env_id`` of a test; the agents meet the forms of a model in turns,
+    a form so many agents at most, and at least one.
 
     Ids that need an instance or parameters are left out.
     """
@@ -71,8 +59,8 @@ def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
     quick = set()
     for kind, forms_of_kind in forms.items():
         meeting = sorted(name for name in names if (name, kind) in PAIRS)
-        for name, env_id in zip(meeting, most * forms_of_kind, strict=False):
-            quick.add((name, env_id))
+        number = max(len(forms_of_kind), min(len(meeting), most * len(forms_of_kind)))
+        quick |= {*islice(zip(cycle(meeting), cycle(forms_of_kind), strict=False), number)}
     return _by_pair(("name", "env_id"), product(names, ids), quick)
 
 

@@ -20,6 +20,7 @@ import hashlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from pairs import at_home
+from pairs import PAIRS
+from registries import CONTEXTUAL_AGENTS, STATE_AGENTS
 
 import clickgym
 import clickgym_logs
+from clickgym.agents import AGENTS
+from clickgym.envs import ENVIRONMENTS
 
 DATA = Path(__file__).parent / "data"
 LOG = DATA / "digits_log.csv"
@@ -38,6 +42,7 @@ EXACT = ("clicks", "states", "rewards", "reward", "features")
 TOLERANCE = 1e-12
 CHECKPOINTS = [200, 1000, 2000]
 SESSIONS = 50
+SLOW_IN_PYTHON = {"MixTS", "PBMHB", "PBMTS", "RankedKLUCB", *CONTEXTUAL_AGENTS}
 DIGITS = json.loads((DATA / "digits.json").read_text("utf-8"))
 
 
@@ -47,9 +52,26 @@ def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[
     return [pytest.param(case, id=name(case), marks=marks) for case in found]
 
 
-def away(case: dict[str, Any]) -> bool:
-    """Whether an agent plays in a model that it is not for."""
-    return not at_home(case)
+def is_compiled(case: dict[str, Any]) -> bool:
+    """Whether the quick tests compile a run of an agent: its kernels are those of other tests, or
+    are for users with a memory.
+    """
+    agent, env = case["agent"].partition(":")[0], ENVIRONMENTS[case["env"]]
+    if env.kind == "Memory":
+        return agent in STATE_AGENTS
+    return (agent, env.click_model.name()) in PAIRS
+
+
+def at_home(case: dict[str, Any]) -> bool:
+    """Whether a run is in the PBM, with users who remember, or in a model that the agent is for."""
+    env, agent = ENVIRONMENTS[case["env"]], AGENTS.get(case["agent"].partition(":")[0])
+    here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
+    return env.kind == "Memory" or env.click_model.name() in here
+
+
+def as_python(case: dict[str, Any]) -> bool:
+    """Whether the quick tests play a run of an agent with kernels that run as Python."""
+    return not is_compiled(case)
 
 
 def enumerates(case: dict[str, Any]) -> bool:
@@ -198,20 +220,26 @@ def learn(case: dict[str, Any]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("case", cases("runs", at_home) + cases("runs", away, pytest.mark.slow))
+@pytest.mark.parametrize(
+    "case", cases("runs", is_compiled) + cases("runs", as_python, pytest.mark.slow)
+)
 def test_regret_of_agents(case):
     """It is that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("case", cases("runs", away))
-def test_first_regret_away_from_home(case):
-    """It is that of version 3, up to the first checkpoint."""
+@pytest.mark.parametrize("case", cases("runs", as_python))
+def test_regret_of_agents_in_python(case):
+    """It is that of version 3; away from home, or where Python takes long, up to the first
+    checkpoint.
+    """
+    n = len(CHECKPOINTS) if at_home(case) and case["agent"] not in SLOW_IN_PYTHON else 1
     first = {
-        key: values[:1] for key, values in case.items() if key in ("regret", "reward", "clicks")
+        key: values[:n] for key, values in case.items() if key in ("regret", "reward", "clicks")
     }
-    check(case | first, play(case, CHECKPOINTS[:1]), [f"at {CHECKPOINTS[0]} sessions"])
+    where = [f"at {step:,} sessions" for step in CHECKPOINTS[:n]]
+    check(case | first, play(case, CHECKPOINTS[:n]), where)
 
 
 @pytest.mark.parametrize(

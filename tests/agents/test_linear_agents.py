@@ -173,10 +173,9 @@ def test_relabelled_candidates_and_rotated_features(name):
     [
         ("ContextualUBMRank-v0", "UBMLinUCB"),
         ("ContextualPBMRank-v0", "PBMLinUCB"),
-        ("ContextualPBMRank-v0", "UBMLinUCB"),
         ("ContextualCMRank-v0", "CMLinUCB"),
         ("ContextualDCMRank-v0", "DCMLinUCB"),
-        ("ContextualCMRank-v0", "LinearTS"),
+        ("ContextualPBMRank-v0", "LinearTS"),
     ],
 )
 def test_agents_learn_in_the_model_that_they_are_made_for(env_id, name):
@@ -201,7 +200,7 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
     env_id = {
         "PBMLinUCB": "ContextualPBMRank-v0",
         "CMLinUCB": "ContextualCMRank-v0",
-        "DCMLinUCB": "ContextualCMRank-v0",
+        "DCMLinUCB": "ContextualDCMRank-v0",
     }
     env = gym.make(env_id.get(name, "ContextualUBMRank-v0"))
     agent = clickgym.make_agent(name, env, seed=0)

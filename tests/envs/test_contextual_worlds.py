@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import gymnasium as gym
 import numpy as np
+import pairs
 import pytest
 from engines import assert_engines_agree
-from registries import default_ids
+from registries import CONTEXTUAL_AGENTS, default_ids
 from scipy.optimize import brentq
 from scipy.special import expit
 
@@ -136,13 +137,13 @@ def test_features_and_attractions_of_a_session(name):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("env_id", default_ids("Contextual"))
-@pytest.mark.parametrize("name", ["personal:features=outer", "network:features=plain"])
-def test_engines_agree_in_every_click_model(env_id, name):
+@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"), most=1)
+@pytest.mark.parametrize("instance", ["personal:features=outer", "network:features=plain"])
+def test_engines_agree_in_every_click_model(env_id, name, instance):
     def make():
-        return gym.make(env_id, instance=f"{name},n_pool=40,n_users=8", n_positions=3)
+        return gym.make(env_id, instance=f"{instance},n_pool=40,n_users=8", n_positions=3)
 
-    assert_engines_agree(lambda: clickgym.make_agent("C2UCB", make(), seed=5), make, horizon=150)
+    assert_engines_agree(lambda: clickgym.make_agent(name, make(), seed=5), make, horizon=150)
 
 
 # --------------------------------------------------------------------------------- models and files
