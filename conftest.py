@@ -51,6 +51,31 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+TOGETHER = {
+    "pairs": (
+        *("engines", "digits", "edges", "every_agent", "check_agent", "linear_agents"),
+        *("contextual_envs", "contextual_worlds", "memory", "episodes"),
+    ),
+    "workers": ("sweep", "tuning", "state"),
+    "cluster": ("cluster", "lab_on_cluster"),
+}
+"""Files that share the kernels of `tests/pairs.py`, two worker processes, or a cluster."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files go to a worker, and those of `TOGETHER` to one: what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            name = Path(file).stem.removeprefix("test_")
+            return next((scope for scope, names in TOGETHER.items() if name in names), file)
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def not_drawing() -> Iterator[None]:
     """Figures are made, but their files are empty: for tests that say nothing of pictures."""
     from clickgym.runner.reports import figures  # loads matplotlib, which most tests do not need
