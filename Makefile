@@ -43,15 +43,20 @@ run: $(INSTALLED)  ## compare algorithms on real search queries; results and fig
 # rewrite all of them again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The workers share the cache of kernels. Each takes whole files, so that fixtures are made once, and hardly two compile the same at
-# the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
+# The workers share the cache of kernels. Each takes whole files, so that fixtures are made once, and together those that need the same
+# kernels (conftest.py), so that hardly two compile the same at the same time.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-# Compiling was two fifths of the time: what says nothing of compiled code and has few sessions runs first, its kernels as Python.
+# Compiling was two fifths of the time: what says nothing of compiled code and has few sessions runs first, its kernels as Python,
+# in the files that have such tests.
 AS_PYTHON := uncompiled and not compiled
+UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
+	tests/runner/test_delay.py tests/runner/test_metrics.py logs/tests/test_logs_imports.py logs/tests/test_readers.py \
+	lab/tests/test_lab_imports.py lab/tests/test_examples.py lab/tests/test_notebooks.py \
+	--ignore tests/agents/test_plackett_luce.py # which loads torch
 
 test: $(TESTED)  ## the tests of all three distributions, without those of test-slow
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py; python=$$?; \
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" $(UNCOMPILED); python=$$?; \
 	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests logs/tests lab/tests && exit $$python
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.

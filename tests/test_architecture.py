@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -177,6 +178,22 @@ def test_library_names_no_other_distribution():
 def test_every_package_is_listed():
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
     assert packages == set(SETUPTOOLS["packages"])
+
+
+def test_uncompiled_tests_are_run():
+    """`make test` has the tests that are marked so in some files only."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named, left_out = re.search(
+        r"^UNCOMPILED := (.+?)--ignore (\S+)", makefile, re.MULTILINE | re.DOTALL
+    ).groups()
+    folders = [ROOT / name for name in named.split() if name != "\\"]
+    assert all(folder.exists() for folder in folders)
+    for file in (
+        file for tests in ("tests", "*/tests") for file in ROOT.glob(f"{tests}/**/test_*.py")
+    ):
+        if "mark.uncompiled" in file.read_text(encoding="utf-8") and file != Path(__file__):
+            assert any(file.is_relative_to(folder) for folder in folders), file
+            assert file != ROOT / left_out
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ from clickgym.envs import (
     ScoresVectorAction,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE.partition("\n## Programs\n")[0], flags=re.DOTALL)

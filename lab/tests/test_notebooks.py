@@ -40,6 +40,7 @@ def test_notebook_has_no_outputs(name):
         assert cell.get("execution_count") is None
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name not in LESSONS])
 def test_notebook_runs_in_plain_python(name, program, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)

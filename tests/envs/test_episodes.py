@@ -15,6 +15,8 @@ import clickgym
 from clickgym.envs import ItemByItemVector
 from clickgym.envs.registration import ENVIRONMENTS, EPISODE
 
+pytestmark = pytest.mark.uncompiled
+
 IDS = [*ENVIRONMENTS]
 STATIONARY, CHANGING, FEATURES, USERS = (
     "PBMRank-v0",
@@ -235,6 +237,7 @@ def test_item_by_item_ends_with_the_stream_of_a_user():
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, USERS])
 def test_the_runner_plays_the_endless_stream(env_id, engine):
@@ -248,6 +251,7 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert isinstance(env, gym.wrappers.TimeLimit)
 
 
+@pytest.mark.compiled
 def test_runner_keeps_users_beyond_the_limit():
     """Stateful users who stay longer than an episode of the id are not replaced at its end."""
     loyal = {"instance": "independent:mean_sessions=5000,seed=0"}
@@ -260,6 +264,7 @@ def test_runner_keeps_users_beyond_the_limit():
     np.testing.assert_array_equal(results[0].reward, results[2].reward)
 
 
+@pytest.mark.compiled
 def test_runner_and_the_limit_below_wrappers():
     """The runner takes the limit off, and puts it back."""
     env = clickgym.RecordRegret(gym.make(USERS))

@@ -104,6 +104,7 @@ def test_last_digits_decide_no_list(model, reward):
     assert 4 in more
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("kind", ["PBM", "DBN", "DCM"])
 def test_last_digits_decide_no_list_of_candidates(kind):
     """By a theorem, a scan and a search: candidates are in the order of their numbers, also where

@@ -186,6 +186,7 @@ def test_model_that_cannot_be_imported():
 # ------------------------------------------------------------------------ models without attraction
 
 
+@pytest.mark.uncompiled
 def test_model_without_attraction(monkeypatch):
     """It has all but contextual environments."""
     monkeypatch.setitem(CLICK_MODELS, "CHARM", Charming)

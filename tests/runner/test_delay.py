@@ -159,7 +159,14 @@ clicks is the same for all, and `test_engines` compares their kernels.
 """
 
 
-@pytest.mark.parametrize("name", [*TYPICAL, *slow(*sorted(set(LATE) - {*TYPICAL}))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        TYPICAL[0],
+        *(pytest.param(name, marks=pytest.mark.uncompiled) for name in TYPICAL[1:]),
+        *slow(*sorted(set(LATE) - {*TYPICAL})),
+    ],
+)
 @pytest.mark.parametrize(
     "text", ["batch:1", "batch:7", "fixed:1", "fixed:5", "geometric:4", "geometric:300"]
 )
@@ -181,6 +188,7 @@ def test_engines_agree_where_candidates_change(name):
         )
 
 
+@pytest.mark.uncompiled
 def test_engines_agree_where_users_change():
     env = "NonStationaryCMRank-v0"
     assert_engines_agree(
@@ -191,6 +199,7 @@ def test_engines_agree_where_users_change():
     )
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_batch_of_one_is_no_delay(engine):
     def regret(delay):
@@ -202,6 +211,7 @@ def test_batch_of_one_is_no_delay(engine):
     assert (regret("fixed:1") != regret(None)).any()
 
 
+@pytest.mark.uncompiled
 def test_room_for_all_that_is_learned_at_once(monkeypatch):
     """An agent whose state grows when it learns gets room for all clicks that may come in a chunk,
     and for a list of others; kernels allocate no memory.

@@ -99,7 +99,13 @@ def plain(
     )
 
 
-@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.uncompiled] * (kind not in ("PBM", "changing")))
+        for kind in PROBLEMS
+    ],
+)
 def test_metrics_are_their_definitions_on_both_engines(kind):
     model = PROBLEMS[kind]
     steps = np.arange(1, HORIZON + 1)
