@@ -19,13 +19,10 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 FAST = [
     "zoghi-fig2",
     "bubble-fig2",
-    "bubble-fig3",
-    "bubble-fig4",
     "nonstat-fig1",
     "nonstat-fig2",
     "nonstat-bound",
     "pbm-queries",
-    "ubm-table1",
     "ubm-fig3",
 ]
 """At least one of each paper. In the others generic RL, MixTS, many agents to compile or many runs

@@ -73,9 +73,9 @@ IN_EVERY_MODEL = [
 @each_model
 @pytest.mark.parametrize(("kind", "arguments"), IN_EVERY_MODEL)
 def test_five_items_on_three_positions(kind, arguments, model):
-    """800 sessions in every click model."""
+    """In every click model."""
     agent = kind(5, 3, seed=1, **arguments)
-    follow(agent, reference_of(agent), model, 800)
+    follow(agent, reference_of(agent), model, 400)
 
 
 @pytest.mark.parametrize("name", CLICK_AGENTS)

@@ -68,8 +68,8 @@ def test_best_trial_and_default_are_scored_by_other_seeds_than_the_trials():
 
 
 def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
-    whole = tuned(20, n_jobs=2)
-    assert tuned(20, n_jobs=1).trials.equals(whole.trials)
+    whole = tuned(12, n_jobs=2)
+    assert tuned(12, n_jobs=1).trials.equals(whole.trials)
     calls = []
 
     def interrupted(*arguments, **given):
@@ -80,15 +80,15 @@ def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "sweep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        tuned(20, out=tmp_path)
+        tuned(12, out=tmp_path)
     monkeypatch.undo()
-    resumed = tuned(20, out=tmp_path)
+    resumed = tuned(12, out=tmp_path)
     assert resumed.trials.equals(whole.trials)
     assert (resumed.agent, resumed.score) == (whole.agent, whole.score)
-    assert polars.read_csv(tmp_path / TRIALS).height == 20
+    assert polars.read_csv(tmp_path / TRIALS).height == 12
     storage = f"sqlite:///{tmp_path / STUDY}"
-    assert len(optuna.load_study(study_name=None, storage=storage).trials) > 20
-    assert tuned(24, out=tmp_path).trials.head(20).equals(resumed.trials)
+    assert len(optuna.load_study(study_name=None, storage=storage).trials) > 12
+    assert tuned(14, out=tmp_path).trials.head(12).equals(resumed.trials)
 
 
 def test_other_arguments_are_another_study(tmp_path):
