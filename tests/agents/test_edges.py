@@ -21,6 +21,7 @@ from edge_cases import (
 )
 from pairs import PAIRS
 from reference_agents import MODELS, REFERENCES, make, reference_of
+from registries import CONTEXTUAL_AGENTS
 
 from clickgym.agents import C2UCB, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS, LabelledModel
@@ -53,10 +54,16 @@ def test_runs_at_the_edges_follow_the_reference(name):
 @pytest.mark.compiled
 @by_agent
 def test_engines_agree_at_the_edges(name):
-    """With users of one class, so that few loops are compiled."""
+    """With users of one class, for one reward and without near ties, so that one loop is
+    compiled.
+    """
     cases = (draw(name, seed, COMPILED[name], most_sessions=25) for seed in count(100))
-    alike = (case for case in cases if not isinstance(case.users, LabelledModel))
-    assert faults(islice(alike, 8)) == []
+    if name in CONTEXTUAL_AGENTS:
+        linear = (case for case in cases if not isinstance(case.users, LabelledModel))
+        cases = (
+            case for case in linear if case.reward == "clicks" and not case.users.pool.has_ties
+        )
+    assert faults(islice(cases, 8)) == []
 
 
 @pytest.mark.slow
