@@ -41,7 +41,16 @@ def code_of(page):
     ("command", "printed", "written"),
     [
         ("own_agent.py --horizon 300 --runs 2", "own_agent:ThompsonSampling", "results.parquet"),
-        ("own_click_model.py --horizon 500", "from a file: best list [0 1 2]", "mine.json"),
+        *(
+            pytest.param(
+                "own_click_model.py --horizon 500",
+                "from a file: best list [0 1 2]",
+                "mine.json",
+                marks=mark,
+                id=f"own_click_model, {mark.name}",
+            )
+            for mark in (pytest.mark.uncompiled, pytest.mark.slow)
+        ),
         ("from_log.py --sessions 8000", ", truth ", "decisions.json"),
     ],
 )

@@ -24,7 +24,7 @@ def follows(model, sessions, after=None, **arguments):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_click_models(kind):
-    follows(MODELS[kind], 300)
+    follows(MODELS[kind], 200)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (7, 1), (4, 4), (12, 5), (25, 10)])

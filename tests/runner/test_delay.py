@@ -138,6 +138,7 @@ def test_what_is_due_after_the_horizon_is_never_learned():
     assert [len(updates) for updates in agent.updates] == [0, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("text", DELAYS)
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_users_and_agent_draw_as_without_a_delay(engine, text):

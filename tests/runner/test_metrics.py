@@ -23,6 +23,8 @@ from clickgym.envs import (
 )
 from clickgym.runner.metrics import METRICS, Metrics, nothing
 
+pytestmark = pytest.mark.uncompiled
+
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
 COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
@@ -102,7 +104,7 @@ def plain(
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=[pytest.mark.uncompiled] * (kind not in ("PBM", "changing")))
+        pytest.param(kind, marks=[pytest.mark.compiled] * (kind in ("PBM", "changing")))
         for kind in PROBLEMS
     ],
 )
