@@ -7,6 +7,7 @@ from .bubble_rank import BubbleRank
 from .cascade import CascadeTS, CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB
+from .cascade_variance import CascadeUCBV
 from .cascade_vi import CascadeVI
 from .grab import GRAB
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
@@ -27,6 +28,7 @@ __all__ = [  # noqa: RUF022 (the order of all tables)
     "Oracle",
     "EpsilonGreedy",
     "CascadeUCB1",
+    "CascadeUCBV",
     "CascadeKLUCB",
     "CascadeTS",
     "DCMKLUCB",

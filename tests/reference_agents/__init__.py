@@ -55,6 +55,7 @@ from .indices import (
     GreedyReference,
     PBMPIEReference,
     PBMUCBReference,
+    VarianceReference,
     WindowReference,
     doubled,
 )
@@ -180,6 +181,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "Random": Reference,
     "EpsilonGreedy": GreedyReference,
     "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
+    "CascadeUCBV": VarianceReference,
     "CascadeKLUCB": lambda L, K, **given: CascadeReference(L, K, "KL", **given),
     "CascadeTS": CascadeTSReference,
     "DCMKLUCB": DCMReference,

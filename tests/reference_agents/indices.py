@@ -126,6 +126,20 @@ class WithIndices(CascadeReference):
         )
 
 
+class VarianceReference(WithIndices):
+    """CascadeUCB-V: Vial et al. 2022, the index of UCB-V with the variance of a Bernoulli law."""
+
+    def __init__(
+        self, n_items: int, n_positions: int, variance: float, bias: float, feedback: str
+    ) -> None:
+        super().__init__(n_items, n_positions, "UCB-V", feedback)
+        self.variance, self.bias = variance, bias
+
+    def optimistic(self, mean: float, n: float) -> float:
+        level = math.log(self.t) / n
+        return mean + math.sqrt(self.variance * mean * (1 - mean) * level) + self.bias * level
+
+
 class DiscountedReference(WithIndices):
     """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by
     γ at every step.
