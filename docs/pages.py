@@ -189,12 +189,16 @@ def papers(thing: Any) -> list[str]:
     for `...`); none for a baseline.
 
     Raises:
-        KeyError: the bibliography does not have a title.
+        LookupError: the bibliography does not have a title.
         TypeError: the docstring has no source.
     """
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
     source = " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())
-    keys = [bibliography()[plain(title)] for title in re.findall(r"\*(.+?)\*", source)]
+    titles = re.findall(r"\*(.+?)\*", source)
+    for title in titles:
+        if plain(title) not in bibliography():
+            raise LookupError(f"docs/references.bib has no entry with the title {title!r}")
+    keys = [bibliography()[plain(title)] for title in titles]
     for name in re.findall(r"as for `(\w+)`", source):
         keys += papers(getattr(agents, name))
     return list(dict.fromkeys(keys))

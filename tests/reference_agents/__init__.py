@@ -232,7 +232,9 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes = (agent.n_items, agent.n_positions)
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
-    return REFERENCES[type(agent).__name__](*sizes, **arguments)
+    name = type(agent).__name__
+    assert name in REFERENCES, f"REFERENCES of tests/reference_agents has no {name}"
+    return REFERENCES[name](*sizes, **arguments)
 
 
 def follow(
