@@ -59,11 +59,17 @@ def ids_of(name: str) -> list[str]:
     return [env_id for env_id, environment in ENVIRONMENTS.items() if environment.model == name]
 
 
+def example_env(name: str, **arguments: Any) -> Any:
+    """Return an environment of a click model, of a family if it has no default instance yet."""
+    instance = None if models()[name].default_instance else "uniform"
+    return gym.make(ids_of(name)[0], instance=instance, **arguments)
+
+
 def environment_page(name: str) -> str:
     """Return the page of a click model: picture, spaces and docstring."""
     model, ids = models()[name], ids_of(name)
-    instance = None if model.default_instance else "uniform"
-    env = gym.make(ids[0], instance=instance)
+    env = example_env(name)
+    instance = "" if model.default_instance else f', instance="{env.unwrapped.instance}"'
     best = env.spec.reward_threshold
     rows = [
         ["ids", ", ".join(f"`{env_id}`" for env_id in ids)],
@@ -71,7 +77,7 @@ def environment_page(name: str) -> str:
         ["observation space", f"`{env.observation_space}`"],
         ["rewards", ", ".join(f"`{reward}`" for reward in model.rewards)],
         ["best expected return", "–" if best is None else f"{best:.1f} in an episode"],
-        ["make", f'`gym.make("{ids[0]}")`'],
+        ["make", f'`gym.make("{ids[0]}"{instance})`'],
     ]
     parts = [
         f"# {model.title[0].upper()}{model.title[1:]}",

@@ -105,6 +105,9 @@ class _Checks:
         for name, shape in shapes.items():
             wanted = "expected 'L', 'K', 'KK' or ''"
             expect(shape in ("L", "K", "KK", ""), f"the shape of {name} is {shape!r}; {wanted}")
+        if "attraction" in shapes:
+            first = next(iter(shapes))
+            expect(first == "attraction", f"shapes begins with {first}; expected attraction")
         taken = inspect.signature(self.model_class).parameters.keys() - {"n_items", "n_positions"}
         what = f"shapes has {', '.join(shapes)}, but the constructor takes"
         expect(set(shapes) == taken, f"{what} {', '.join(sorted(taken))}")

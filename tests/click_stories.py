@@ -149,6 +149,7 @@ def make_model(model_class, n_items, n_positions, probabilities):
         )
     if model_class is UserBrowsingModel:
         return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
+    assert model_class in (PositionBasedModel, DependentClickModel), f"add {model_class} here"
     return model_class(attraction, probabilities(n_positions))
 
 

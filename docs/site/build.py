@@ -13,10 +13,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 
-import gymnasium as gym
 from make_pages import study_figures
 from matplotlib.image import imsave
-from pages import agent_page, environment_page, ids_of, models, package_page
+from pages import agent_page, environment_page, example_env, models, package_page
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
@@ -71,7 +70,7 @@ def draw() -> None:
     for name, figure in study_figures():
         figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=110)
     for name in models():
-        env = gym.make(ids_of(name)[0], render_mode="rgb_array")
+        env = example_env(name, render_mode="rgb_array")
         _, info = env.reset(seed=1)
         env.step(info["optimal_ranking"])
         imsave(SOURCE / "docs" / "environments" / f"{name}.png", env.render())

@@ -34,7 +34,8 @@ class Metric(NamedTuple):
         context: builds the kernel's context; None if it needs none. A metric with a context is
             refused where candidates or states change from session to session.
         kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
-            session; or ``"window"``, the mean since the checkpoint before.
+            session (so a ratio of two sums is none); or ``"window"``, the mean since the checkpoint
+            before.
     """
 
     description: str

@@ -121,10 +121,9 @@ def run(
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
             clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
-        metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``,
-            ``"ndcg"``, ``"violations"``, ``"optimal_lists"``, and ``"window_regret"``, the regret
-            per session since the previous checkpoint. Where candidates or states change from
-            session to session only ``"any_click"`` and ``"window_regret"``.
+        metrics: names of further metrics, keys of `clickgym.runner.metrics.METRICS`. Those that
+            need a best or a production list are refused where candidates or states change from
+            session to session.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
