@@ -47,4 +47,4 @@ def reporting_crashes(parameters: Mapping[str, Any]) -> Iterator[None]:
         try:
             yield
         finally:
-            faulthandler.enable() if was_enabled else faulthandler.disable()
+            faulthandler.enable(2) if was_enabled else faulthandler.disable()
