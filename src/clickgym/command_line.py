@@ -25,7 +25,6 @@ from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
 from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print_anywhere
-from .runner.crashes import reporting_crashes
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
@@ -166,6 +165,8 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, _spread(args, repeatable))
 
     def invoke(self, ctx: Any) -> Any:
+        from .runner.crashes import reporting_crashes  # the help loads nothing of the runner
+
         try:
             with interruptible(), one_line_warnings(), reporting_crashes(ctx.params):
                 return super().invoke(ctx)
