@@ -50,7 +50,7 @@ def test_a_worker_ends_when_its_parent_is_killed():
 
 ORPHAN = """
 import sys, time
-from clickgym.runner.workers import end_with
+from clickgym.core.orphans import end_with
 end_with(int(sys.argv[1]))
 time.sleep(60)
 """

@@ -11,12 +11,9 @@ import re
 import signal
 import sys
 import sysconfig
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import Any
 
 import joblib
@@ -24,13 +21,12 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
+from ..core.orphans import end_with
 from .crashes import CURE
 
 MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
 """Seconds in which a cluster must answer."""
-EVERY = 0.25
-"""Seconds between two checks of the parent process."""
 
 
 def in_parallel(
@@ -141,22 +137,6 @@ def begin(parent: int, edition: int) -> None:
     end_with(parent)
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
-
-
-@cache
-def end_with(parent: int) -> None:
-    """End this process when its parent process has ended, whatever it does, within a second.
-
-    Args:
-        parent: the id of the process that started this one; another parent is that of an orphan.
-    """
-
-    def end() -> None:
-        while os.getppid() == parent:
-            time.sleep(EVERY)
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
 
 
 def check_workers(n_jobs: int) -> None:
