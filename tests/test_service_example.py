@@ -7,6 +7,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -82,6 +83,96 @@ class Process:
         self.process.wait()
         for thread in threads:
             thread.join()
+
+
+SMALL = b'{"query": "q", "items": ["a", "b", "c"]}'
+HOST, LENGTH = b"Host: localhost\r\n", b"Content-Length: %d\r\n"
+BAD_CALLS = {
+    "negative": (HOST + LENGTH % -1, SMALL),
+    "no length": (HOST, SMALL),
+    "no number": (HOST + b"Content-Length: ten\r\n", SMALL),
+    "a sign": (HOST + b"Content-Length: +40\r\n", SMALL),
+    "two lengths": (HOST + 2 * (LENGTH % len(SMALL)), SMALL),
+    "chunked": (HOST + b"Transfer-Encoding: chunked\r\n", b"28\r\n" + SMALL + b"\r\n0\r\n\r\n"),
+    "chunked with a length": (HOST + LENGTH % 40 + b"Transfer-Encoding: chunked\r\n", SMALL),
+    "too long": (HOST + LENGTH % 3_000_000, b" " * 3_000_000),
+    "no host": (LENGTH % len(SMALL), SMALL),
+    "another host": (b"Host: localhost.example.org\r\n" + LENGTH % len(SMALL), SMALL),
+    "two hosts": (HOST + b"Host: example.org\r\n" + LENGTH % len(SMALL), SMALL),
+    "deep": (HOST + LENGTH % 100_000, b"[" * 100_000),
+    "no JSON": (HOST + LENGTH % 3, b"{a}"),
+    "no object": (HOST + LENGTH % 4, b"null"),
+    "no text": (HOST + LENGTH % 2, b"\xff\xfe"),
+    "half a character": (HOST + LENGTH % 19, b'{"query": "\\ud800"}'),
+    "a number": (HOST + LENGTH % 12, b'{"query": 5}'),
+    "a list": (HOST + LENGTH % 14, b'{"query": [5]}'),
+    "another argument": (HOST + LENGTH % 22, b'{"query": "q", "x": 1}'),
+}
+OWN = """
+from clickgym.agents import Agent
+class Mine(Agent):
+    learns_from_any_list = True
+    def __init__(self, n_items, n_positions, *, seed=None): self.sizes = n_items, n_positions
+    def rank(self, observation): return [self.sizes[0] - 1 - k for k in range(self.sizes[1])]
+    def update(self, observation, ranking, clicks, reward): raise KeyError("a fault of mine")
+class Last(Mine):
+    learns_from_any_list = False
+"""
+
+
+@pytest.fixture
+def serving(example, tmp_path):
+    """The service with an own agent, in a thread; yields a function that sends bytes."""
+    (tmp_path / "agent_of_mine.py").write_text(OWN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        example.Handler.service = example.Service(tmp_path / "own.db", "agent_of_mine:Mine", 2)
+        with pytest.raises(
+            ValueError, match=r"^agent_of_mine:Last cannot serve: it does not learn"
+        ):
+            example.agent_class("agent_of_mine:Last")
+    server = example.ThreadingHTTPServer(("127.0.0.1", 0), example.Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+
+    def send(data: bytes) -> tuple[int, dict[str, Any]]:
+        with socket.create_connection(server.server_address, timeout=8) as connection:
+            connection.sendall(data)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            return answer.status, json.loads(answer.read())
+
+    yield send
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_faults_of_callers(serving):
+    """400, a reason in one line, and no event; the own agent's faults are 500."""
+    for name, (headers, body) in BAD_CALLS.items():
+        status, answer = serving(b"POST /rank HTTP/1.1\r\n" + headers + b"\r\n" + body)
+        assert (name, status, list(answer)) == (name, 400, ["error"])
+        assert "\n" not in answer["error"], name
+    for line in (b"GET / HTTP/1.1", b"POST /learn HTTP/1.1", b"GET /rank HTTP/1.1"):
+        assert serving(line + b"\r\n" + HOST + b"\r\n")[0] == 400
+    report = b"GET /report HTTP/1.1\r\n" + HOST + b"\r\n"
+    assert serving(report) == (200, {})
+
+    def call(route: str, **arguments: Any) -> tuple[int, dict[str, Any]]:
+        body = json.dumps(arguments).encode()
+        return serving(
+            f"POST /{route} HTTP/1.1\r\n".encode() + HOST + LENGTH % len(body) + b"\r\n" + body
+        )
+
+    shown = {"impression": 1, "items": ["c", "b"]}
+    assert call("rank", query="q", items=["a", "b", "c"]) == (200, shown)
+    for wrong in (True, 1.0, "1", None, 2**70, -(2**70), [1]):
+        status, answer = call("click", impression=wrong, item="c")
+        assert (status, answer["error"]) == (400, f"there is no impression {wrong!r}")
+    assert call("click", impression=1, item=["c"])[0] == 400
+    assert serving(report) == (200, {"list": 1})
+    assert call("close", impression=1) == (500, {"error": "KeyError: 'a fault of mine'"})
 
 
 def replayed_by_hand(events: list[tuple[Any, ...]], query: str) -> clickgym.agents.CascadeTS:
