@@ -136,3 +136,13 @@ def test_one_version():
         assert re.search(
             rf"^(## |version: ){library['version'].removesuffix('.0')}\b", text, re.MULTILINE
         )
+
+
+def test_rights_of_workflows():
+    """A workflow may only read; what publishes may more, in its own job."""
+    for file in (ROOT / ".github" / "workflows").iterdir():
+        rights, jobs = file.read_text(encoding="utf-8").split("\njobs:\n")
+        assert "permissions:\n  contents: read\n" in rights, file.name
+        assert "write" not in rights, file.name
+        writers = [job for job in re.split(r"\n(?=  \w+:\n)", jobs) if ": write" in job]
+        assert all(re.match(r"  (deploy|publish):\n", job) for job in writers), file.name
