@@ -20,6 +20,7 @@ from ..core.checks import (
     check_within,
     generator,
     numbers,
+    short,
 )
 from ..core.kernels import entry, static_kernels
 from ..core.memory import check_memory
@@ -230,10 +231,12 @@ class CompiledAgent(Agent):
             items = check_ranking(ranking, self.n_items, self.n_positions)
             self.make_room(1)
         elif waits:
-            raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
+            raise ValueError(
+                f"update got the list {short(ranking)}, but rank returned {short(self.ranking)}"
+            )
         else:
             raise ValueError(
-                f"update got the list {ranking!r}, but no list is pending; "
+                f"update got the list {short(ranking)}, but no list is pending; "
                 "call rank before each update"
             )
         entry(self.update_kernel)(self.state, items, checked, *seen)
@@ -418,7 +421,7 @@ def are_parts(start: NDArray[np.int64], n_parts: int, end: int) -> bool:
 def _value(agent: CompiledAgent, observation: Any, key: str) -> Any:
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
-        raise ValueError(f"{name} requires an observation with {key!r}, got {observation!r}")
+        raise ValueError(f"{name} requires an observation with {key!r}, got {short(observation)}")
     return observation[key]
 
 
@@ -436,11 +439,11 @@ def _checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArr
     values = array.tolist()
     if array.shape == (n_positions,):
         shown = values[: n_positions - values.count(-1)] if cut_off else values
-        if set(shown) <= {0, 1}:
+        if array.dtype.kind in "biuf" and set(shown) <= {0, 1}:
             return array.astype(np.int8)
     ends = ", or -1 from the first position on that was not shown" if cut_off else ""
     raise ValueError(
-        f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions{ends}"
+        f"clicks are {short(clicks)}; expected 0 or 1 for each of the {n_positions} positions{ends}"
     )
 
 

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_seed, short, unknown
+from ..core.checks import as_call, check_choice, check_seed, short
 from ..core.faults import SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
@@ -73,9 +73,9 @@ class BaseClickEnv:
         render_mode: str | None,
     ) -> gym.Space[Any]:
         """Make the users and their tasks; return the observation space."""
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
-        self.render_mode = render_mode
+        self.render_mode = None
+        if render_mode is not None:
+            self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
         self.model, self.instance, self.initial_ranking = users
         self.reward = self.model.default_reward if reward is None else reward
         self._tasks = self.model.tasks(self.reward, cutoff, reference)

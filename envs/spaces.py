@@ -54,10 +54,16 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
     # For few elements Python's lists and sets are several times faster than NumPy.
-    if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
+    if (
+        type(n_items) is type(n_positions) is int
+        and type(ranking) is np.ndarray
+        and ranking.dtype == _INT64
+        and ranking.shape == (n_positions,)
+    ):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
+    n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
     array = as_array("ranking", ranking)
     if array.shape != (n_positions,):
         raise ValueError(

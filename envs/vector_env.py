@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, check_count
+from ..core.checks import as_array, check_choice, check_count, is_integer
 from ..core.kernels import KernelError
 from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
@@ -91,7 +91,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **parameters: Any,
     ) -> None:
-        if max_episode_steps == -1:  # Gymnasium's word for no limit
+        if (
+            is_integer(max_episode_steps) and max_episode_steps == -1
+        ):  # Gymnasium's word for no limit
             max_episode_steps = None
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.checks import integers, numbers, short
 
 INTERACTIONS = ("products", "outer")
 """The kinds of products: of features at the same place (u∘v), or of all pairs (u ⊗ v)."""
 
 
-def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) -> NDArray[np.int64]:
+def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray[np.int64]:
     """Return the pairs of features whose products are additional features.
 
     Args:
@@ -31,7 +33,7 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
         ``(P, 2)`` int64; in ``"outer"`` the pair (u_a, v_b) is row ``a len(v) + b``.
 
     Raises:
-        ValueError: ``"products"`` with different numbers of features.
+        ValueError: ``"products"`` with different numbers of features, or an index that is none.
 
     Example:
         >>> interaction_pairs("outer", [1, 2], [3, 4]).tolist()
@@ -39,22 +41,33 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
         >>> interaction_pairs("outer", [1, 2], [1, 2]).tolist()
         [[1, 1], [1, 2], [2, 2]]
     """
+    first = integers("first", first, (None,), empty=True)
+    second = integers("second", second, (None,), empty=True)
+    if not isinstance(kind, str):
+        raise TypeError(f"kind is {short(kind)}; expected a text, such as {INTERACTIONS[0]!r}")
     if kind == "products" and len(first) != len(second):
         sizes = f"{len(first)} and {len(second)}"
         raise ValueError(f"products require as many features of users as of items, not {sizes}")
+    if kind == "products":
+        return np.column_stack([first, second])
     if kind != "outer":
-        return np.column_stack([first, second] if kind == "products" else [[], []]).astype(np.int64)
+        return np.zeros((0, 2), np.int64)
     pairs = np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
-    return pairs[pairs[:, 0] <= pairs[:, 1]] if list(first) == list(second) else pairs
+    return pairs[pairs[:, 0] <= pairs[:, 1]] if np.array_equal(first, second) else pairs
 
 
-def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def with_products(features: ArrayLike, pairs: ArrayLike) -> NDArray[np.float64]:
     """Return ``(n, d)`` features, followed by the products of P pairs: ``(n, d + P)``.
+
+    Raises:
+        ValueError: the features are no finite numbers, or a pair names no features.
 
     Example:
         >>> with_products(np.array([[0.5, 0.2, 0.1]]), np.array([[1, 2]]))
         array([[0.5 , 0.2 , 0.1 , 0.04]])
     """
+    features = numbers("features", features, (None, None), empty=True, copy=False)
+    pairs = integers("pairs", pairs, (None, 2), 0, features.shape[1], empty=True)
     if not len(pairs):
         return features
     return np.hstack(

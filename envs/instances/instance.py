@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from ...core.checks import (
     as_call,
-    check_kind,
     check_path,
     check_positions,
     check_seed,
@@ -168,11 +167,14 @@ class Instance:
         Raises:
             ValueError: the instance has no such model, or fewer positions.
         """
-        check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
+        is_class = isinstance(model_class, type) and issubclass(model_class, Users)
+        if not (is_class or isinstance(model_class, str)):
+            expected = "a click model class or its name"
+            raise TypeError(f"model_class is {short(model_class)}; expected {expected}")
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
-            raise ValueError(f"the instance {self.name!r} has no {name}; {has}")
+            raise ValueError(f"the instance {self.name!r} has no {short(name)}; {has}")
         length = self.n_positions if n_positions is None else n_positions
         return self.models[name].with_positions(length)
 

@@ -18,6 +18,7 @@ import numpy as np
 from clickgym.core.checks import (
     check_between,
     check_count,
+    check_flag,
     check_kind,
     check_labels,
     check_seed,
@@ -262,6 +263,7 @@ def decide(
     """
     _check(log, reward, cutoff, level)
     check_seed(seed)
+    check_flag("proposal", proposal)
     query = frequent_queries(log)[0] if query is None else query
     shown = QueryLists(log.of_query(query), query, reward, cutoff)
     labels = None if production is None else check_labels("production", production)

@@ -200,6 +200,13 @@ class ClickLog:
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
+        try:
+            self.queries[sessions]
+        except (IndexError, TypeError, ValueError) as error:
+            expected = "a mask, a slice or a sequence of indices"
+            raise IndexError(
+                f"the part {short(sessions)} of {len(self.queries)} sessions; expected {expected}"
+            ) from error
         part = copy(self)
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):

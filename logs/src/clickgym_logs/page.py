@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from clickgym.core.checks import check_path
+from clickgym.core.checks import check_kind, check_path, entries
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 
@@ -74,8 +74,17 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
 
     Returns:
         The two files.
+
+    Raises:
+        TypeError, ValueError: there are no decisions, or something else is among them.
+        FileError: the files cannot be written.
     """
     folder = check_path("folder", folder)
+    decisions = entries("decisions", decisions, "a list of decisions")
+    if not decisions:
+        raise ValueError("decisions is empty; expected at least one")
+    for place, decision in enumerate(decisions):
+        check_kind(f"decisions[{place}]", decision, Decision, "a Decision, as decide returns it")
     make_folder(folder)
     if len(decisions) == 1:
         title, width, body = decisions[0].query, "56rem", _query(decisions[0])

@@ -135,9 +135,10 @@ def _frame(source: Any) -> pl.DataFrame:
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     names = {} if columns is None else columns
     check_kind("columns", names, Mapping, 'names of columns, as {"item": "doc_id"}')
-    for role in names:
-        if role not in ROLES and not FEATURE.fullmatch(role):
+    for role, name in names.items():
+        if role not in ROLES and not (isinstance(role, str) and FEATURE.fullmatch(role)):
             raise ValueError(unknown("column", role, [*ROLES, "feature_1"]))
+        check_kind(f"the name of the column {role}", name, str, "text")
     return dict(names)
 
 

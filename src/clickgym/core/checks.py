@@ -79,14 +79,20 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
+def entries(name: str, values: Any, expected: str) -> list[Any]:
+    """Return what is iterable and has an order as a list; the ValueError names the argument."""
+    is_other = isinstance(values, str | bytes | Mapping | Set) or getattr(values, "ndim", 1) == 0
+    if is_other or not isinstance(values, Iterable):
+        raise refusal(name, values, expected)
+    return list(values)
+
+
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Return distinct strings as a tuple; the ValueError names the argument and the first bad
     entry.
     """
-    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
-        raise refusal(name, values, "a sequence of strings")
     labels: dict[str, int] = {}
-    for place, label in enumerate(values):
+    for place, label in enumerate(entries(name, values, "a sequence of strings")):
         if not isinstance(label, str):
             raise refusal(f"{name}[{place}]", label, "a string")
         first = labels.setdefault(label, place)
@@ -104,9 +110,12 @@ def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return a path; the TypeError names the argument."""
+    """Return a path; the TypeError or ValueError names the argument."""
     check_kind(name, value, (str, os.PathLike), "a path")
-    return Path(value)
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise refusal(name, value, "a path")
+    return Path(text)
 
 
 def check_flag(name: str, value: Any) -> bool:

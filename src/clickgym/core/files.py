@@ -57,6 +57,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
+    if not path.name:  # "." or "/"
+        raise FileError(f"{path} cannot be written: it is a folder")
     _clean_once(path.parent)
     draft = draft_of(path)
     try:

@@ -41,6 +41,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
+from .checks import short
 from .parts import compiled_entry, compiled_part, without_garbage_collection
 
 config: Any = numba.config
@@ -86,11 +87,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         3.0
     """
     if not isinstance(function, types.FunctionType):
-        raise KernelError(f"kernel got {function!r}; expected a function")
+        raise KernelError(f"kernel got {short(function)}; expected a function")
     return function if config.DISABLE_JIT else compiled_part(function)
 
 
-@cache
+_entries: dict[Any, Any] = {}
+
+
 def entry(function: Callable[..., Any]) -> Any:
     """Return a kernel as Python calls it: compiled without the GIL at its first call, and kept on
     disk.
@@ -102,11 +105,19 @@ def entry(function: Callable[..., Any]) -> Any:
         A function with the same positional arguments; the same object for the same kernel. Its
         attribute ``direct`` is half a microsecond faster, for arguments that have the same classes
         at every call.
+
+    Raises:
+        KernelError: ``function`` is not a Python function.
     """
-    if not config.DISABLE_JIT:
-        return _Entry(kernel(function))
-    function.direct = function  # type: ignore[attr-defined]
-    return kernel(function)
+    try:
+        return _entries[function]
+    except (KeyError, TypeError):  # it is new, or perhaps no function
+        made: Any = kernel(function)
+    if config.DISABLE_JIT:
+        made.direct = made
+    else:
+        made = _Entry(made)
+    return _entries.setdefault(function, made)
 
 
 class _FirstCalls(threading.local):

@@ -152,7 +152,8 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
-    if isinstance(things, str) or not isinstance(things, Iterable):
+    is_one = isinstance(things, str) or getattr(things, "ndim", 1) == 0
+    if is_one or not isinstance(things, Iterable):
         raise TypeError(f"expected a list of {what}s, got {short(things)}")
     labelled: dict[str, Thing] = {}
     pairs = things.items() if isinstance(things, Mapping) else map(_labelled, things)

@@ -6,6 +6,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -15,11 +16,13 @@ from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.adoption import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
+from ..core.faults import SessionError, cause
 from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from .labels import AgentLike, EnvLike, split
+from .loop import AgentError
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -108,12 +111,31 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         return ClickEnv(maker, **arguments)
     if isinstance(maker, EnvSpec):
         try:
-            return gym.make(maker, **arguments)
+            make = partial(gym.make, maker)
+            return _called(f"environment {maker.id}", make, arguments, SessionError)
         except gym.error.Error as error:
             raise ValueError(f"environment {maker.id}: {error}") from None
-    made = maker(**arguments)
+    made = _called(f"environment {maker_name(maker)}", maker, arguments, SessionError)
     check_kind(f"what {short(maker)} returned", made, gym.Env, AN_ENV)
     return made
+
+
+def _called(
+    what: str, maker: Callable[..., Any], arguments: Arguments, kind: type[SessionError]
+) -> Any:
+    """What a maker returns. Its refusals are passed on; other errors become one that names it."""
+    try:
+        return maker(**arguments)
+    except (ValueError, ImportError, OSError, MemoryError, SessionError, gym.error.Error):
+        raise
+    except TypeError as error:
+        cause_ = error.__cause__  # what Gymnasium passes on, with more words
+        step = error.__traceback__ and error.__traceback__.tb_next
+        if cause_ is None and step is not None:  # not from the call itself
+            raise
+        raise TypeError(f"{what}: {cause_ or error}") from error
+    except Exception as error:
+        raise kind(f"{what} cannot be made: {cause(error)}") from error
 
 
 # ------------------------------------------------------------------------------------------- agents
@@ -265,8 +287,9 @@ def make_agent(
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
-    made: Any = maker(**filled_in, **passed, seed=seed)
+    arguments = {**filled_in, **passed, "seed": seed}
+    made = _called(f"agent {name}", maker, arguments, AgentError)
     if not isinstance(made, BaseAgent):
-        raise TypeError(f"{name} returned {made!r}; expected an agent")
+        raise TypeError(f"{name} returned {short(made)}; expected an agent")
     made.filled_in = filled_in
     return made

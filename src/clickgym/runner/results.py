@@ -22,7 +22,7 @@ import numpy as np
 import polars
 from polars import col
 
-from ..core.checks import check_choice, check_path
+from ..core.checks import check_choice, check_flag, check_kind, check_path, entries
 from ..core.files import (
     check_seal,
     is_draft,
@@ -240,6 +240,7 @@ class Results:
     ) -> None:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
+        check_kind("config", config, Config | None, "a configuration, as in config.json")
         if not isinstance(source, polars.DataFrame):
             source, config = read_results(check_path("source", source))
         missing = {*MEASURED, *TIMED} - set(source.columns)
@@ -269,7 +270,11 @@ class Results:
 
         Args:
             column: ``"env"``, ``"instance"`` or ``"agent"``.
+
+        Raises:
+            ValueError: another column.
         """
+        check_choice("column", column, ("env", "instance", "agent"))
         return self.rows[column].unique(maintain_order=True).to_list()
 
     def select(
@@ -291,6 +296,7 @@ class Results:
         ):
             if labels is not None:
                 known = self.names(column)
+                labels = entries(f"{what}s", labels, "a list of labels")
                 chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
                 order = col(column).cast(polars.Enum(chosen))
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
@@ -340,6 +346,9 @@ class Results:
         """
         from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
 
+        check_flag("log", log)
+        if title is not None:
+            check_kind("title", title, str, "text")
         figure = regret_figure(self.rows, self.configuration, title=title, ax=ax, log=log)
         if path is not None:
             config = self.configuration

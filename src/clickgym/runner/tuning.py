@@ -149,7 +149,7 @@ def tune(
     default_score = score({}, runs, seed + runs)
     while (done := len(_finished(study))) < trials:
         # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
-        study.sampler = optuna.samplers.TPESampler(seed=seed + done)
+        study.sampler = optuna.samplers.TPESampler(seed=(seed + done) % 2**32)
         study.optimize(objective, n_trials=1)
     scores = score(study.best_params, runs, seed + runs), default_score
     rows = [
@@ -199,7 +199,8 @@ def _study(folder: Path | None, name: str) -> Study:
     storage = None
     if folder is not None:
         make_folder(folder)
-        storage = f"sqlite:///{(folder / STUDY).resolve()}"
+        file = str((folder / STUDY).resolve())
+        storage = f"sqlite:///{file.replace('{', '{{').replace('}', '}}')}"  # as Optuna reads it
     pruner = optuna.pruners.MedianPruner()
     return optuna.create_study(storage=storage, study_name=name, pruner=pruner, load_if_exists=True)
 

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, psi
 
-from clickgym.core.checks import as_call, check_at_least, check_count, check_kind, refusal
+from clickgym.core.checks import (
+    as_call,
+    check_at_least,
+    check_count,
+    check_kind,
+    check_labels,
+    refusal,
+)
 from clickgym.core.kernels import entry, kernel
 from clickgym.envs import ClickModel, Instance
 
@@ -179,7 +186,10 @@ class Estimator(ABC):
 
         Raises:
             KeyError: if there are such items, and they are not taken.
+            TypeError, ValueError: a label is no text, or an item is named twice.
         """
+        check_kind("query", query, str, "a label")
+        items = list(check_labels("items", items))
         row, size = self._query_index.get(query, -1), len(self._item_index)
         number = (self._item_index if row >= 0 else {}).get
         codes = np.array(

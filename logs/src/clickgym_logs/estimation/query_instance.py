@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clickgym.core.checks import short
 from clickgym.envs import Instance
 
 from ..distinct import sorted_distinct
@@ -25,9 +26,11 @@ def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
     Raises:
         ValueError: on a query that the log lacks or that has fewer items than positions.
     """
-    if query not in log.query_labels:
+    if not isinstance(query, str) or query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))
-        raise ValueError(f"the log has no query {query!r}; its most frequent ones are {frequent}")
+        raise ValueError(
+            f"the log has no query {short(query)}; its most frequent ones are {frequent}"
+        )
     if n_items < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log.of_query(query).items
