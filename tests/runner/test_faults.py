@@ -170,6 +170,55 @@ def test_what_the_caller_raises_is_not_the_agents_fault():
             )
 
 
+# ------------------------------------------------------------------------------ what makes a pair
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1 / 0", r"ZeroDivisionError: division by zero \(.*fails_at_import\.py:1 in <module>: "),
+        ("def (", r"SyntaxError: invalid syntax \(fails_at_import\.py, line 1\) "),
+        ("import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing' "),
+    ],
+)
+def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
+    (tmp_path / "fails_at_import.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    wanted = rf"'fails_at_import:\S+': the module 'fails_at_import' cannot be imported: {told}"
+    with pytest.raises(ImportError, match=f"^agent {wanted}"):
+        clickgym.make_agent("fails_at_import:Mine", ClickEnv(PBM))
+    with pytest.raises(ImportError, match=f"^environment {wanted}"):
+        clickgym.run("Random", "fails_at_import:Mine-v0", 10)
+
+
+def test_makers_that_fail():
+    class Mine(Plain):
+        def __init__(self, n_items: int, n_positions: int, *, seed: Any = None) -> None:
+            raise KeyError("prior")
+
+    def shop() -> Any:
+        raise ZeroDivisionError("no items")
+
+    wanted = r" cannot be made: {}: {} \(.*test_faults\.py:\d+ in "
+    with pytest.raises(
+        clickgym.AgentError, match="^agent Mine" + wanted.format("KeyError", "'prior'")
+    ):
+        clickgym.run(Mine, ClickEnv(PBM), 10)
+    with pytest.raises(
+        SessionError, match="^environment shop" + wanted.format("ZeroDiv.*", "no items")
+    ):
+        clickgym.run("Random", shop, 10)
+    with pytest.raises(TypeError, match="^environment int: .*keyword"):
+        clickgym.run("Random", (int, {"base": None, "word": 1}), 10)
+
+
+def test_a_learner_that_fails():
+    pytest.importorskip("stable_baselines3")
+    wanted = "^PPO in ClickEnv, step 1: AssertionError: `batch_size` must be greater than 1"
+    with pytest.raises(clickgym.AgentError, match=wanted):
+        clickgym.run("PPO:n_steps=1,batch_size=1,n_envs=1", ClickEnv(PBM), 10, seed=0)
+
+
 # ------------------------------------------------------------------------------------- click models
 
 

@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from .faults import cause
+
 
 def module_of(what: str, name: str) -> ModuleType:
     """Import the module of ``"module:Name"``; errors begin with ``what``.
@@ -24,8 +26,13 @@ def module_of(what: str, name: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
-            raise  # the user's module exists, but one of its own imports is missing
-        raise ValueError(
-            f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)"
-        ) from None
+        if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
+            raise ValueError(
+                f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)"
+            ) from None
+        fault: Exception = error  # the module exists, but one of its own imports is missing
+    except Exception as error:
+        fault = error
+    raise ImportError(
+        f"{what} {name!r}: the module {module!r} cannot be imported: {cause(fault)}"
+    ) from fault

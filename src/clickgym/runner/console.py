@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -68,7 +69,8 @@ def one_line_warnings() -> Iterator[None]:
     """Context that prints warnings in one line, without file and line of the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = f"clickgym: {one_line(str(message))}"
+        # Gymnasium colours its warnings
+        text = f"clickgym: {one_line(re.sub('\x1b[[][0-9;]*m', '', str(message)))}"
         errors().print(text, highlight=False, markup=False, emoji=False)
 
     with warnings.catch_warnings():

@@ -347,7 +347,7 @@ def check_list(
         raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
-def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
+def session_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exception:
     """The error to raise for a fault of an agent in an environment; ``when`` such as ``"step 7"``.
 
     An error that already names its source is kept; a SessionError gets the agent's name. The

@@ -25,7 +25,7 @@ from ...envs import (
 from ...envs.meter import Meter
 from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.item_by_item_array import ItemByItemArray
-from ..loop import OnChunk
+from ..loop import AgentError, OnChunk, session_error
 from ..metrics import Metrics
 from .observed_state import ObservedState
 from .sequential_vec_env import SequentialVectorEnv
@@ -66,7 +66,7 @@ def play_learner(
         The seconds of the sessions.
 
     Raises:
-        RuntimeError: the learner ended before the horizon.
+        AgentError: the learner failed, or ended before the horizon.
     """
     before = clock()
     users: Any = env.task.model
@@ -79,19 +79,28 @@ def play_learner(
     else:
         envs = _streams(agent, _recorded(agent, env, meter, metrics), discount)
         envs.seed(int(env.np_random.integers(2**31)))
-    reported = 0
+    reported, ended_by = 0, None
 
     def on_step() -> bool:
-        nonlocal reported
+        nonlocal reported, ended_by
         if on_chunk is not None and meter.step > reported:
-            on_chunk(meter.step - reported)
+            try:
+                on_chunk(meter.step - reported)
+            except Exception as error:  # the caller's, and no fault of the learner
+                ended_by = error
+                raise
         reported = meter.step
         return meter.step < meter.horizon
 
-    agent.learn(envs, meter.horizon, on_step, discount)
+    try:
+        agent.learn(envs, meter.horizon, on_step, discount)
+    except Exception as error:
+        if error is ended_by:
+            raise
+        raise session_error(agent, env, f"step {meter.step + 1}", error) from error
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
         name = type(agent).__name__
-        raise RuntimeError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
+        raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
     return clock() - before
 
 
