@@ -208,7 +208,7 @@ def test_makers_that_fail():
         SessionError, match="^environment shop" + wanted.format("ZeroDiv.*", "no items")
     ):
         clickgym.run("Random", shop, 10)
-    with pytest.raises(TypeError, match="^environment int: .*keyword"):
+    with pytest.raises(TypeError, match=r"^environment int: .*keyword"):
         clickgym.run("Random", (int, {"base": None, "word": 1}), 10)
 
 

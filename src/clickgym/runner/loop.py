@@ -245,7 +245,7 @@ def play_python(
     is_foreign = not isinstance(click_env, ClickEnv)
     # The clicks of a `ClickEnv` are known, also where a wrapper changes what is observed.
     has_own_step = is_foreign or type(click_env).step is not ClickEnv.step
-    is_wrapped = not has_own_step and isinstance(without_own_wrappers(env), gym.Wrapper)
+    is_plain = not has_own_step and not isinstance(without_own_wrappers(env), gym.Wrapper)
     player = agent if delay is None else LateAgent(agent, delay, n_positions)
     task, contexts = None if is_foreign else click_env.task, metrics.contexts(click_env)
     before = clock()
@@ -266,15 +266,18 @@ def play_python(
                 last, ranking = copy.deepcopy(observation), np.array(ranking)
             try:
                 answer = stream.step(ranking.copy() if has_own_step else ranking)
-                observation, reward, terminated, truncated, info = _checked_step(answer)
-                if has_own_step:
-                    clicks = checked_clicks(observation, n_positions)
-                elif is_wrapped:
-                    clicks = _clicks_on(ranking, click_env)
+                if not is_plain:
+                    answer = _checked_step(answer)
+                observation, reward, terminated, truncated, info = answer
+                if is_plain:
+                    clicks, regret = clicks_of(observation), info["regret"]
                 else:
-                    clicks = clicks_of(observation)
-                reward, regret = checked_number("reward", reward), regret_of(info)
-                is_over, has_left = bool(terminated or truncated), bool(terminated)
+                    if has_own_step:
+                        clicks = checked_clicks(observation, n_positions)
+                    else:
+                        clicks = _clicks_on(ranking, click_env)
+                    reward, regret = checked_number("reward", reward), regret_of(info)
+                is_over = bool(terminated or truncated)
                 expectation = float(info.get("expected_reward", math.nan))
             except Exception as error:
                 when = f"step {meter.step + 1}"
@@ -288,7 +291,7 @@ def play_python(
                 metrics.measure(contexts, items, clicks, expectation, meter.totals)
             meter.add(regret, reward, int(clicks.sum()))
             if is_over:
-                if delay is not None and has_left:
+                if delay is not None and terminated:
                     what = "a user left (terminated): clicks of stateful users cannot be late"
                     raise SessionError(f"{name_of(env)}, step {meter.step}: {what}")
                 observation = start_of(agent, stream)
