@@ -19,6 +19,8 @@ from rich.console import Console
 from ..core.compiling import COMPILING, Compiling
 from ..core.formats import PRINTABLE, one_line
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""A change of colour, as in the warnings of Gymnasium."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 
 Cluster = Annotated[
@@ -69,8 +71,8 @@ def one_line_warnings() -> Iterator[None]:
     """Context that prints warnings in one line, without file and line of the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        # Gymnasium colours its warnings
-        text = f"clickgym: {one_line(re.sub('\x1b[[][0-9;]*m', '', str(message)))}"
+        plain = COLOUR.sub("", str(message))
+        text = f"clickgym: {one_line(plain)}"
         errors().print(text, highlight=False, markup=False, emoji=False)
 
     with warnings.catch_warnings():
