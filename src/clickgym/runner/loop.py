@@ -265,7 +265,7 @@ def play_python(
             if has_own_step:  # which may write into its own arrays, and into the list
                 last, ranking = copy.deepcopy(observation), np.array(ranking)
             try:
-                answer = stream.step(ranking.copy() if has_own_step else ranking)
+                answer: Any = stream.step(ranking.copy() if has_own_step else ranking)
                 if not is_plain:
                     answer = _checked_step(answer)
                 observation, reward, terminated, truncated, info = answer
