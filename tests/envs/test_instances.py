@@ -274,5 +274,5 @@ def test_corrupt_files(tmp_path, changes):
 
 
 def test_model_that_an_instance_lacks():
-    with pytest.raises(ValueError, match="'lagree2016-small' has no CM; it has PBM"):
+    with pytest.raises(ValueError, match="'lagree2016-small' has no 'CM'; it has PBM"):
         load_instance("lagree2016-small").model(CascadeModel)
