@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.core.kernels import entry
@@ -47,7 +48,7 @@ def played(users, sessions, seed=0):
     ("users", "sessions"),
     [
         ("the most attractive items satisfy least", 50_000),
-        ("two opposite tastes", 50_000),
+        *slow(("two opposite tastes", 50_000)),  # one loop less to compile
         ("strong trust", 20_000),
     ],
 )
@@ -92,7 +93,10 @@ def test_memory(sizes, most):
     assert sum(array.nbytes for array in arrays) <= most
 
 
-def test_interface():
+@pytest.mark.parametrize(
+    "kernels", [pytest.param("as Python", marks=pytest.mark.uncompiled), *slow("compiled")]
+)
+def test_interface(kernels):
     """Engines, copies and saved agents agree."""
     clickgym.check_agent("clickgym_lab.mix_ts:MixTS")
 

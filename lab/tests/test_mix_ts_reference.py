@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+
 import edge_cases
 import numpy as np
 import pytest
+from engines import run_reporting
 from mix_ts_in_python import MixTSReference
 from reference_agents import MODELS, follow
+from slow import slow
 
+import clickgym
+from clickgym.agents import Agent
 from clickgym.envs import DynamicBayesianModel, MixtureModel, PositionBasedModel
 from clickgym_lab.mix_ts import MixTS
 
+pytestmark = pytest.mark.uncompiled
 
-def follows(model, sessions, after=None, **arguments):
-    """Users change after 600 sessions, if there is another model."""
+
+def follows(model, sessions, after=None, at=0, likelihood=1.0, **arguments):
+    """Users change after `at` sessions, if there is another model; `likelihood` is that before."""
     agent = MixTS(model.n_items, model.n_positions, seed=3, **arguments)
     reference = MixTSReference(agent)
-    follow(agent, reference, lambda session: after if after and session > 599 else model, sessions)
+    agent.state.likelihood[:] = reference.likelihood[:] = likelihood
+    follow(agent, reference, lambda session: after if after and session >= at else model, sessions)
     assert reference.best() == agent.best().tolist()
     assert reference.rng.bit_generator.state == agent.rng.bit_generator.state
     return reference
@@ -27,39 +36,81 @@ def test_click_models(kind):
     follows(MODELS[kind], 200)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (7, 1), (4, 4), (12, 5), (25, 10)])
-def test_sizes_and_mixtures(sizes):
+@pytest.mark.parametrize(
+    ("n_items", "n_positions", "sessions"),
+    [(1, 1, 300), (7, 1, 300), (4, 4, 300), (12, 5, 300), (25, 10, 100), *slow((25, 10, 300))],
+)
+def test_sizes_and_mixtures(n_items, n_positions, sessions):
     """Users of two kinds."""
-    n_items, n_positions = sizes
     rng = np.random.default_rng(n_items)
     examination = np.linspace(1, 0.3, n_positions)
     kinds = [
         PositionBasedModel(rng.random(n_items), examination),
         DynamicBayesianModel(*rng.random((2, n_items)), 0.9, n_positions=n_positions),
     ]
-    follows(MixtureModel(kinds, [0.6, 0.4]), 300)
+    follows(MixtureModel(kinds, [0.6, 0.4]), sessions)
 
 
 def test_users_who_change():
     before = PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.6, 0.3])
     after = PositionBasedModel([0.95, 0.05, 0.9, 0.4, 0.7], [1.0, 0.6, 0.3])
-    assert follows(before, 900, after).n_changes > 0
-    assert follows(before, 700, after, detect=False).n_changes == 0
+    assert follows(before, 500, after, 300).n_changes > 0
+    assert follows(before, 350, after, 300, detect=False).n_changes == 0
 
 
 def test_small_likelihoods():
     """They become evidence before they are 0."""
     before, after = (PositionBasedModel(np.full(12, a), np.ones(12)) for a in (1 - 1e-6, 1e-6))
-    follows(before, 606, after)
+    follows(before, 106, after, 100, likelihood=1e-322)
 
 
-def test_edge_cases(monkeypatch):
-    """Probabilities of 0 and 1, cut sessions and changes; in both engines with users of the PBM.
-    With seed 2 no click is above another position, so that PBM and UBM are equal, but for the last
-    bit.
-    """
+@pytest.fixture
+def edges(monkeypatch):
+    """Probabilities of 0 and 1, cut sessions and changes."""
     monkeypatch.setitem(edge_cases.EVERY_AGENT, "MixTS", MixTS)
     monkeypatch.setattr(edge_cases, "reference_of", MixTSReference)
+    return functools.partial(edge_cases.draw, "MixTS")
+
+
+def test_edge_cases(edges):
+    """With seed 2 no click is above another position, so that PBM and UBM are equal, but for the
+    last bit.
+    """
     for seed in range(3, 7):
-        assert edge_cases.play(edge_cases.draw("MixTS", seed), compiled=False) == ""
-        assert edge_cases.play(edge_cases.draw("MixTS", seed, ["PBM"])) == ""
+        assert edge_cases.play(edges(seed), compiled=False) == ""
+
+
+class Played(Agent):
+    """The reference as an agent, which ranks by itself."""
+
+    def __init__(self, agent):
+        self.reference, self.lists = MixTSReference(agent), []
+
+    def rank(self, observation):
+        self.lists.append(self.reference.rank())
+        return np.array(self.lists[-1])
+
+    def update(self, observation, ranking, clicks, reward):
+        self.reference.learn(ranking.tolist(), clicks.tolist())
+
+
+@pytest.mark.compiled
+def test_compiled_loop_at_the_edges(edges):
+    """Of users with trust, for whom `test_mix_ts` compiles it too."""
+    for seed in range(3, 7):
+        case, lists = edges(seed, ["TPBM"]), []
+        agent, env, other = case.agent(), case.env(), case.env()
+        played = Played(agent)
+        given = {"seed": seed, "checkpoints": np.arange(1, case.n_sessions + 1)}
+        measured = clickgym.run(played, other, case.n_sessions, engine="python", **given)
+
+        def note(_, env=env, lists=lists):
+            lists.append(env.unwrapped._last[0].tolist())
+
+        again = run_reporting(
+            agent, env, case.n_sessions, engine="compiled", on_chunk=note, **given
+        )
+        assert lists == played.lists
+        assert played.reference.agrees(agent.state)
+        assert played.reference.rng.bit_generator.state == agent.rng.bit_generator.state
+        np.testing.assert_array_equal(again.regret, measured.regret)
