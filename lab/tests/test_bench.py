@@ -9,6 +9,7 @@ import polars
 import pytest
 from replay import replay
 from scipy.stats import ttest_1samp
+from slow import slow
 
 from clickgym.agents import Agent, TopRank
 from clickgym.envs import load_instance
@@ -311,8 +312,12 @@ def test_bench_refuses(words, message, refused):
     assert message in refused(["bench", *words])
 
 
-def test_shipped_line_comes_out_again():
-    assert replay("scorecard-CascadeTS") == []
+@pytest.mark.parametrize("agent", ["Random", *slow("CascadeTS")])
+def test_shipped_line_comes_out_again(agent):
+    assert replay(f"scorecard-{agent}") == []
+
+
+def test_published_lines_are_small():
     assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_500_000
 
 
