@@ -10,7 +10,7 @@ import pytest
 from clickgym.__main__ import main
 
 RUN = "run PBMRank-v0 CMRank-v0 --agents TopRank Random --horizon 5e5 --runs 3"
-TUNE = "tune EpsilonGreedy --environments PBMRank-v0 --trials 4 --horizon 2e6 --runs 2"
+TUNE = "tune EpsilonGreedy --environments PBMRank-v0 --trials 4 --horizon 1e6 --runs 2"
 SHORT = "run PBMRank-v0 --agents Random --horizon 10"
 FILES = {RUN: "results.parquet", TUNE: "trials.csv"}
 
