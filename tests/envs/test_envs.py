@@ -162,6 +162,7 @@ def test_a_duplicate_gets_two_lines():
         env.step([1, 10, 2, 3, 4])
 
 
+@pytest.mark.compiled  # to load torch takes longer than the test
 def test_plain_ppo_is_told_of_policy_and_wrapper():
     sb3 = pytest.importorskip("stable_baselines3")
     with pytest.raises(ValueError, match=r"PlackettLuceActorCritic\n.*LehmerAction"):
