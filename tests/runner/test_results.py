@@ -140,16 +140,17 @@ def test_labels_that_differ_by_case_only(tmp_path):
     """On macOS and Windows `mine` and `MINE` are one file. Whoever came first keeps the plain name,
     also in a folder that grows.
     """
-    envs, agents = {"shop": "PBMRank-v0"}, {"mine": "Random", "Mine": "TopRank"}
-    for more in ({}, {"MINE": "RankedKLUCB"}):
+    envs, agents = {"shop": "PBMRank-v0"}, {"mine": "Random", "Mine": "Oracle"}
+    for more in ({}, {"MINE": "Fixed"}):
         clickgym.sweep(envs, agents | more, 20, 2, out=tmp_path, n_jobs=1)
-    clickgym.sweep({"Shop": "CMRank-v0"}, {"MINE": "RankedKLUCB"}, 20, 2, out=tmp_path, n_jobs=1)
+    other = {"Shop": "PBMRank-v0:reward=any_click"}
+    clickgym.sweep(other, {"MINE": "Fixed"}, 20, 2, out=tmp_path, n_jobs=1)
     found = [str(file.relative_to(tmp_path)).lower() for file in tmp_path.rglob("*.parquet")]
     assert len(set(found)) == 2 * 3 + 2 + len(["results.parquet"])
     assert "runs/shop/yandex-9982/mine-0.parquet" in found
     results = clickgym.Results(tmp_path)
     assert results.names("agent") == ["mine", "Mine", "MINE"]
-    alone = clickgym.sweep(envs, {"MINE": "RankedKLUCB"}, 20, 2, n_jobs=1).frame
+    alone = clickgym.sweep(envs, {"MINE": "Fixed"}, 20, 2, n_jobs=1).frame
     assert_frame_equal(results.frame.filter(env="shop", agent="MINE"), alone)
 
 

@@ -29,7 +29,7 @@ def results(tmp_path_factory):
     """A folder of the longest names there are."""
     folder = tmp_path_factory.mktemp("results") / "out"
     agents = ["TopRank", "BatchRank", "CascadeKLUCB:feedback=first_click"]
-    clickgym.sweep(["PBMRank-v0", "NonStationaryCMRank-v0"], agents, 10_000, 3, out=folder)
+    clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], agents, 10_000, 3, out=folder)
     return folder
 
 

@@ -23,7 +23,7 @@ SMALL = {
 SPACE = {"c": Range(0.0, 3.0), "feedback": ("first_click", "last_click")}
 
 
-def tuned(trials=10, agent="CascadeKLUCB", envs=("CMRank-v0",), **given):
+def tuned(trials=10, agent="CascadeKLUCB", envs=("PBMRank-v0",), **given):
     return tune(agent, list(envs), trials, **{**SMALL, "search_space": SPACE, **given})
 
 
@@ -31,7 +31,7 @@ def test_result_is_a_spec_and_a_table_of_all_trials():
     result = tuned()
     assert result.agent.startswith("CascadeKLUCB:c=")
     assert result.hyperparameters.keys() == {"c", "feedback"}
-    assert clickgym.run(result.agent, "CMRank-v0", 10, seed=0).steps[-1] == 10
+    assert clickgym.run(result.agent, "PBMRank-v0", 10, seed=0).steps[-1] == 10
     assert result.trials.columns == ["trial", "state", "score", "c", "feedback"]
     assert len(result.trials) == 10
     complete = result.trials.filter(state="COMPLETE")
@@ -61,7 +61,7 @@ def test_best_trial_and_default_are_scored_by_other_seeds_than_the_trials():
     result, scores = tuned(3, seed=3), []
     for agent in (result.agent, "CascadeKLUCB"):
         agents = {"tuned": agent, "Random": "Random"}
-        results = clickgym.sweep(["CMRank-v0"], agents, seed=5, checkpoints=[200], **SMALL)
+        results = clickgym.sweep(["PBMRank-v0"], agents, seed=5, checkpoints=[200], **SMALL)
         scores.append(module._score(results.frame))
     assert [result.score, result.default_score] == pytest.approx(scores)
     assert result.score not in result.trials["score"].to_list()
@@ -115,7 +115,7 @@ def test_what_has_a_value_keeps_it_in_all_trials():
     result = tuned(1, agent, runs=1, search_space={"feedback": ["last_click"]})
     for seed in (0, 1, 1):
         given = {**SMALL, "runs": 1, "seed": seed, "checkpoints": [200]}
-        results = clickgym.sweep(["CMRank-v0"], {"tuned": agent, "Random": "Random"}, **given)
+        results = clickgym.sweep(["PBMRank-v0"], {"tuned": agent, "Random": "Random"}, **given)
         scores.append(module._score(results.frame))
     assert [*result.trials["score"], result.score, result.default_score] == pytest.approx(scores)
 
