@@ -53,7 +53,6 @@ AS_PYTHON := uncompiled and not compiled
 UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
 	tests/runner/test_delay.py tests/runner/test_metrics.py logs/tests/test_logs_imports.py logs/tests/test_readers.py \
 	lab/tests/test_lab_imports.py lab/tests/test_examples.py lab/tests/test_notebooks.py \
-	lab/tests/test_mix_ts.py lab/tests/test_mix_ts_reference.py \
 	--ignore tests/agents/test_plackett_luce.py # which loads torch
 
 test: $(TESTED)  ## the tests of all three distributions, without those of test-slow

@@ -47,9 +47,9 @@ def played(users, sessions, seed=0):
 @pytest.mark.parametrize(
     ("users", "sessions"),
     [
-        ("the most attractive items satisfy least", 50_000),
-        *slow(("two opposite tastes", 50_000)),  # one loop less to compile
         ("strong trust", 20_000),
+        # each is another loop to compile
+        *slow(("the most attractive items satisfy least", 50_000), ("two opposite tastes", 50_000)),
     ],
 )
 def test_is_not_locked(users, sessions):
@@ -65,7 +65,7 @@ def test_is_not_locked(users, sessions):
 
 @pytest.mark.parametrize(
     ("users", "leader"),
-    [("the most attractive items satisfy least", "DBN"), ("strong trust", "table")],
+    [("strong trust", "table"), *slow(("the most attractive items satisfy least", "DBN"))],
 )
 def test_beliefs(users, leader):
     """Fixed seed."""
@@ -93,10 +93,7 @@ def test_memory(sizes, most):
     assert sum(array.nbytes for array in arrays) <= most
 
 
-@pytest.mark.parametrize(
-    "kernels", [pytest.param("as Python", marks=pytest.mark.uncompiled), *slow("compiled")]
-)
-def test_interface(kernels):
+def test_interface():
     """Engines, copies and saved agents agree."""
     clickgym.check_agent("clickgym_lab.mix_ts:MixTS")
 

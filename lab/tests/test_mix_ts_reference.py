@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-
 import edge_cases
 import numpy as np
 import pytest
-from engines import run_reporting
 from mix_ts_in_python import MixTSReference
 from reference_agents import MODELS, follow
 from slow import slow
 
-import clickgym
-from clickgym.agents import Agent
 from clickgym.envs import DynamicBayesianModel, MixtureModel, PositionBasedModel
 from clickgym_lab.mix_ts import MixTS
-
-pytestmark = pytest.mark.uncompiled
 
 
 def follows(model, sessions, after=None, at=0, likelihood=1.0, **arguments):
@@ -64,53 +57,13 @@ def test_small_likelihoods():
     follows(before, 106, after, 100, likelihood=1e-322)
 
 
-@pytest.fixture
-def edges(monkeypatch):
-    """Probabilities of 0 and 1, cut sessions and changes."""
+def test_edge_cases(monkeypatch):
+    """Probabilities of 0 and 1, cut sessions and changes; in both engines with users of the PBM.
+    With seed 2 no click is above another position, so that PBM and UBM are equal, but for the last
+    bit.
+    """
     monkeypatch.setitem(edge_cases.EVERY_AGENT, "MixTS", MixTS)
     monkeypatch.setattr(edge_cases, "reference_of", MixTSReference)
-    return functools.partial(edge_cases.draw, "MixTS")
-
-
-def test_edge_cases(edges):
-    """With seed 2 no click is above another position, so that PBM and UBM are equal, but for the
-    last bit.
-    """
     for seed in range(3, 7):
-        assert edge_cases.play(edges(seed), compiled=False) == ""
-
-
-class Played(Agent):
-    """The reference as an agent, which ranks by itself."""
-
-    def __init__(self, agent):
-        self.reference, self.lists = MixTSReference(agent), []
-
-    def rank(self, observation):
-        self.lists.append(self.reference.rank())
-        return np.array(self.lists[-1])
-
-    def update(self, observation, ranking, clicks, reward):
-        self.reference.learn(ranking.tolist(), clicks.tolist())
-
-
-@pytest.mark.compiled
-def test_compiled_loop_at_the_edges(edges):
-    """Of users with trust, for whom `test_mix_ts` compiles it too."""
-    for seed in range(3, 7):
-        case, lists = edges(seed, ["TPBM"]), []
-        agent, env, other = case.agent(), case.env(), case.env()
-        played = Played(agent)
-        given = {"seed": seed, "checkpoints": np.arange(1, case.n_sessions + 1)}
-        measured = clickgym.run(played, other, case.n_sessions, engine="python", **given)
-
-        def note(_, env=env, lists=lists):
-            lists.append(env.unwrapped._last[0].tolist())
-
-        again = run_reporting(
-            agent, env, case.n_sessions, engine="compiled", on_chunk=note, **given
-        )
-        assert lists == played.lists
-        assert played.reference.agrees(agent.state)
-        assert played.reference.rng.bit_generator.state == agent.rng.bit_generator.state
-        np.testing.assert_array_equal(again.regret, measured.regret)
+        assert edge_cases.play(edge_cases.draw("MixTS", seed), compiled=False) == ""
+        assert edge_cases.play(edge_cases.draw("MixTS", seed, ["PBM"])) == ""
