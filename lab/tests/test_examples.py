@@ -76,7 +76,7 @@ def test_codes_of_an_autoencoder_restore_features(example):
     """They explain more than a quarter of the variance; without training the error is above all of
     it.
     """
-    printed = example("autoencoder.py --epochs 200 --sessions 1000")
+    printed = example("autoencoder.py --epochs 70 --sessions 1000")
     error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
     assert error < 0.75 * variance
     assert "UBM-LinUCB with the codes: regret " in printed
