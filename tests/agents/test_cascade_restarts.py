@@ -15,7 +15,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.cascade_restarts import statistic
-from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
+from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -174,10 +174,8 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
 @pytest.mark.compiled
 def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():
     """The worst item becomes the best; nobody looks but those that are forced to."""
-    models = [
-        CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.03], 2),
-        CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.99], 2),
-    ]
+    attraction = [0.7, 0.6, 0.5, 0.05, 0.04]
+    models = [PositionBasedModel([*attraction, last], [1.0, 1.0]) for last in (0.03, 0.99)]
     env = ClickEnv(PiecewiseStationaryModel(models, starts=[0, 10_000]))
     agent = GLRCascadeKLUCB(6, 2, horizon=20_000, n_segments=2, seed=11)
     clickgym.run(agent, env, 20_000, seed=12)
