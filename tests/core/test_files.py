@@ -10,6 +10,7 @@ import re
 import secrets
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +22,12 @@ import pytest
 
 from clickgym.core.files import (
     HOST,
+    LOCK,
     FileError,
     check_seal,
     draft_of,
     is_draft,
+    locked,
     make_folder,
     read_arrays,
     reading,
@@ -278,3 +281,61 @@ def test_panic_of_polars():
         raise polars.exceptions.PanicException("the first line\nof many")
     with pytest.raises(KeyboardInterrupt), reading(*words):
         raise KeyboardInterrupt
+
+
+def test_lock_is_of_one_holder(tmp_path):
+    """Also among the threads of a process, if the file is new or replaced; a lock that was left
+    behind does not matter.
+    """
+    (tmp_path / LOCK).touch()
+    holders, most, path = [], [], tmp_path / "a.txt"
+
+    def hold(number):
+        for _ in range(20):
+            with locked(path):
+                holders.append(1)
+                most.append(len(holders))
+                time.sleep(0)
+                holders.pop()
+                if number == 0:  # at the end, because the new file is not locked
+                    write_whole(path, str(len(most)))
+
+    threads = [threading.Thread(target=hold, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(most) == {1}
+    assert [file.name for file in tmp_path.iterdir()] in (
+        ["a.txt"],
+        ["a.txt", LOCK],
+        [LOCK, "a.txt"],
+    )
+
+
+def test_lock_of_a_killed_process(tmp_path):
+    code = """
+import sys, time
+from pathlib import Path
+from clickgym.core.files import locked
+with locked(Path(sys.argv[1], "a.txt")):
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "locked\n"
+    process.kill()
+    process.wait()
+    with locked(tmp_path / "a.txt"):
+        assert (tmp_path / LOCK).exists()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_folder_that_cannot_be_locked(tmp_path):
+    """What is written into it, or read, is whole nevertheless."""
+    with locked(tmp_path / "missing" / "a.txt"):
+        pass
+    (tmp_path / LOCK).symlink_to(tmp_path / "elsewhere")
+    with locked(tmp_path / "a.txt"):
+        assert not (tmp_path / "elsewhere").exists()

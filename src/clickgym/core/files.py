@@ -18,7 +18,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -156,6 +156,42 @@ def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
     return False
 
 
+# ------------------------------------------------------------ locks
+
+LOCK = "clickgym.lock"
+"""The name of the file that is locked in place of one that does not exist."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Context in which no other thread or process has the lock of a file, which need not exist. Who
+    replaces the file does it last, because the new one is not locked.
+
+    The system unlocks the files of a process that has ended. Where a file cannot be locked, because
+    it is read-only or on a file system without locks, the context does nothing.
+    """
+    beside, file, place = path.with_name(LOCK), -1, path
+    try:
+        with suppress(ImportError, OSError):
+            import fcntl  # Windows has none
+
+            while file < 0:
+                place = path if path.exists() else beside
+                file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+                fcntl.flock(file, fcntl.LOCK_EX)
+                current = path if path.exists() else beside
+                if not current.exists() or not os.path.samestat(os.fstat(file), current.stat()):
+                    os.close(file)
+                    file = -1
+        yield
+    finally:
+        if file >= 0:
+            if place is beside:
+                with suppress(OSError):
+                    place.unlink()
+            os.close(file)
+
+
 # ------------------------------------------------------------ reading
 
 
@@ -284,12 +320,16 @@ SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"
 """The key, and the type and length of its value, as stored in the footer of a Parquet file."""
 
 
-def sealed(frame: Any) -> bytes:
+def sealed(frame: Any, metadata: Mapping[str, str] | None = None) -> bytes:
     """Return a Polars data frame as the bytes of a Parquet file with a checksum of all bytes, so
     that damage is detected before parsing.
+
+    Args:
+        frame: the data frame.
+        metadata: further metadata of the file.
     """
     file = io.BytesIO()
-    frame.write_parquet(file, metadata={SEAL: BLANK})
+    frame.write_parquet(file, metadata={**(metadata or {}), SEAL: BLANK})
     content = file.getvalue()
     start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
     return _with_seal(content, start, hashlib.sha256(content).hexdigest())
