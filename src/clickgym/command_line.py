@@ -170,8 +170,8 @@ class _Command(TyperCommand):
         try:
             with interruptible(), one_line_warnings(), reporting_crashes(ctx.params):
                 return super().invoke(ctx)
-        except KeyboardInterrupt:  # which Typer would take for itself
-            raise typer.Exit(_fail("stopped", INTERRUPTED)) from None
+        except KeyboardInterrupt as error:  # which Typer would take for itself
+            raise typer.Exit(_fail(str(error) or "stopped", INTERRUPTED)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

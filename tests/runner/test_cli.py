@@ -183,5 +183,6 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == "clickgym: stopped"
+    kept = "0 of 2 runs are kept in out: the same command resumes"
+    assert err.strip() == f"clickgym: stopped; {kept}"
     assert os.listdir(tmp_path / "out") == ["config.json"]

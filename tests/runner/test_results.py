@@ -5,10 +5,13 @@ notice damage.
 import json
 import shutil
 import sys
+import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import polars
 import pytest
@@ -16,9 +19,10 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.core.files import FORMAT
+from clickgym.agents import EpsilonGreedy
+from clickgym.core.files import FORMAT, LOCK
 from clickgym.envs import PositionBasedModel
-from clickgym.runner.config import Config
+from clickgym.runner.config import Config, keys
 from clickgym.runner.results import (
     RUNS,
     RunFiles,
@@ -26,7 +30,7 @@ from clickgym.runner.results import (
     file_name,
     read_config,
     read_results,
-    write_run,
+    write_runs,
 )
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -54,18 +58,18 @@ def played(monkeypatch):
     """What is played, in order; ``played.at_most`` interrupts after so many runs."""
     played = SimpleNamespace(trials=[], at_most=None)
 
-    def write(path, frame):
-        write_run(path, frame)
+    def write(path, frame, config):
+        write_runs(path, frame, config)
         played.trials.append(Trial(*frame.select(Trial._fields).row(0)))
         if len(played.trials) == played.at_most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "write_run", write)
+    monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "write_runs", write)
     return played
 
 
 def path_of_one(out):
-    return out / RUNS / RunFiles(read_config(out).labels.values()).path(ONE)
+    return out / RUNS / RunFiles(read_config(out).labels).path(ONE)
 
 
 def files(folder):
@@ -241,7 +245,7 @@ CONFIG = {
     "engine": "auto",
     "metrics": [],
     "delay": None,
-    "sources": {"mine": "c"},
+    "identities": {"env CMRank-v0": "a", "instance i": "b", "agent mine": "c"},
 }
 
 
@@ -255,28 +259,48 @@ CONFIG = {
         ("engine", "python", "engine"),
         ("metrics", ["ndcg"], "metrics"),
         ("delay", "batch:2", "delay"),
-        ("agents", {"mine": "TopRank"}, "mine"),
-        ("sources", {"mine": "other"}, "source of mine"),
     ],
 )
 def test_each_contradiction_is_named(key, value, named):
     config = Config.from_json("here", CONFIG)
     assert config.extended(Path("here"), config) == config
-    with pytest.raises(ValueError, match=rf"^here .* configuration \({named}: [^;]*\); .*--out"):
-        config.extended(Path("here"), Config.from_json("there", CONFIG | {key: value}))
+    there = Config.from_json("there", CONFIG | {key: value})
+    line = rf"^here .* configuration \({named}: [^;]*\); choose another folder \(--out\)$"
+    with pytest.raises(ValueError, match=line):
+        config.extended(Path("here"), there, again=["mine", "CMRank-v0", "i"])
+
+
+@pytest.mark.parametrize("key", CONFIG["identities"])
+def test_changed_label_is_named_with_the_option(key):
+    config, label = Config.from_json("here", CONFIG), key.partition(" ")[2]
+    other = CONFIG["identities"] | {key: "other"}
+    there = Config.from_json("there", CONFIG | {"identities": other})
+    line = rf"^here .* configuration \({key} has changed\); .*\(--out\).* \(--again {label}\)$"
+    with pytest.raises(ValueError, match=line):
+        config.extended(Path("here"), there)
+    assert config.extended(Path("here"), there, again=[label]).identities == other
+
+
+def test_meaning_of_a_label_is_not_its_words():
+    """Other words for the same are no change; the words of a change are told."""
+    config = Config.from_json("here", CONFIG)
+    there = Config.from_json("there", CONFIG | {"agents": {"mine": "theirs.py:Mine"}})
+    assert config.extended(Path("here"), there).agents == there.agents
+    there = replace(there, identities={"agent mine": "other"})
+    with pytest.raises(ValueError, match=r"mine has changed: mine.py:Mine there, theirs.py:Mine"):
+        config.extended(Path("here"), there)
 
 
 def test_other_agents_may_stand_beside():
-    other = {"agents": {"theirs": None}, "sources": {"theirs": "e"}, "runs": 2}
+    other = {"agents": {"theirs": None}, "identities": {"agent theirs": "e"}, "runs": 2}
     here, there = (Config.from_json("here", content) for content in (CONFIG, CONFIG | other))
     both = here.extended(Path("here"), there)
     assert (list(both.agents), both.runs) == (["mine", "theirs"], 2)
-    assert both.sources == {"mine": "c", "theirs": "e"}
     assert both.to_json() == {"format": FORMAT, "command": both.command} | CONFIG | {
         "made": "",
         "runs": 2,
         "agents": CONFIG["agents"] | other["agents"],
-        "sources": CONFIG["sources"] | other["sources"],
+        "identities": CONFIG["identities"] | other["identities"],
     }
 
 
@@ -310,7 +334,7 @@ def test_changed_users_of_a_label(users, tmp_path):
         return clickgym.sweep(shop, ["Random"], 10, 2, out=tmp_path, n_jobs=1).frame["regret"]
 
     assert regret(0.1).equals(regret(0.1))
-    with pytest.raises(ValueError, match="source of shop"):
+    with pytest.raises(ValueError, match="env shop has changed"):
         regret(0.3)
 
 
@@ -322,17 +346,24 @@ def test_changed_users_of_a_label(users, tmp_path):
     ],
 )
 def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, refused):
-    """One line refuses, and names --out."""
+    """One line refuses, and names --out and --again."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "changing.py").write_text(OWN)
     words = ["run", *words.split(), "--horizon", "10", "--runs", "1", "--out", "out", "--jobs", "1"]
     assert main(words) == 0
-    (tmp_path / "changing.py").write_text(OWN + "\n# another line\n")
     before = files(tmp_path / "out")
-    line = refused(words)
-    assert "source of " in line
-    assert line.rstrip().endswith("choose another folder (--out)")
+    (tmp_path / "changing.py").write_text(OWN + "\n# a comment\n")
+    assert main(words) == 0
     assert files(tmp_path / "out") == before
+    (tmp_path / "changing.py").write_text(OWN + "\nadded = 1\n")
+    sys.modules.pop("changing")
+    gym.registry.pop("ShopRank-v0")
+    line = refused(words)
+    assert " has changed" in line
+    assert "choose another folder (--out), or run again what has changed (--again " in line
+    assert files(tmp_path / "out") == before
+    assert main([*words, "--again", line.rpartition("--again ")[2].strip("\n)'")]) == 0
+    assert files(tmp_path / "out") != before
 
 
 def test_other_versions_warn_once(tmp_path):
@@ -356,7 +387,7 @@ def test_other_versions_warn_once(tmp_path):
     [
         ({"format": FORMAT - 1}, "another version"),
         ({"envs": [3]}, "config.json"),
-        ({"sources": None}, "config.json"),
+        ({"identities": None}, "config.json"),
         ({"horizon": "300"}, "horizon is '300'"),
         ({"checkpoints": [10, "300"]}, "checkpoints is"),
         ({"instances": {"yandex-9": 9}}, "instances is"),
@@ -392,7 +423,7 @@ def test_damaged_run_is_named_with_the_cure(tmp_path, change):
     if change is None:
         path.write_bytes(path.read_bytes()[:-7])
     else:
-        write_run(path, change(polars.read_parquet(path)))
+        write_runs(path, change(polars.read_parquet(path)), read_config(tmp_path / "out"))
     with pytest.raises(ValueError, match=rf"{path.name} is damaged .*; delete it to"):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
@@ -412,3 +443,171 @@ def test_folder_of_something_else(tmp_path):
     with pytest.raises(ValueError, match="is not a results folder"):
         sweep(tmp_path, **FIRST)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+# ------------------------------------------------- what runs are of, and repeating them
+
+
+def finished(out):
+    return {path.name: path.read_bytes() for path in (out / RUNS).rglob("*.parquet")}
+
+
+def agents(c):
+    return {"mine": lambda **sizes: EpsilonGreedy(**sizes, epsilon=c), "other": "Random"}
+
+
+def test_changed_agent_is_repeated_and_the_rest_kept(tmp_path):
+    """Its earlier runs are removed, also those that this sweep does not ask for."""
+    sweep(tmp_path, **FIRST | {"agents": agents(0.1), "runs": 3})
+    before = finished(tmp_path)
+    changed = FIRST | {"agents": agents(0.2)}
+    with pytest.raises(ValueError, match=r"agent mine has changed.*--again mine"):
+        sweep(tmp_path, **changed)
+    assert finished(tmp_path) == before
+    table = sweep(tmp_path, **changed, again="mine")
+    after = finished(tmp_path)
+    assert before.keys() - after.keys() == {"mine-2.parquet"}
+    assert {name for name in after if after[name] != before[name]} == {
+        *("mine-0.parquet", "mine-1.parquet")
+    }
+    assert_frame_equal(sweep(tmp_path, **changed), table)
+    assert_frame_equal(sweep(tmp_path / "anew", **changed), table)
+
+
+@pytest.mark.parametrize("again", [[AGENTS[0]], [ENVS[0]], [INSTANCES[0]], "TopRank"])
+def test_repeated_without_a_change(whole, tmp_path, played, again):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    assert_frame_equal(sweep(folder, again=again), numbers(whole))
+    labels = {again} if isinstance(again, str) else set(again)
+    assert len(played.trials) == 12
+    assert all(set(trial) & labels for trial in played.trials)
+
+
+def test_unknown_label_is_not_repeated(tmp_path):
+    with pytest.raises(ValueError, match="label of again 'TopRnak'; did you mean 'TopRank'"):
+        sweep(tmp_path / "out", **FIRST, again=["TopRnak"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_compared_is_run_but_not_resumed(tmp_path, played):
+    """All its earlier runs are removed, because they may be of something else."""
+    lock = threading.Lock()  # has no content
+    unknown = {"mine": lambda **sizes: lock and EpsilonGreedy(**sizes), "other": "Random"}
+    arguments = FIRST | {"agents": unknown}
+    with pytest.warns(UserWarning, match=r"^agent mine is run, but not resumed, because .*lock"):
+        table = sweep(tmp_path / "out", **arguments | {"runs": 3})
+    played.trials.clear()
+    with pytest.warns(UserWarning, match="agent mine is run, but not resumed"):
+        again = sweep(tmp_path / "out", **arguments)
+    assert_frame_equal(again, table.filter(polars.col("run") < 2))
+    assert [(trial.agent, trial.run) for trial in played.trials] == [("mine", 0), ("mine", 1)]
+    names = {"mine-0", "mine-1", "other-0", "other-1", "other-2"}
+    assert {Path(name).stem for name in finished(tmp_path / "out")} == names
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sweep(None, **arguments)
+
+
+def test_several_runs_in_a_file(whole, tmp_path, played):
+    """They are read as if each had its own."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    config, place = read_config(folder), path_of_one(folder).parent
+    frames = [polars.read_parquet(place / f"{AGENTS[0]}-{run}.parquet") for run in range(3)]
+    for run in range(3):
+        (place / f"{AGENTS[0]}-{run}.parquet").unlink()
+    write_runs(place / f"{AGENTS[0]}-0.parquet", polars.concat(frames), config)
+    assert_frame_equal(numbers(folder), numbers(whole))
+    played.trials.clear()
+    assert_frame_equal(sweep(folder, runs=2), numbers(whole).filter(polars.col("run") < 2))
+    assert not played.trials
+    write_runs(place / f"{AGENTS[0]}-1.parquet", frames[1], config)
+    with pytest.raises(ValueError, match=r"TopRank-1.parquet is damaged \(it belongs to another"):
+        clickgym.Results(folder)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 6},
+        {"engine": "python"},
+        {"clickgym": "5.0.1"},
+        *({"identities": {key: "other"}} for key in keys(*ONE[:3])),
+        None,
+    ],
+)
+def test_foreign_run_is_refused_by_name(whole, tmp_path, changed):
+    """Of another sweep, however undamaged; or of another program, without a checksum."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    path, config = path_of_one(folder), read_config(folder)
+    frame, named = polars.read_parquet(path).with_columns(regret=0.0), "it is of other users"
+    if changed is None:
+        frame.write_parquet(path)
+        named = "it has no checksum"
+    else:
+        identities = config.identities | changed.get("identities", {})
+        write_runs(path, frame, replace(config, **changed | {"identities": identities}))
+    named = "it is of the seed 6; expected 5" if changed == {"seed": 6} else named
+    for read in (lambda: sweep(folder), lambda: clickgym.Results(folder)):
+        with pytest.raises(ValueError, match=rf"TopRank-1.parquet is damaged \({named}.*; delete"):
+            read()
+
+
+def test_more_runs_agents_and_environments_resume(tmp_path, played):
+    """Also if they stand in the program that defines the agent."""
+    script = "class Mine(EpsilonGreedy): pass\nresults = sweep(out, **FIRST | {'agents': [Mine]})\n"
+    for more, count in [("", 2), (", 'runs': 3", 1), (", 'envs': ENVS, 'runs': 3", 3), ("", 0)]:
+        played.trials.clear()
+        scope = {**globals(), "__name__": "__main__", "out": tmp_path / "out"}
+        text = script.replace("[Mine]", f"{{'mine': Mine}}{more}")
+        exec(compile(text, "<stdin>", "exec"), scope)
+        assert len(played.trials) == count
+
+
+def test_two_sweeps_fill_a_folder_at_once(whole, tmp_path):
+    """No label of either is lost, and the last tables are of all runs."""
+    barrier = threading.Barrier(4)
+
+    def part(number):
+        barrier.wait()
+        sweep(tmp_path / "out", envs=ENVS[number % 2 :][:1], agents=AGENTS[number // 2 :][:1])
+
+    threads = [threading.Thread(target=part, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    columns = ["env", "instance", "agent", "run", "step"]
+    assert_frame_equal(numbers(tmp_path / "out").sort(columns), numbers(whole).sort(columns))
+    table = polars.read_parquet(tmp_path / "out" / "results.parquet")
+    assert_frame_equal(table, read_results(tmp_path / "out")[0])
+    assert not (tmp_path / "out" / LOCK).exists()
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "regret.svg", "regret.png", "results.parquet"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"damaged")])
+def test_damaged_tables_are_written_again(whole, tmp_path, name, damage):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    damage(folder / name)
+    sweep(folder, **FIRST)
+    assert (folder / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_interrupt_says_what_is_kept(tmp_path, played):
+    out, played.at_most = tmp_path / "out", 3
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        sweep(out)
+    assert str(stopped.value) == (
+        f"stopped; 2 of 24 runs are kept in {out}: the same command resumes"
+    )
+    played.trials.clear()
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        sweep(None)
+    assert not stopped.value.args
+
+
+def test_folder_of_version_4(whole, tmp_path, refused):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    edit(folder, format=4, sources={})
+    words = f"run PBMRank-v0 -a Random --horizon 10 --runs 1 --out {folder}"
+    assert refused(words.split()).count("\n") == 1
+    assert "another version" in refused(words.split())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ..core.checks import short
@@ -13,6 +16,8 @@ from ..core.files import FORMAT, check_format
 
 SHARED = ("clickgym", "horizon", "seed", "checkpoints", "engine", "metrics", "delay")
 """What all sweeps of a folder have in common."""
+COLUMNS = ("env", "instance", "agent")
+"""The columns of results that have labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +35,8 @@ class Config:
         runs: per pair.
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
-        sources: for some labels of environments and agents a hash of what the label does not say.
+        identities: by ``"env LABEL"``, ``"instance LABEL"`` and ``"agent LABEL"`` the `identity`
+            of what the label stands for; None if it has none.
         commit: of the checkout; empty outside of one.
         made: when the folder was begun.
         versions: of other packages, and the processor.
@@ -47,7 +53,7 @@ class Config:
     envs: dict[str, str | None]
     instances: dict[str, str | None]
     agents: dict[str, str | None]
-    sources: dict[str, str]
+    identities: dict[str, str | None]
     commit: str = ""
     made: str = ""
     versions: dict[str, str]
@@ -83,7 +89,7 @@ class Config:
     @property
     def labels(self) -> dict[str, dict[str, str | None]]:
         """By column of the results the labels of environments, instances and agents."""
-        return {"env": self.envs, "instance": self.instances, "agent": self.agents}
+        return dict(zip(COLUMNS, (self.envs, self.instances, self.agents), strict=True))
 
     @property
     def command(self) -> str:
@@ -112,29 +118,59 @@ class Config:
         """Version and command, for the metadata of figures."""
         return f"clickgym {self.clickgym}: {self.command}"
 
-    def extended(self, where: object, new: Config) -> Config:
+    def run_identity(self, env: str, instance: str, agent: str) -> str:
+        """A hash of all that the runs of some labels depend on beside their number."""
+        labels = [[key, self.identities.get(key)] for key in keys(env, instance, agent)]
+        return sha256(f"{self._shared} {labels}".encode()).hexdigest()[:32]
+
+    @cached_property
+    def _shared(self) -> str:
+        return json.dumps([getattr(self, name) for name in SHARED])
+
+    def changed(self, new: Config) -> list[str]:
+        """The keys of labels that stand for something else in another configuration, or of which
+        this is not known.
+        """
+        return [
+            key
+            for key, identity in new.identities.items()
+            if key in self.identities and (identity is None or identity != self.identities[key])
+        ]
+
+    def extended(self, where: object, new: Config, again: Collection[str] = ()) -> Config:
         """The configuration of a folder to which a further sweep is added.
 
         Args:
             where: the folder has it, for messages.
             new: that of the sweep.
+            again: labels whose runs are played again, so that they may stand for something else.
 
         Raises:
             ValueError: the version, horizon, seed, checkpoints, engine, metrics or delay differ, or
-                a label stands for something else, or the source file of an own class has changed.
+                a label stands for something else.
 
         Warns:
             UserWarning: the versions of other packages or the processor differ.
         """
         there, now = asdict(self), asdict(new)
         different = _differences({key: there[key] for key in SHARED}, now)
-        different += _differences(self.envs, new.envs)
-        different += _differences(self.agents, new.agents)
-        different += [f"source of {text}" for text in _differences(self.sources, new.sources)]
+        cure = "choose another folder (--out)"
+        others = [
+            (column, label)
+            for key in self.changed(new)
+            for column, _, label in [key.partition(" ")]
+            if self.identities[key] and new.identities[key] and label not in again
+        ]
+        if others and not different:
+            labels = shlex.join(dict.fromkeys(label for _, label in others))
+            cure += f", or run again what has changed (--again {labels})"
+        for column, label in others:
+            specs = [config.labels[column][label] for config in (self, new)]
+            words = f": {specs[0]} there, {specs[1]} now" if specs[0] != specs[1] else ""
+            different.append(f"{column} {label} has changed{words}")
         if different:
             raise ValueError(
-                f"{where} is of another configuration ({'; '.join(different)}); choose another "
-                "folder (--out)"
+                f"{where} is of another configuration ({'; '.join(different)}); {cure}"
             )
         if other := _differences(self.versions, new.versions):
             warnings.warn(f"{where} is of other versions ({'; '.join(other)})", stacklevel=4)
@@ -144,9 +180,16 @@ class Config:
             envs=self.envs | new.envs,
             instances=self.instances | new.instances,
             agents=self.agents | new.agents,
-            sources=self.sources | new.sources,
+            identities=self.identities | new.identities,
             versions=new.versions | self.versions,
         )
+
+
+def keys(env: str, instance: str, agent: str) -> list[str]:
+    """The keys of labels in `Config.identities`."""
+    return [
+        f"{column} {label}" for column, label in zip(COLUMNS, (env, instance, agent), strict=True)
+    ]
 
 
 def _is_of(value: Any, kind: Any) -> bool:

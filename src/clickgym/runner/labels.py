@@ -7,14 +7,10 @@ A spec is ``NAME[:KEY=VALUE,...]``; a NAME may be ``module:Class``. In a list of
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import inspect
 import json
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -181,10 +177,3 @@ def _labelled(thing: Any) -> tuple[str | None, Any]:
     """The label of an entry of a list, and what it stands for."""
     label, spec = split_label(thing) if isinstance(thing, str) else (None, thing)
     return (own_label(spec) if label is None else label), spec
-
-
-def source_hash(maker: Any) -> str:
-    """A hash of the file in which the class or function of a user stands; empty without any."""
-    with contextlib.suppress(OSError, TypeError):
-        return hashlib.sha256(Path(inspect.getfile(maker)).read_bytes()).hexdigest()[:16]
-    return ""

@@ -3,7 +3,8 @@ and tables.
 
 ``config.json`` is one dict. It grows when a further sweep adds agents, environments, instances or
 runs. Which runs are finished is known from their files alone, so that an interrupted sweep can be
-resumed, in parts or as a whole, and reported before it is complete.
+resumed, in parts or as a whole, and reported before it is complete. A file holds one or several
+runs of an agent in an environment, with the hash of all that they depend on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -24,15 +25,18 @@ from polars import col
 
 from ..core.checks import check_choice, check_flag, check_kind, check_path, entries
 from ..core.files import (
+    LOCK,
+    SEAL,
     check_seal,
     is_draft,
+    locked,
     make_folder,
     read_json,
     reading,
     sealed,
     write_whole,
 )
-from .config import Config
+from .config import COLUMNS, Config, keys
 from .summaries import MEASURED, TIMED, final_table
 
 if TYPE_CHECKING:
@@ -81,30 +85,50 @@ class RunFiles:
     differ by these alone: that of the later label gets a hash.
 
     Args:
-        labels: of the environments, the instances and the agents.
+        labels: by column of the results those of the environments, the instances and the agents.
 
     Example:
-        >>> files = RunFiles([["PBMRank-v0"], ["shop"], ["Mine", "mine"]])
-        >>> str(files.path(Trial("PBMRank-v0", "shop", "mine", 0)))
-        'PBMRank-v0/shop/mine-3fd30542fe3f61b1-0.parquet'
+        >>> files = RunFiles({"env": ["PBMRank-v0"], "instance": ["shop"], "agent": ["Me", "me"]})
+        >>> str(files.path(Trial("PBMRank-v0", "shop", "me", 0)))
+        'PBMRank-v0/shop/me-2744ccd10c7533bd-0.parquet'
     """
 
-    def __init__(self, labels: Iterable[Iterable[str]]) -> None:
-        self._names: list[dict[str, str]] = []
-        for of_kind in labels:
-            names: dict[str, str] = {}
+    NAME = re.compile(r"(.+)-(\d+)\.parquet")
+    """The name of a file: the agent and the first run in it."""
+
+    def __init__(self, labels: Mapping[str, Iterable[str]]) -> None:
+        self._names: dict[str, str] = {}
+        for column, of_kind in labels.items():
             taken: set[str] = set()
             for label in of_kind:
                 name = file_name(label)
-                names[label] = _with_hash(name, label) if name.lower() in taken else name
+                name = _with_hash(name, label) if name.lower() in taken else name
+                self._names[f"{column} {label}"] = name
                 taken.add(name.lower())
-            self._names.append(names)
 
     def path(self, trial: Trial) -> Path:
-        """The path of the file of a run."""
-        labels = zip(self._names, trial[:3], strict=True)
-        env, instance, agent = (names.get(label) or file_name(label) for names, label in labels)
+        """The path of the file of a run, or of several runs of which it is the first."""
+        labels = zip(keys(*trial[:3]), trial[:3], strict=True)
+        env, instance, agent = (self._names.get(key) or file_name(label) for key, label in labels)
         return Path(env, instance, f"{agent}-{trial.run}.parquet")
+
+    def found(self, runs: Path) -> dict[Path, Trial]:
+        """The files of known labels in the folder of runs, each with the first run in it, as their
+        names say it.
+        """
+        labels = {}
+        for key, name in self._names.items():
+            column, _, label = key.partition(" ")
+            labels[column, name] = label
+        found = {}
+        for path in sorted(runs.rglob("*.parquet")):
+            file, match = path.relative_to(runs), self.NAME.fullmatch(path.name)
+            names = zip(COLUMNS, (*file.parts[:-1], match[1] if match else ""), strict=False)
+            known = [labels[name] for name in names if name in labels]
+            if match and len(known) == len(COLUMNS):
+                env, instance, agent = known
+                found[file] = Trial(env, instance, agent, int(match[2]))
+        return found
 
 
 def _with_hash(name: str, label: str) -> str:
@@ -127,12 +151,14 @@ def read_config(folder: Path) -> Config:
         raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
 
 
-def open_folder(out: Path, config: Config) -> Config:
-    """Make the results folder, or open one to which results of a further sweep may be added.
+def open_folder(out: Path, config: Config, again: Collection[str] = ()) -> Config:
+    """Make the results folder, or open one to which results of a further sweep may be added; the
+    runs of labels that stand for something else than before are removed.
 
     Args:
         out: the folder.
         config: the configuration of the sweep; that of the folder is extended by it.
+        again: the labels that may stand for something else.
 
     Returns:
         The configuration of the folder.
@@ -141,43 +167,101 @@ def open_folder(out: Path, config: Config) -> Config:
         ValueError: the folder holds something else, or results that contradict.
     """
     make_folder(out)
-    old = None
-    if not all(is_draft(path) or path.name == RUNS for path in out.iterdir()):
-        old = read_config(out)
-        config = old.extended(out / CONFIG, config)
-    if config != old:
-        write_whole(out / CONFIG, json.dumps(config.to_json(), indent=1) + "\n")
+    if not all(is_draft(path) or path.name in (RUNS, LOCK) for path in out.iterdir()):
+        read_config(out)  # refuses a folder of something else before anything is written
+    with locked(out / CONFIG):
+        old = read_config(out) if (out / CONFIG).exists() else None
+        if old is not None:
+            changed = old.changed(config)
+            config = old.extended(out / CONFIG, config, again)
+            found = RunFiles(old.labels).found(out / RUNS) if changed else {}
+            for file, trial in found.items():
+                if set(keys(*trial[:3])).intersection(changed):
+                    (out / RUNS / file).unlink()
+        if config != old:
+            write_whole(out / CONFIG, json.dumps(config.to_json(), indent=1) + "\n")
     return config
 
 
-def write_run(path: Path, frame: polars.DataFrame) -> None:
-    """Write the table of a finished run, with a checksum, whole or not at all."""
+IDENTITY, SEED = "clickgym_identity", "clickgym_seed"
+"""Metadata of a file of runs: the hash of all that they depend on, and the seed of the sweep."""
+
+
+def write_runs(path: Path, frame: polars.DataFrame, config: Config) -> None:
+    """Write finished runs of an agent in an environment, one or several, with a checksum, whole or
+    not at all.
+
+    Args:
+        path: that of the first.
+        frame: the tables of the runs, by their number.
+        config: of the folder.
+    """
     make_folder(path.parent)
-    write_whole(path, sealed(frame))
+    identity = config.run_identity(*frame.row(0)[:3])
+    write_whole(path, sealed(frame, {IDENTITY: identity, SEED: str(config.seed)}))
 
 
-def read_run(out: Path, file: Path, config: Config, files: RunFiles) -> polars.DataFrame:
-    """The table of a finished run.
+def read_runs(
+    out: Path, paths: Iterable[Path], config: Config, files: RunFiles
+) -> dict[Trial, polars.DataFrame]:
+    """The tables of finished runs.
 
     Args:
         out: the results folder.
-        file: of the run, as `RunFiles.path` gives it.
-        config: of the folder.
+        paths: of their files in the folder of runs.
+        config: of the results folder.
         files: of this configuration.
 
     Raises:
-        ValueError: the file is damaged, or belongs to another run or sweep.
+        ValueError: a file is damaged, or holds something else than the configuration says.
     """
-    path = out / RUNS / file
-    with reading(path, "is damaged", "delete it to have this run computed again"):
-        content = path.read_bytes()
-        check_seal(content)
-        frame = polars.read_parquet(io.BytesIO(content))
-        if files.path(Trial(*frame.select(Trial._fields).row(0))) != file:
-            raise ValueError("it belongs to another run")
-        if frame["step"].to_list() != config.checkpoints:
-            raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-        return frame.select(*MEASURED, *config.metrics, *TIMED)
+    frames: dict[Trial, polars.DataFrame] = {}
+    for file in paths:
+        path = out / RUNS / file
+        with reading(path, "is damaged", "delete it to have its runs computed again"):
+            tables = _runs_in(path, config)
+            if files.path(next(iter(tables))) != file or frames.keys() & tables.keys():
+                raise ValueError("it belongs to another run")
+            frames |= tables
+    return frames
+
+
+def read_sealed(path: Path) -> tuple[polars.DataFrame, dict[str, str]]:
+    """A table that `sealed` made, and the metadata of its file.
+
+    Raises:
+        Exception: of many classes, on another file or a damaged one; see `reading`.
+    """
+    content = path.read_bytes()
+    check_seal(content)
+    metadata = polars.read_parquet_metadata(io.BytesIO(content))
+    if SEAL not in metadata:
+        raise ValueError("it has no checksum")
+    return polars.read_parquet(io.BytesIO(content)), metadata
+
+
+def _runs_in(path: Path, config: Config) -> dict[Trial, polars.DataFrame]:
+    """The runs in a file, if they are of a configuration."""
+    frame, metadata = read_sealed(path)
+    columns, n_steps = [*MEASURED, *config.metrics, *TIMED], len(config.checkpoints)
+    frame = frame if frame.columns == columns else frame.select(columns)
+    starts = range(0, len(frame), n_steps)
+    trials = [Trial(*frame.row(start)[:4]) for start in starts]
+    for label, labels in zip(trials[0], config.labels.values(), strict=False):
+        if label not in labels:
+            raise ValueError(f"{label!r} is not named in {CONFIG}")
+    if frame["step"].to_list() != config.checkpoints * len(trials):
+        raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
+    every = [trial._replace(run=run) for trial in trials[:1] for run in sorted(set(frame["run"]))]
+    if trials != every:
+        raise ValueError("it belongs to another run")
+    if metadata.get(SEED) != str(config.seed):
+        raise ValueError(f"it is of the seed {metadata.get(SEED)}; expected {config.seed}")
+    if metadata.get(IDENTITY) != config.run_identity(*trials[0][:3]):
+        raise ValueError(f"it is of other users, another agent or another setting than {CONFIG}")
+    return {
+        trial: frame[start : start + n_steps] for trial, start in zip(trials, starts, strict=True)
+    }
 
 
 def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
@@ -192,15 +276,11 @@ def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
     finished = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
     if not finished:
         raise ValueError(f"{folder} holds no finished run yet")
-    files = RunFiles(config.labels.values())
-    frame = polars.concat([read_run(folder, file, config, files) for file in finished])
-    for column, labels in config.labels.items():
-        if unknown := set(frame[column]) - labels.keys():
-            raise ValueError(f"{folder} holds results of {min(unknown)!r}, not named in {CONFIG}")
+    frames = read_runs(folder, finished, config, RunFiles(config.labels))
     order = [
         col(column).cast(polars.Enum(list(labels))) for column, labels in config.labels.items()
     ]
-    return frame.sort(*order, "run", "step"), config
+    return polars.concat(frames.values()).sort(*order, "run", "step"), config
 
 
 # -------------------------------------------------------------------------------------- in Python

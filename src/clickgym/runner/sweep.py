@@ -4,15 +4,13 @@ tidy table.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,7 +21,6 @@ import gymnasium as gym
 import joblib
 import numpy as np
 import polars
-from gymnasium.envs.registration import EnvSpec
 from joblib.parallel import get_active_backend
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike
@@ -31,9 +28,11 @@ from rich.console import Console
 
 from ..agents.agent import BaseAgent
 from ..core.checks import (
+    check_choice,
     check_count,
     check_flag,
     check_horizon,
+    check_labels,
     check_path,
     check_seed,
     is_sequence,
@@ -42,15 +41,15 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.memory import check_memory
 from ..envs import Users
-from ..envs.users import users_class
 from .config import Config
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
-from .labels import AgentLike, EnvLike, by_label, own_label, source_hash
+from .identity import identities, is_ours, loaded
+from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
 from .metrics import Metrics
 from .progress import Progress
-from .results import RUNS, Results, RunFiles, Trial, open_folder, read_run, write_run
+from .results import RUNS, Results, RunFiles, Trial, open_folder, read_runs, write_runs
 from .run import checkpoint_steps, play
 from .workers import check_workers, in_parallel, what_broke
 
@@ -69,6 +68,7 @@ def sweep(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     delay: str | None = None,
+    again: str | Sequence[str] = (),
     progress: bool = True,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
@@ -81,6 +81,11 @@ def sweep(
     to an object without such a name (a click model, arguments with an array). A folder
     can grow: further environments, instances, agents and runs are added, and finished runs are not
     repeated.
+
+    A label stands for what it was: the parameters of an instance, the sources of your own classes
+    with the modules that they import, the values of arguments. A folder refuses a label that stands
+    for something else than before, unless ``again`` names it. What has no content to compare, such
+    as an argument with an open file, is run, but its runs are not resumed.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -99,6 +104,8 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics, delay: as in `run`.
+        again: labels of agents, environments or instances whose runs are repeated. If such a label
+            has changed, all its earlier runs are removed from the folder; other runs stay.
         progress: whether to show a bar in a terminal (on stderr) and in a notebook.
 
     Returns:
@@ -109,14 +116,15 @@ def sweep(
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results that contradict: of another version, horizon, seed,
-            checkpoints, engine, metrics or delay, of another source file of an own class.
+            checkpoints, engine, metrics or delay, or of a label that stood for something else.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
         WorkerError, FileError: a worker process was killed, or nothing more can be written;
             likewise.
 
     Warns:
-        UserWarning: the folder is of other versions of packages, or of another processor.
+        UserWarning: the folder is of other versions of packages, or of another processor; what a
+            label stands for cannot be compared.
 
     Example:
         >>> import clickgym
@@ -133,6 +141,7 @@ def sweep(
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     if instances is not None and not (is_sequence(instances) and len(instances)):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    again = [again] if isinstance(again, str) else check_labels("again", again)
     if delay is not None:
         Delay(delay, seed=0)  # refuses a bad one before any work
     steps, named = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
@@ -152,7 +161,7 @@ def sweep(
             envs={label: own_label(env) for label, env in labelled[0].items()},
             instances={},
             agents={label: own_label(agent) for label, agent in labelled[1].items()},
-            sources={},
+            identities={},
             commit=_commit(),
             made=datetime.now(UTC).isoformat(timespec="seconds"),
             versions={
@@ -162,42 +171,69 @@ def sweep(
             },
         ),
         instances={},
-        users={name: users for name, users in Users.classes.items() if not _is_ours(users)},
+        users={name: users for name, users in Users.classes.items() if not is_ours(users)},
     )
+    # of agents before any is made: a class may count them; of environments when their ids are known
+    known = {} if out is None else identities("agent", job.agents)
     trials = _plan(job, [None] if instances is None else instances, n_jobs)
-    given, pairs = labelled[0] | labelled[1], {**job.envs, **job.agents}
-    sources = {label: _source(given[label], *pair) for label, pair in pairs.items()}
+    if out is not None:
+        used = {name: name if it is None else it for name, it in job.instances.items()}
+        known |= identities("env", job.envs)
+        known |= identities("instance", {name: loaded(it) for name, it in used.items()})
+    for label in again:
+        check_choice("label of again", label, [*job.envs, *job.instances, *job.agents])
     now = replace(
         job.config,
         instances={
             name: instance if isinstance(instance, str) else None
             for name, instance in job.instances.items()
         },
-        sources={label: source for label, source in sources.items() if source is not None},
+        identities=known,
     )
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-    with folder as name:
+    frames: dict[Trial, polars.DataFrame] = {}
+    with folder as name, resumable(out, lambda: f"{len(frames)} of {len(trials)} runs"):
         place = Path(name)
-        config = open_folder(place, now)
-        files = RunFiles(config.labels.values())
-        paths = {trial: place / RUNS / files.path(trial) for trial in trials}
-        frames = {
-            trial: read_run(place, files.path(trial), config, files)
-            for trial, path in paths.items()
-            if path.exists()
-        }
+        config = open_folder(place, now, again)
+        files = RunFiles(config.labels)
+        kept = [trial for trial in trials if not set(trial[:3]) & set(again)]
+        last = {trial[:3]: trial.run for trial in kept}
+        found = files.found(place / RUNS).items()
+        paths = [path for path, first in found if first.run <= last.get(first[:3], -1)]
+        present = read_runs(place, paths, config, files)
+        frames |= {trial: present[trial] for trial in kept if trial in present}
+
+        def keep(trial: Trial, frame: polars.DataFrame) -> None:
+            write_runs(place / RUNS / files.path(trial), frame, config)
+            frames[trial] = frame
+
         with Progress(Console(stderr=True), is_shown, horizon, len(trials), len(frames)) as bar:
             for prefer in ("threads", "processes"):
                 due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
                 if due:
-                    frames |= _play_all(
-                        {trial: paths[trial] for trial in due}, job, n_jobs, prefer, bar
-                    )
-    if out is not None:
-        from .reports.report import update_files  # matplotlib is slow to load
+                    _play_all(due, job, n_jobs, prefer, bar, keep)
+        if out is not None:
+            from .reports.report import update_files  # matplotlib is slow to load
 
-        update_files(out)
+            update_files(out)
     return Results(polars.concat([frames[trial] for trial in trials]), config)
+
+
+@contextmanager
+def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
+    """Context in which a KeyboardInterrupt gets a message of what is kept.
+
+    Args:
+        out: the folder; None if nothing is kept.
+        finished: returns what is finished, in words.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        words = f"stopped; {finished()} are kept in {out}: the same command resumes"
+        raise KeyboardInterrupt(words) from None
 
 
 # --------------------------------------------------------------------------------- what is played
@@ -269,37 +305,6 @@ def _plan(job: Job, instances: Sequence[Any], n_jobs: int) -> dict[Trial, str]:
     return trials
 
 
-def _source(given: Any, maker: Any, arguments: Mapping[str, Any]) -> str | None:
-    """What results depend on and a label does not say: the hash of the file of an own class, and
-    that of users or arguments that no spec can write; of what was given, resolved as a pair.
-    """
-    users = maker if isinstance(maker, Users) else None
-    if isinstance(maker, EnvSpec):
-        is_ours = str(maker.entry_point).startswith("clickgym.")
-        maker = users_class(maker.kwargs["model"], imports=True) if is_ours else maker.entry_point
-    maker = type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)
-    source = None if _is_ours(maker) else source_hash(maker)
-    if own_label(given) is not None or not (arguments or users):
-        return source
-    with suppress(TypeError):  # an argument without a description
-        text = json.dumps([source, users, arguments], default=_described, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-    return source
-
-
-def _described(value: Any) -> Any:
-    """Users or an array, as JSON can hold them."""
-    if isinstance(value, Users):
-        return value.to_dict()
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError
-
-
-def _is_ours(thing: Any) -> bool:
-    return getattr(thing, "__module__", "clickgym.").startswith("clickgym.")
-
-
 def _commit() -> str:
     """The commit of the checkout in which the package lies; empty outside of one."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
@@ -313,9 +318,14 @@ def _commit() -> str:
 
 
 def _play_all(
-    paths: Mapping[Trial, Path], job: Job, n_jobs: int, prefer: str, progress: Progress
-) -> dict[Trial, polars.DataFrame]:
-    """Play trials in threads or in processes, and write each to its path when it is finished."""
+    trials: Sequence[Trial],
+    job: Job,
+    n_jobs: int,
+    prefer: str,
+    progress: Progress,
+    keep: Callable[[Trial, polars.DataFrame], None],
+) -> None:
+    """Play trials in threads or in processes, and keep each when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
     shared = getattr(backend, "supports_sharedmem", False)  # threads, which report their progress
     stop = threading.Event()
@@ -325,13 +335,11 @@ def _play_all(
             raise InterruptedError
         progress.sessions(sessions)
 
-    calls = [(_play, trial, job, on_chunk if shared else None) for trial in paths]
+    calls = [(_play, trial, job, on_chunk if shared else None) for trial in trials]
     results = in_parallel(calls, n_jobs, prefer)
-    frames = {}
     try:
         for trial, frame in results:
-            write_run(paths[trial], frame)
-            frames[trial] = frame
+            keep(trial, frame)
             if not shared:
                 progress.sessions(job.config.horizon)
             progress.finished()
@@ -339,7 +347,6 @@ def _play_all(
         raise WorkerError(what_broke(error)) from None
     finally:
         stop.set()
-    return frames
 
 
 def _play(

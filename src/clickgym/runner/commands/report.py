@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ...core.files import make_folder
+from ...core.files import locked, make_folder
 from ..console import output
 from ..reports.report import write_files
 from ..reports.table import print_results
-from ..results import Results
+from ..results import CONFIG, Results
 from ..terminal import say
 
 
@@ -61,5 +61,6 @@ def report(
     if selected and out is None:
         say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
     else:
-        names = write_files(target, results, html=html)
+        with locked(target / CONFIG):
+            names = write_files(target, results, html=html)
         say(console, f"Results in {target}: {', '.join(names)}")

@@ -96,6 +96,14 @@ def run(
             "sessions later, or M later on average. By default at once.",
         ),
     ] = None,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL...",
+            help="Repeat the runs of these agents, environments or instances, for example of your "
+            "own agent that you have edited; other runs are kept.",
+        ),
+    ] = None,
 ) -> None:
     """Run every agent in every environment, and write a table and a figure of the regret.
 
@@ -107,8 +115,9 @@ def run(
 
     Each run is saved when it ends. You can stop the command with Ctrl-C; the same command, or one
     with a part of its agents, resumes. The same folder also takes further agents, environments,
-    instances and runs; horizon, seed, engine, metrics and delay must stay the same. The exit code
-    is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
+    instances and runs; horizon, seed, engine, metrics and delay must stay the same. An agent, an
+    environment or an instance that has changed is refused without --again. The exit code is 1 if
+    an agent or an environment fails in mid-run, 2 for wrong input.
     """
     with on_cluster(cluster):
         sweep(
@@ -123,6 +132,7 @@ def run(
             engine=engine,
             metrics=metrics or (),
             delay=delay,
+            again=again or (),
         )
     results, console = Results(out), output()
     print_results(console, results)

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import io
+import json
+from hashlib import sha256
 from pathlib import Path
 
-from ...core.files import sealed, write_whole
+import polars
+
+from ...core.files import locked, sealed, write_whole
 from ...core.formats import to_csv
-from ..results import TABLE, Results
+from ..results import CONFIG, TABLE, Results
 from .figures import save_figure
 from .page import to_html
 
 SUMMARY, PAGE = "summary.csv", "report.html"
+FILES = "clickgym_files"
+"""Metadata of the table: the hashes of the files that are written with it."""
 
 
 def update_files(out: Path) -> None:
-    """Write the files of all finished runs of a folder, unless they are there already."""
-    results, table = Results(out), out / TABLE
-    if not table.exists() or table.read_bytes() != sealed(results.rows):
-        write_files(out, results)
+    """Write the files of all finished runs of a folder, unless they are there, undamaged."""
+    with locked(out / CONFIG):
+        results = Results(out)
+        if not _are_written(out, results):
+            write_files(out, results)
+
+
+def _are_written(out: Path, results: Results) -> bool:
+    try:
+        table = (out / TABLE).read_bytes()
+        written = polars.read_parquet_metadata(io.BytesIO(table))[FILES]
+        hashes = {name: _hash(out / name) for name in json.loads(written)}
+    except (OSError, KeyError, ValueError, polars.exceptions.PolarsError):
+        return False
+    return json.loads(written) == hashes and table == sealed(results.rows, {FILES: written})
+
+
+def _hash(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
 
 
 def write_files(out: Path, results: Results, *, html: bool = False) -> list[str]:
@@ -37,5 +59,6 @@ def write_files(out: Path, results: Results, *, html: bool = False) -> list[str]
     if html:
         write_whole(out / PAGE, to_html(results))
     # The last, so that a stopped process writes all again.
-    write_whole(out / TABLE, sealed(results.rows))
+    written = {name: _hash(out / name) for name in (SUMMARY, *(file.name for file in figures))}
+    write_whole(out / TABLE, sealed(results.rows, {FILES: json.dumps(written)}))
     return [*(file.name for file in figures), SUMMARY, TABLE, *[PAGE] * html]
