@@ -4,13 +4,20 @@ command.
 
 from __future__ import annotations
 
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import polars
 import pytest
 
 import clickgym
+from clickgym.__main__ import main
 from clickgym.agents import Range
+from clickgym.runner import agent_maker
 from clickgym.runner import tuning as module
+from clickgym.runner.identity import identities
 from clickgym.runner.tuning import STUDY, TRIALS, tune
 
 optuna = pytest.importorskip("optuna")
@@ -154,3 +161,53 @@ def test_command_prints_the_best_and_resumes(tmp_path, printed):
     assert first == second
     assert "In new runs EpsilonGreedy:epsilon=" in first
     assert f"All trials are in {tmp_path / TRIALS}" in " ".join(first.split())
+
+
+OWN = """
+from clickgym.agents import Range, EpsilonGreedy
+
+class Mine(EpsilonGreedy):
+    search_space = {"epsilon": Range(0.01, 0.5)}
+    best = 1
+"""
+
+
+def test_changed_agent_begins_another_study(tmp_path, monkeypatch, capsys):
+    """Trials of two agents do not stand in one study; a comment changes nothing."""
+    monkeypatch.chdir(tmp_path)
+    words = "tune mine_to_tune:Mine -e PBMRank-v0 --horizon 20 --runs 1 --jobs 1 --out out --trials"
+
+    def tune(text, trials):
+        Path("mine_to_tune.py").write_text(text)
+        sys.modules.pop("mine_to_tune", None)
+        assert main([*words.split(), str(trials)]) == 0
+        lines = [line for line in capsys.readouterr().err.splitlines() if "has changed" in line]
+        studies = optuna.get_all_study_names(f"sqlite:///{tmp_path / 'out' / STUDY}")
+        return polars.read_csv("out/trials.csv").height, len(studies), len(lines)
+
+    assert tune(OWN, 2) == (2, 1, 0)
+    assert tune(OWN + "# a comment\n", 3) == (3, 1, 0)
+    assert tune(OWN.replace("best = 1", "best = 2"), 2) == (2, 2, 1)
+
+
+def test_agent_without_identity_begins_another_study(tmp_path):
+    agent = ("CascadeKLUCB", {"feedback": "first_click", "given": threading.Lock()})
+    studies = []
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="agent CascadeKLUCB is run, but not resumed"):
+            studies.append(module._study(tmp_path, "CascadeKLUCB", [], known(agent)).study_name)
+    assert studies[0] != studies[1]
+
+
+def known(agent):
+    return identities("agent", {"CascadeKLUCB": agent_maker(agent)})
+
+
+def test_interrupt_says_what_is_kept(tmp_path, monkeypatch):
+    def interrupted(*arguments, **given):
+        raise KeyboardInterrupt
+
+    tuned(2, out=tmp_path)
+    monkeypatch.setattr(module, "sweep", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped; 2 of 3 trials are kept in .* resumes$"):
+        tuned(3, out=tmp_path)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +21,10 @@ from ..agents import Range
 from ..agents.search_space import SearchSpace, check_search_space
 from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.files import make_folder, write_whole
+from .identity import identities, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
-from .make import agent_maker, maker_name
-from .sweep import sweep
+from .make import agent_maker, env_maker, maker_name
+from .sweep import resumable, sweep
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -88,7 +92,8 @@ def tune(
         seed: of the proposals and of all runs.
         out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
             call with the same arguments resumes; with more trials it continues the search; with
-            others it begins another study in the same file. None leaves no files.
+            others, or if the agent, an environment or an instance has changed, it begins another
+            study in the same file. None leaves no files.
         n_jobs: as in `sweep`; the environments and instances of a run are played in parallel.
 
     Raises:
@@ -115,8 +120,14 @@ def tune(
     folder = None if out is None else check_path("out", out)
     maker, given = agent_maker(agent)
     name, space = maker_name(maker), _space_of(maker, given, search_space)
-    identity = [own_label(agent) or name, list(envs), instances, horizon, runs, seed, space]
-    study = _study(folder, f"{name} {sha256(repr(identity).encode()).hexdigest()[:16]}")
+    settings = [version("clickgym"), list(envs), horizon, runs, seed, space]
+    known: dict[str, str | None] = {}
+    if folder is not None:
+        known |= identities("agent", {name: (maker, given)})
+        known |= identities("env", {label: env_maker(env) for label, env in envs.items()})
+        numbered = enumerate(map(loaded, instances or ()))
+        known |= identities("instance", {str(number): instance for number, instance in numbered})
+    study = _study(folder, name, settings, known)
 
     def play(label: str, agent: AgentLike, runs: int, seed: int) -> polars.DataFrame:
         return sweep(
@@ -146,12 +157,13 @@ def tune(
                 raise optuna.TrialPruned
         return float(np.mean(scores))
 
-    default_score = score({}, runs, seed + runs)
-    while (done := len(_finished(study))) < trials:
-        # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
-        study.sampler = optuna.samplers.TPESampler(seed=(seed + done) % 2**32)
-        study.optimize(objective, n_trials=1)
-    scores = score(study.best_params, runs, seed + runs), default_score
+    with resumable(folder, lambda: f"{len(_finished(study))} of {trials} trials"):
+        default_score = score({}, runs, seed + runs)
+        while (done := len(_finished(study))) < trials:
+            # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
+            study.sampler = optuna.samplers.TPESampler(seed=(seed + done) % 2**32)
+            study.optimize(objective, n_trials=1)
+        scores = score(study.best_params, runs, seed + runs), default_score
     rows = [
         {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
         for number, trial in enumerate(_finished(study))
@@ -192,15 +204,29 @@ def _suggested(trial: Trial, space: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _study(folder: Path | None, name: str) -> Study:
-    """The study of a name in a folder, or a new one."""
+def _study(
+    folder: Path | None, agent: str, settings: Any, known: Mapping[str, str | None]
+) -> Study:
+    """The study of an agent in a folder; a new one if settings or identities differ, or if an
+    identity is not known.
+    """
     import optuna
 
-    storage = None
+    is_known = all(known.values())
+    storage, what = None, repr(known) if is_known else token_hex()
+    start, end = (sha256(text.encode()).hexdigest()[:16] for text in (repr(settings), what))
+    name = f"{agent} {start} {end}"
     if folder is not None:
         make_folder(folder)
         file = str((folder / STUDY).resolve())
         storage = f"sqlite:///{file.replace('{', '{{').replace('}', '}}')}"  # as Optuna reads it
+        there = optuna.get_all_study_names(storage)
+        is_changed = is_known and name not in there
+        if is_changed and any(other.startswith(f"{agent} {start} ") for other in there):
+            text = (
+                f"the agent, an environment or an instance has changed since {folder / STUDY} was"
+            )
+            warnings.warn(f"{text} written: another study begins", stacklevel=3)
     pruner = optuna.pruners.MedianPruner()
     return optuna.create_study(storage=storage, study_name=name, pruner=pruner, load_if_exists=True)
 
