@@ -120,6 +120,28 @@ def test_runs_resume_and_depend_on_no_name(tmp_path):
     assert more.drop("seconds").equals(other.drop("seconds"))
     others = play("Random", tasks, 2, tmp_path / "c", n_jobs=1)
     assert (others["loss"] > more["loss"]).all()
+    before = {path: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    with pytest.raises(ValueError, match=r"parquet is of another agent, .*\(--out\)"):
+        play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)
+    assert {path: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+    write_results(next(iter(before)), others, {})
+    with pytest.raises(ValueError, match=r"is damaged \(it has no checksum\); delete it"):
+        play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+
+
+def test_agent_without_identity_is_played_again(tmp_path):
+    task = quick_tasks()[0]._replace(horizon=10)
+    agent = ("TopRank", {"delta": Delta(0.1)})
+    for runs in (2, 1):
+        with pytest.warns(UserWarning, match="agent TopRank is run, but not resumed"):
+            assert len(play(agent, [task], runs, tmp_path, n_jobs=1)) == runs
+
+
+class Delta(float):
+    """A number that cannot be compared."""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("it has no content")
 
 
 def test_agents_learn_from_the_log_before_they_rank():

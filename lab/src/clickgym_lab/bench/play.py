@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
-from clickgym.core.files import make_folder, write_whole
+from clickgym.core.files import make_folder, reading, sealed, write_whole
 from clickgym.runner import (
     AgentLike,
     UnsuitedError,
@@ -25,6 +25,10 @@ from clickgym.runner import (
     observed_sizes,
     requirements,
 )
+from clickgym.runner.identity import identities
+from clickgym.runner.make import maker_name
+from clickgym.runner.results import IDENTITY, read_sealed
+from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel
 
 from .tasks import Task
@@ -149,34 +153,67 @@ def play(
         agent: as `clickgym.run` takes it.
         tasks: that it can play.
         runs: of each.
-        out: a folder with a file of each task; resumed if it exists.
+        out: a folder with a file of each task; resumed if it exists. What has no content to compare
+            is played, but not resumed.
         seed: of all runs.
         n_jobs: workers: threads for compiled agents, else processes.
         watch: iterates over the tables of the tasks as they are finished.
 
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
+
+    Raises:
+        ValueError: the folder holds results of another agent, task, version or seed, or is damaged.
     """
     make_folder(out)
-    maker: Any = agent_maker(agent)[0]
+    maker, passed = agent_maker(agent)
+    (known,) = identities("agent", {maker_name(maker): (maker, passed)}).values()
+    of_tasks = {task: known and f"{known} {task} {seed} {version('clickgym')}" for task in tasks}
+    played = {task: _played(out / f"{task.name}.parquet", of_tasks[task]) for task in tasks}
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
-    calls = [(play_task, agent, task, runs, out, seed) for task in tasks]
-    return polars.concat(watch(in_parallel(calls, n_jobs, prefer, "generator")))
+    calls = [
+        (play_task, agent, task, played[task], runs, out, seed, of_tasks[task]) for task in tasks
+    ]
+    finished: list[polars.DataFrame] = []
+    with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
+            finished.append(table)
+    return polars.concat(finished)
+
+
+def _played(path: Path, known: str | None) -> polars.DataFrame:
+    """The runs of a task in a file; none without a file, or if it is unknown what they must be."""
+    if known is None or not path.exists():
+        return polars.DataFrame(schema=COLUMNS)
+    with reading(path, "is damaged", "delete it to have its runs computed again"):
+        table, metadata = read_sealed(path)
+    if metadata.get(IDENTITY) != known:
+        raise ValueError(
+            f"{path} is of another agent, task, seed or version; choose another folder (--out)"
+        )
+    return table
 
 
 def play_task(
-    agent: AgentLike, task: Task, runs: int, out: Path, seed: int = 0
+    agent: AgentLike,
+    task: Task,
+    table: polars.DataFrame,
+    runs: int,
+    out: Path,
+    seed: int,
+    known: str | None,
 ) -> polars.DataFrame:
     """Play the runs of a task that have not been played yet.
 
     The seeds of a run depend on the name of the task and the number of the run, so that all agents
     meet the same users.
 
-    Args, returns: as `play`.
+    Args:
+        agent, task, runs, out, seed: as in `play`.
+        table: of the runs that have been played.
+        known: what the runs depend on, which is kept with them; None if it is unknown.
     """
-    path = out / f"{task.name}.parquet"
-    table = polars.read_parquet(path) if path.exists() else polars.DataFrame(schema=COLUMNS)
     if len(table) >= runs:
         return table.head(runs)
     env, rows = task.make(), table.rows()
@@ -192,7 +229,5 @@ def play_task(
         loss = float(result.to_frame()[task.measure][-1])
         rows.append((task.name, number, loss, result.seconds))
     table = polars.DataFrame(rows, COLUMNS, orient="row")
-    content = io.BytesIO()
-    table.write_parquet(content)
-    write_whole(path, content.getvalue())
+    write_whole(out / f"{task.name}.parquet", sealed(table, {IDENTITY: str(known)}))
     return table

@@ -63,6 +63,12 @@ def study(
     seed: Annotated[
         int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
     ] = 0,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL...", help="Repeat the runs of these agents, environments or instances."
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
     ] = -1,
@@ -109,7 +115,7 @@ def study(
     with on_cluster(cluster):
         for name in names:
             chosen: Study = STUDIES[name]
-            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, instances)
+            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, instances, again or ())
             _write(out, [run_study(chosen, sweeps)])
 
 

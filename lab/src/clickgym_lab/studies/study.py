@@ -79,6 +79,7 @@ class Sweeps:
         runs: of each pair, in place of those of the study.
         seed, n_jobs: as in `clickgym.sweep`.
         names: of the instances that queries are taken from; None takes the shipped queries.
+        again: as in `clickgym.sweep`; each sweep takes the labels that it has.
         tables, made: of the sweeps so far, by name.
     """
 
@@ -89,6 +90,7 @@ class Sweeps:
     seed: int = 0
     n_jobs: int = -1
     names: Sequence[str] | None = None
+    again: Sequence[str] = ()
     tables: dict[str, polars.DataFrame] = field(default_factory=dict)
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -128,6 +130,8 @@ class Sweeps:
             least_horizon, least_runs: below them the experiment shows nothing.
         """
         length = min(horizon, max(round(horizon * self.scale), least_horizon))
+        names = [load_instance(instance).name for instance in instances]
+        labels = {*envs, *agents, *names}
         table = clickgym.sweep(
             envs,
             agents,
@@ -140,9 +144,9 @@ class Sweeps:
             checkpoints=checkpoints(length, windows),
             metrics=metrics,
             delay=delay,
+            again=[label for label in self.again if label in labels],
         )
         config = table.config
-        names = [load_instance(instance).name for instance in instances]
         frame = _with_facts(table.frame, envs, instances, facts or {})
         self.tables[name] = compact(frame, self.columns, list(facts or {}), ends, whole)
         self.made[name] = {
