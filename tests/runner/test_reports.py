@@ -153,7 +153,7 @@ def test_files_of_figures(results, tmp_path):
         assert (tmp_path / name).read_bytes() == content  # no time of writing stands in it
     assert not [text for text in figure.findobj() if "clickgym" in getattr(text, "get_text", str)()]
     assert b"/Type3" not in (tmp_path / "regret.pdf").read_bytes()
-    with pytest.raises(ValueError, match="has the suffix '.foo'; expected one of .*.svg"):
+    with pytest.raises(ValueError, match=r"has the suffix '.foo'; expected one of .*\.svg"):
         results.plot("regret.foo")
 
 
