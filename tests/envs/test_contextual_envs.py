@@ -419,7 +419,7 @@ def test_engines_agree(env_id, name):
 @by_reward
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(
-        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5),
+        lambda: clickgym.agents.Random(L, K, seed=5),
         lambda: ClickEnv(MODELS[name], reward, cutoff),
     )
 
