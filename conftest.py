@@ -54,7 +54,7 @@ def pytest_collection_finish() -> None:
 TOGETHER = {
     "pairs": (
         *("engines", "digits", "edges", "every_agent", "check_agent", "linear_agents"),
-        *("contextual_envs", "contextual_worlds", "memory", "episodes"),
+        *("contextual_envs", "contextual_worlds", "memory", "episodes", "fuzz"),
     ),
     "workers": ("sweep", "tuning", "state"),
     "cluster": ("cluster", "lab_on_cluster"),
