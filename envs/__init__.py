@@ -17,6 +17,7 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel
 from .registration import ENVIRONMENTS, register_click_model
 from .spaces import RankedList, check_ranking
+from .task import Kernels, Task
 from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
 from .users import REWARDS, Users
@@ -54,6 +55,7 @@ __all__ = [
     "ItemByItem",
     "ItemByItemVector",
     "KernelError",
+    "Kernels",
     "LabelledModel",
     "LehmerAction",
     "LehmerVectorAction",
@@ -67,6 +69,7 @@ __all__ = [
     "ScoresAction",
     "ScoresVectorAction",
     "SessionError",
+    "Task",
     "TrustBiasModel",
     "UserBrowsingModel",
     "Users",

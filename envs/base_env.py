@@ -1,9 +1,7 @@
-"""Base of `ClickEnv` and `ClickVectorEnv`: users, tasks, session counter, generator, checks."""
+"""Base of `ClickEnv` and `ClickVectorEnv`: users, streams of sessions, generator, checks."""
 
 from __future__ import annotations
 
-import bisect
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +14,7 @@ from ..core.faults import SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
 from .spaces import RankedList, check_ranking
-from .task import Task
+from .streams import Streams
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that wrappers of other packages read and pass on."""
@@ -34,21 +32,17 @@ class BaseClickEnv:
         model, instance: the users, and the name of their instance.
         initial_ranking: ``(L,)`` all items in the order of the production list; None if the
             instance has none.
-        reward: the reward of a session, as in `ClickEnv`.
-        task: the click model and best list of the current step; users who change have a task for
-            each epoch.
+        reward, cutoff: as in `ClickEnv`; ``cutoff`` None counts all positions.
+        streams: the streams of sessions, with all that they advance.
     """
 
     spec: Any
     np_random: Any
     _np_random: Any
-    task: Task
-    _is_open: bool
+    _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves, or `close`."""
     _is_closed = False
     """Whether `close` was called since the last `reset`."""
-    _rounds: Any
-    """The rounds of the next sessions: that of the task, or one for each stream."""
 
     def close(self, **arguments: Any) -> None:
         """As in Gymnasium; a step is refused then, until the next `reset`."""
@@ -67,36 +61,38 @@ class BaseClickEnv:
     def _set_up(
         self,
         users: Described,
+        n_streams: int,
         reward: str | None,
         cutoff: int | None,
         reference: ArrayLike | None,
         render_mode: str | None,
     ) -> gym.Space[Any]:
-        """Make the users and their tasks; return the observation space."""
+        """Make the streams of the users; return the observation space of one."""
         self.render_mode = None
         if render_mode is not None:
             self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
         self.model, self.instance, self.initial_ranking = users
         self.reward = self.model.default_reward if reward is None else reward
-        self._tasks = self.model.tasks(self.reward, cutoff, reference)
-        self._changes = [*self.model.starts[1:], sys.maxsize]
+        self.cutoff = cutoff
+        self.streams = Streams(self.model, self.reward, cutoff, reference, n_streams)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
-        self._scratch = np.empty(self.model.n_positions + 1)
-        return self._tasks[0].observation_space
+        self._last: Any = None
+        return self.task.observation_space
 
-    def _new_streams(self) -> None:
-        """Start new streams of sessions at step 0; nothing is drawn."""
-        self._steps, self._is_open = 0, False
-        self._select_task()
+    @property
+    def task(self) -> Any:
+        """The law of the users in the current step (see `Task`); users who change have a task for
+        each epoch.
+        """
+        return self.streams.task
 
-    def _select_task(self) -> None:
-        """Select the task of the current step."""
-        epoch = bisect.bisect_right(self._changes, self._steps)
-        self.task, self._next_change = self._tasks[epoch], self._changes[epoch]
-        self._rounds = self.task.round
+    @property
+    def state(self) -> Any:
+        """The state of the next session on each stream, as the task declares it."""
+        return self.streams.state
 
     def _restart(self, seed: int | None) -> None:
-        """Start an episode; with a seed, or the first time, also a new stream of sessions."""
+        """Start an episode; with a seed, or the first time, also new streams of sessions."""
         if seed is None:
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:
@@ -105,21 +101,14 @@ class BaseClickEnv:
             # environment uses a child of its seed.
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
-            self._new_streams()
-        if self.task.has_memory:
-            self._rounds.ended[:] = True  # so that new users are drawn
-        if self.task.pool is not None and (
-            self.task.has_memory or not (self._is_open or self._is_closed)
-        ):
-            self._draw()
+            self.streams.start()
+            self._last = None
+        self.streams.begin_episode(self._np_random)
         self._is_open, self._is_closed = True, False
 
-    def _draw(self) -> None:
-        """Draw the next round of every stream."""
-        raise NotImplementedError
-
     def _session_error(self, error: Exception, users: str) -> SessionError:
-        return SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {users}")
+        step = self.streams.steps + 1
+        return SessionError(f"{name_of(self)}, step {step}: {cause(error)}, in {users}")
 
     def _warn_of_no_mode(self, maker: str) -> None:
         choices = (
@@ -133,7 +122,7 @@ class BaseClickEnv:
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
             n_items=self.model.n_items,
             n_positions=self.model.n_positions,
-            step=self._steps,
+            step=self.streams.steps,
             **last,
         )
 

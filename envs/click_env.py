@@ -8,13 +8,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.kernels import KernelError, entry
 from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
-from .session import session, single_step
+from .session import nothing_shown, single_step
 from .spaces import RankedList
 from .users import Users
 
@@ -49,6 +48,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             picture).
         **parameters: the parameters of the named model; they cannot be combined with an instance.
 
+    Attributes:
+        shown: the clicks and examinations ``(K,)`` of the last session, and its uniform numbers.
+
     Raises:
         ValueError, TypeError: an unknown reward, a cutoff outside ``1..K``, a bad reference list,
             instance or parameter, or a search for the optimum that would take too long.
@@ -82,14 +84,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         **parameters: Any,
     ) -> None:
         users = described_users(model, form, instance, n_positions, parameters)
-        self.observation_space = self._set_up(users, reward, cutoff, reference, render_mode)
+        self.observation_space = self._set_up(users, 1, reward, cutoff, reference, render_mode)
         self.action_space = self._lists
         self._shape = (self._lists.n_positions,)
-        self._uniforms = np.empty(self.model.n_uniforms)
-        self._clicks, self._examined = np.zeros((2, *self._shape), np.int8)
-        self._seen = np.full(self._lists.n_items, -1)
-        self._n_lists = 0  # the marks in _seen: refused lists count, too
-        self._new_streams()
+        self.shown = nothing_shown(self.model)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -110,12 +108,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
         self._restart(seed)
-        task = self.task
-        info = {
-            "optimal_ranking": task.optimal_ranking.copy(),
-            "optimal_reward": task.optimal_reward,
-        }
-        return task.observe(task.round, np.zeros(self._shape, np.int8)), info
+        task, state = self.task, self.state
+        info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
+        return task.observe(state, 0, np.zeros(self._shape, np.int8)), info
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Show a list to the next user.
@@ -143,79 +138,38 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()
         else:
-            ranking = checked_list(action, self._lists, "LehmerAction")
-        task, rng = self.task, self._np_random
-        rng.random(out=self._uniforms)
-        self._n_lists += 1
+            ranking = np.array(checked_list(action, self._lists, "LehmerAction"))
+        streams, rng = self.streams, self._np_random
+        if streams.drawn_from is not rng:
+            streams.bind(rng, single_step, self.shown, ranking)
         try:
-            step = single_step(session(task.model), task.advance).direct
-            is_list, reward, expectation, optimum, satisfied = step(
-                task.parameters,
-                task.code,
-                task.cutoff,
-                task.pool,
-                task.round,
-                None if task.pool is None else rng,  # passing a generator is slow
-                self._scratch,
-                ranking,
-                self._seen,
-                self._n_lists,
-                self._uniforms,
-                self._clicks,
-                self._examined,
+            is_list, reward, expectation, optimum, satisfied, has_left = streams.code(
+                streams.task.users, streams.state, streams.source, self.shown, ranking
             )
-        except KernelError:
-            raise
         except Exception as error:
-            raise self._session_error(error, f"a {type(task.model).__name__}") from error
+            raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
         if not is_list:
-            self._refuse(ranking)
+            checked_list(ranking, self._lists, "LehmerAction")
         regret = optimum - expectation
-        self._last = ranking, reward, satisfied
-        self._regret += regret
-        self._steps += 1
-        if self._steps == self._next_change:
-            self._select_task()
-        has_left = task.has_memory and bool(task.round.ended[0])
+        self.count(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
-        observation = task.observe(task.round, self._clicks.copy())
+        observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
 
-    def _refuse(self, ranking: NDArray[np.int64]) -> None:
-        """Raise the error of a bad list, and rewind the generator by the numbers drawn for it."""
-        self.np_random.bit_generator.advance(-self.model.n_uniforms)
-        checked_list(ranking, self._lists, "LehmerAction")
-
-    def _draw(self) -> None:
-        task = self.task
-        entry(task.advance)(
-            task.parameters, task.code, task.pool, task.round, self.np_random, self._scratch
-        )
-
-    def _new_streams(self) -> None:
-        super()._new_streams()
-        self._last, self._regret = None, 0.0
-
-    def _record(
+    def count(
         self,
         steps: int,
         regret: float,
         ranking: NDArray[np.int64],
-        clicks: NDArray[np.int8],
-        examined: NDArray[np.int8],
-        satisfied: int,
         reward: float,
+        satisfied: int,
     ) -> None:
-        """Count ``steps`` sessions of a compiled loop, which must end at or before a change of the
-        users, and keep the last one.
+        """Count sessions that were played with ``streams`` and ``shown``; of the last one keep the
+        list, which is not copied, its reward, and where the user left satisfied.
         """
-        self._last = ranking.copy(), reward, satisfied
-        self._clicks[:], self._examined[:] = clicks, examined
-        self._regret += regret
-        self._steps += steps
-        if self._steps == self._next_change:
-            self._select_task()
+        self._last = ranking, reward, satisfied
+        self.streams.count(steps, regret, self._np_random)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
@@ -226,12 +180,12 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         if self._last is None:
             raise gym.error.ResetNeeded("no list was shown yet: call step() first")
-        return self._last[0].copy(), self._clicks.copy()
+        return self._last[0].copy(), self.shown.clicks.copy()
 
     @property
     def sessions_to_change(self) -> int:
         """Return the number of sessions before the users change."""
-        return self._next_change - self._steps
+        return self.streams.next_change - self.streams.steps
 
     def knowledge(self, source: str) -> Any:
         """Return what a paper assumes known of an environment; None if it does not have it.
@@ -257,10 +211,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         ranking, reward, satisfied = self._last
         page = self._page(
             self.instance,
-            regret=self._regret,
+            regret=self.streams.regret,
             ranking=ranking.tolist(),
-            clicks=self._clicks.tolist(),
-            examined=self._examined.tolist(),
+            clicks=self.shown.clicks.tolist(),
+            examined=self.shown.examined.tolist(),
             satisfied=satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=reward,
         )

@@ -35,7 +35,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ from ..core.kernels import entry, kernel, static_kernels
 from .order import best_first, smaller_by_digits
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
-from .task import Task
+from .task import ClickTask
 from .users import REWARDS, Users, users_class
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
@@ -58,6 +58,27 @@ MAX_SEARCH = 10_000_000
 """The largest number of lists, ``L! / (L - m)!``, that `ClickModel.optimal_ranking` searches if no
 theorem gives the best list; a model may have another limit (`ClickModel.max_search`).
 """
+
+
+class BestListRule(NamedTuple):
+    """How best lists follow from item parameters: by one of the three, the others are None."""
+
+    places: NDArray[np.int64] | None = None
+    """The item at each position, as its place in the order of decreasing attraction."""
+    scan: Callable[..., Any] | None = None
+    """The ``scan_kernel`` of the model."""
+    search: Callable[..., None] | None = None
+    """The kernel of the exact search."""
+
+
+class Search(NamedTuple):
+    """Working memory of the exact search, and its result."""
+
+    bounds: NDArray[np.float64]  # (m, m) as `ClickModel.search_bounds` returns them
+    head: NDArray[np.int64]  # (m,) the list so far
+    choice: NDArray[np.int64]  # (m,) the candidate at each depth; before and after the search -1
+    used: NDArray[np.bool_]  # (L,) whether a candidate is in the list
+    chosen: NDArray[np.int64]  # (m,) the best list
 
 
 @kernel
@@ -156,7 +177,9 @@ class ClickModel(Users, abstract=True):
             raise AttributeError(f"a {type(self).__name__} has no attraction")
         return self.parameters.attraction
 
-    def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> list[Task]:
+    def tasks(
+        self, reward: str, cutoff: int | None, reference: ArrayLike | None
+    ) -> list[ClickTask]:
         """As `Users.tasks`: a single task."""
         code, counted = self.check_reward(reward, cutoff)
         try:
@@ -169,7 +192,7 @@ class ClickModel(Users, abstract=True):
             raise ValueError(
                 f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
             ) from error
-        return [Task(self, code, counted, best, optimum)]
+        return [ClickTask(self, code, counted, best, optimum)]
 
     # ----------------------------------------------------------------------------- public methods
 
@@ -237,6 +260,46 @@ class ClickModel(Users, abstract=True):
             ValueError: as in `expected_reward`, or the exact search would be too large.
         """
         return self._best_list(*self.check_reward(reward, cutoff))
+
+    def best_list_rule(self, reward: int, cutoff: int) -> BestListRule:
+        """Return how the first ``cutoff`` items of a best list follow from the item parameters; a
+        theorem goes before a scan, and a scan before a search.
+        """
+        places = self._places(reward, cutoff)
+        if places is not None:
+            return BestListRule(places=places)
+        if self.scan_kernel is not None:
+            return BestListRule(scan=self.scan_kernel)
+        return BestListRule(search=branch_and_bound(self.expected_kernel, self.below_kernel))
+
+    def search_bounds(self, cutoff: int) -> NDArray[np.float64]:
+        """Return ``(m, m)`` for a search: row k has the bounds on the examination of the positions
+        from k on, decreasing.
+        """
+        bounds = np.zeros((cutoff, cutoff))
+        for k in range(cutoff):
+            bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
+        return bounds
+
+    def check_search(self, cutoff: int, what: str, cure: str, each: str = "") -> None:
+        """Check that a search for the best list is not too large.
+
+        Args:
+            cutoff: the number of items that it chooses.
+            what, cure: for the message: of which best list, and what to do instead.
+            each: what it is made in, if in more than one, such as ``"session"``.
+
+        Raises:
+            ValueError: it would compare more than `max_search` lists.
+        """
+        lists = math.perm(self.n_items, cutoff)
+        if lists > self.max_search:
+            each, items = (f" in each {each}", "candidates") if each else ("", "items")
+            raise ValueError(
+                f"the best list for {what} requires an exact search{each}, and {lists:.3g} lists "
+                f"of {cutoff} out of {self.n_items} {items} are more than the limit of "
+                f"{self.max_search:.0e}; {cure}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """As `Users.to_dict`; its keys are the constructor's arguments."""
@@ -334,13 +397,13 @@ class ClickModel(Users, abstract=True):
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """Return the first ``cutoff`` items of a best list; None if no theorem gives it."""
-        places = self._places(reward, cutoff)
-        if places is not None:
-            return best_first(self._merits())[places]
-        if self.scan_kernel is None:
+        rule = self.best_list_rule(reward, cutoff)
+        if rule.places is not None:
+            return best_first(self._merits())[rule.places]
+        if rule.scan is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
-        entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
+        entry(rule.scan)(self.parameters, reward, gain, continuation)
         return best_scan(gain, continuation, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:
@@ -363,40 +426,24 @@ class ClickModel(Users, abstract=True):
         self, reward: str, cutoff: int, run: Callable[..., Any] = entry
     ) -> NDArray[np.int64]:
         """Return the best of all lists; ``run`` turns the kernel into what is called."""
-        lists = math.perm(self.n_items, cutoff)
-        if lists > self.max_search:
-            raise ValueError(
-                f"the best list for reward={reward!r} in a {type(self).__name__} requires an "
-                f"exact search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are "
-                f"more than the limit of {self.max_search:.0e}; pass the reference list to measure "
-                "regret against (reference=...), or choose another reward kind or a smaller cutoff"
-            )
-        best, attraction = np.empty(cutoff, np.int64), self._click_bounds()
-        run(self._search_kernel())(
-            self.parameters,
-            attraction,
-            best_first(attraction),
-            self._bounds_of_search(cutoff),
-            REWARDS.index(reward),
-            self._scratch(),
-            np.zeros(cutoff, np.int64),  # valid items, because a kernel may read below the cutoff
-            np.full(cutoff, -1),
-            np.zeros(self.n_items, np.bool_),
-            best,
+        cure = (
+            "pass the reference list to measure regret against (reference=...), or choose another "
+            "reward kind or a smaller cutoff"
         )
-        return best
-
-    def _search_kernel(self) -> Callable[..., None]:
-        return branch_and_bound(self.expected_kernel, self.below_kernel)
-
-    def _bounds_of_search(self, cutoff: int) -> NDArray[np.float64]:
-        """Return ``(m, m)``: row k has the bounds on the examination of the positions from k on,
-        decreasing.
-        """
-        bounds = np.zeros((cutoff, cutoff))
-        for k in range(cutoff):
-            bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
-        return bounds
+        self.check_search(cutoff, f"reward={reward!r} in a {type(self).__name__}", cure)
+        attraction = self._click_bounds()
+        search = Search(  # the head holds valid items, because a kernel may read below the cutoff
+            bounds=self.search_bounds(cutoff),
+            head=np.zeros(cutoff, np.int64),
+            choice=np.full(cutoff, -1),
+            used=np.zeros(self.n_items, np.bool_),
+            chosen=np.empty(cutoff, np.int64),
+        )
+        code, scratch = REWARDS.index(reward), self._scratch()
+        run(branch_and_bound(self.expected_kernel, self.below_kernel))(
+            self.parameters, attraction, best_first(attraction), code, scratch, search
+        )
+        return search.chosen
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
         result = np.empty((2, self.n_positions))
@@ -461,11 +508,9 @@ def branch_and_bound(
     """Return the kernel of the exact search for a model with these kernels."""
 
     @kernel
-    def search(
-        parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best
-    ):
-        """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction
-        first.
+    def search(parameters, attraction, candidates, reward, scratch, memory):
+        """Depth-first search over lists of m of the ``candidates``, best attraction first;
+        ``memory`` has the fields of a `Search`.
 
         The expected number of clicks in a prefix does not depend on the items below it. If the user
         continues below the prefix, position k adds at most the bound on its examination times the
@@ -473,6 +518,8 @@ def branch_and_bound(
         the remaining attractions matched to the remaining bounds in decreasing order. A branch
         whose bound does not exceed the best value so far is pruned.
         """
+        bounds, ranking, choice = memory.bounds, memory.head, memory.choice
+        used, best = memory.used, memory.chosen
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0
         while depth >= 0:

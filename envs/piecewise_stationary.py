@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_count, integers
 from .click_model import ClickModel, click_models_of
-from .task import Task
+from .task import ClickTask
 from .users import REWARDS, Users
 
 
@@ -81,7 +81,9 @@ class PiecewiseStationaryModel(Users):
         check_count("step", step, 0)
         return self.epochs[bisect.bisect_right(self.starts, step) - 1]
 
-    def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> list[Task]:
+    def tasks(
+        self, reward: str, cutoff: int | None, reference: ArrayLike | None
+    ) -> list[ClickTask]:
         """As `Users.tasks`: a task for each epoch."""
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 

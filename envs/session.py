@@ -1,12 +1,51 @@
-"""Sessions in compiled code: one user sees one list, in one environment or on many streams."""
+"""Sessions in compiled code: one user sees one list, on one stream or on many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.draws import generator_of
 from ..core.kernels import entry, kernel
+from ..core.state import Flags, Floats, Ints, first_arrays
+
+Bytes = NDArray[np.int8]
+
+
+class Shown(NamedTuple):
+    """The last session of one stream."""
+
+    uniforms: Annotated[Floats, "U"]
+    clicks: Annotated[Bytes, "K"]
+    examined: Annotated[Bytes, "K"]
+    seen: Annotated[Ints, "L", -1]  # the number of the last list with each item; refused ones count
+    n_lists: Annotated[Ints, "1"]
+    n_sessions: Annotated[Ints, "1"]  # the number of the last list that has its clicks
+
+
+class Batch(NamedTuple):
+    """The sessions of B streams."""
+
+    uniforms: Annotated[Floats, "B U"]
+    clicks: Annotated[Bytes, "B K"]
+    examined: Annotated[Bytes, "B K"]
+    realised: Annotated[Floats, "B"]
+    expectation: Annotated[Floats, "B"]
+    optimum: Annotated[Floats, "B"]
+    ended: Annotated[Flags, "B"]  # whether the user has left
+    seen: Annotated[Ints, "L"]
+
+
+def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
+    """Return a `Shown` before the first session, or a `Batch` of some streams."""
+    sizes = {"L": model.n_items, "K": model.n_positions, "U": model.n_uniforms}
+    if n_streams is None:
+        return Shown(**first_arrays(Shown, sizes))
+    return Batch(**first_arrays(Batch, {**sizes, "B": n_streams}))
 
 
 @kernel
@@ -20,161 +59,110 @@ def is_ranked_list(ranking, seen, mark):
     return True
 
 
-@entry
-def first_bad_list(rankings, seen):
-    """Return the row of the first list that does not hold distinct items, or -1. All entries of
-    ``seen``, ``(L,)``, must be negative.
+@cache
+def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float, float, int]]:
+    """Return the kernel of a session of the first stream: it checks the list, draws the uniform
+    numbers, and simulates.
+
+    It returns whether the list is valid (if not, nothing is drawn), the realised and the expected
+    reward, and the position at which the user left satisfied, or -1.
     """
-    for b in range(rankings.shape[0]):
-        if not is_ranked_list(rankings[b], seen, b):
-            return b
-    return -1
 
-
-def session(model: Any) -> Callable[..., tuple[float, float, int]]:
-    """Return the kernel of one session for a model's class; environments and the runner call it."""
-    return model.session_kernel or _click_session(model.sample_kernel, model.expected_kernel)
-
-
-@cache
-def _click_session(
-    sample: Callable[..., int], expected: Callable[..., float]
-) -> Callable[..., tuple[float, float, int]]:
     @kernel
-    def session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
-        """Simulate one session: write clicks and examined; return the realised and the expected
-        reward, and the position at which the user left satisfied, or -1.
-        """
-        satisfied = sample(parameters, ranking, uniforms, clicks, examined)
-        n_clicks = 0
-        for k in range(cutoff):
-            n_clicks += clicks[k]
-        if reward == 0:  # clicks
-            realised = n_clicks
-        elif reward == 1:  # any_click
-            realised = min(n_clicks, 1)
-        else:  # satisfaction: a user who leaves below the cutoff does not count
-            realised = 1 if 0 <= satisfied < cutoff else 0
-        return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
+    def play_session(users, state, rng, shown, ranking):
+        shown.n_lists[0] += 1
+        if not is_ranked_list(ranking, shown.seen, shown.n_lists[0]):
+            return False, 0.0, 0.0, -1
+        for k in range(len(shown.uniforms)):
+            shown.uniforms[k] = rng.random()
+        first = np.int64(0)  # a constant has a type of its own, for which numba compiles again
+        realised, expectation, satisfied = session(
+            users, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
+        )
+        shown.n_sessions[0] = shown.n_lists[0]
+        return True, realised, expectation, satisfied
 
-    return session
+    return play_session
 
 
 @cache
-def single_step(simulate: Callable[..., Any], advance: Callable[..., None]) -> Any:
-    """Return the compiled function of `ClickEnv.step`: it checks a list, simulates a session, and
-    draws the next round.
-
-    Args:
-        simulate: the kernel of a session.
-        advance: as in `Task`.
+def single_step(
+    session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
+) -> Any:
+    """Return the compiled function of `ClickEnv.step` for users with these kernels.
 
     Returns:
-        The entry ``single_step(parameters, reward, cutoff, pool, current, rng, scratch, ranking,
-        seen, mark, uniforms, clicks, examined)``, with the fields of the task (``current`` is its
-        round) and the arguments of `is_ranked_list`. It returns whether the list is valid (if not,
-        no session is simulated), the realised, the expected and the optimal reward, and the
-        position at which the user left satisfied.
+        The entry ``single_step(users, state, source, shown, ranking)``, which plays a session and
+        draws what follows. It returns whether the list is valid (if not, nothing is drawn), the
+        realised, the expected and the optimal reward, the position at which the user left
+        satisfied, and whether the user has left for good.
     """
+    play = play_session(session)
 
     @kernel
-    def single_step(
-        parameters,
-        reward,
-        cutoff,
-        pool,
-        current,
-        rng,
-        scratch,
-        ranking,
-        seen,
-        mark,
-        uniforms,
-        clicks,
-        examined,
-    ):
-        optimum = current.optimum[0]
-        if not is_ranked_list(ranking, seen, mark):
-            return False, 0.0, 0.0, optimum, -1
-        realised, expectation, satisfied = simulate(
-            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
-        )
-        advance(parameters, reward, pool, current, rng, scratch)
-        return True, realised, expectation, optimum, satisfied
+    def single_step(users, state, source, shown, ranking):
+        rng, optimum = generator_of(source), state.optimum[0]
+        is_list, realised, expectation, satisfied = play(users, state, rng, shown, ranking)
+        has_left = advance(users, state, np.int64(0), rng) if is_list else False
+        return is_list, realised, expectation, optimum, satisfied, has_left
 
     return entry(single_step)
 
 
 @cache
 def batch_step(
-    simulate: Callable[..., Any],
-    load: Callable[..., None],
-    advance: Callable[..., None],
-    store: Callable[..., None],
+    session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Any:
-    """Return the compiled function of `ClickVectorEnv.step`: as `single_step` without the check,
-    for B streams.
+    """Return the compiled function of `ClickVectorEnv.step` for users with these kernels.
 
     Returns:
-        The entry ``batch_step(parameters, reward, cutoff, pool, current, rng, scratch, streams,
-        rankings, uniforms, clicks, examined, realised, expectation, satisfied)``. ``streams`` holds
-        the rounds of all streams. Each is loaded into ``current``, the round of the task, and
-        stored again.
+        The entry ``batch_step(users, state, source, batch, rankings)``, which plays a session on
+        each stream and draws what follows. A stream whose user has left gets a new user instead,
+        and 0 everywhere. It returns the first stream with a bad list, or -1; if there is one,
+        nothing is drawn.
     """
 
     @kernel
-    def batch_step(
-        parameters,
-        reward,
-        cutoff,
-        pool,
-        current,
-        rng,
-        scratch,
-        streams,
-        rankings,
-        uniforms,
-        clicks,
-        examined,
-        realised,
-        expectation,
-        satisfied,
-    ):
+    def batch_step(users, state, source, batch, rankings):
+        rng, ended = generator_of(source), batch.ended
+        batch.seen[:] = -1
         for b in range(len(rankings)):
-            load(streams, b, current)
-            realised[b], expectation[b], satisfied[b] = simulate(
-                parameters,
-                rankings[b],
-                uniforms[b],
-                clicks[b],
-                examined[b],
-                reward,
-                cutoff,
-                scratch,
-            )
-            advance(parameters, reward, pool, current, rng, scratch)
-            store(streams, b, current)
+            if not ended[b] and not is_ranked_list(rankings[b], batch.seen, b):
+                return b
+        for b in range(len(rankings)):
+            for k in range(batch.uniforms.shape[1]):
+                batch.uniforms[b, k] = rng.random()
+        for b in range(len(rankings)):
+            clicks, examined = batch.clicks[b], batch.examined[b]
+            if ended[b]:
+                clicks[:], examined[:] = 0, 0
+                batch.realised[b], batch.expectation[b], batch.optimum[b] = 0.0, 0.0, 0.0
+                ended[b] = False
+                begin(users, state, b, rng)
+            else:
+                batch.optimum[b] = state.optimum[b]
+                batch.realised[b], batch.expectation[b], _ = session(
+                    users, state, b, rankings[b], batch.uniforms[b], clicks, examined
+                )
+                ended[b] = advance(users, state, b, rng)
+        return -1
 
     return entry(batch_step)
 
 
 @cache
-def draw_streams(
-    load: Callable[..., None], advance: Callable[..., None], store: Callable[..., None]
-) -> Any:
-    """Return the compiled function that draws the next rounds of some streams, without a session.
+def begin_streams(begin: Callable[..., Any]) -> Any:
+    """Return the compiled function that draws the first session of a new user on some streams.
 
     Returns:
-        The entry ``draw_streams(parameters, reward, pool, current, rng, scratch, streams, which)``;
-        ``which`` are ``(B,)`` booleans.
+        The entry ``begin_streams(users, state, source, which)``; ``which`` are ``(B,)`` booleans.
     """
 
     @kernel
-    def draw_streams(parameters, reward, pool, current, rng, scratch, streams, which):
+    def begin_streams(users, state, source, which):
+        rng = generator_of(source)
         for b in range(len(which)):
             if which[b]:
-                load(streams, b, current)
-                advance(parameters, reward, pool, current, rng, scratch)
-                store(streams, b, current)
+                begin(users, state, b, rng)
 
-    return entry(draw_streams)
+    return entry(begin_streams)

@@ -1,9 +1,23 @@
-"""Task of an environment: the click model of the next sessions and its best list."""
+"""The law of simulated users: what a kind of users consists of, and the task of a click model.
+
+A kind of users is a `Task`: one record, one declared state, and three kernels. Environments and the
+compiled loop call nothing else::
+
+    session(users, state, b, ranking, uniforms, clicks, examined) -> realised, expected, satisfied
+    begin(users, state, b, rng)
+    advance(users, state, b, rng) -> whether the user has left
+
+``users`` is the record: what stays the same in all sessions, and working memory that carries
+nothing from one call to the next. ``state`` holds what the next session depends on: each of its
+arrays has a row for each of B streams of sessions, and the kernels read and write row ``b`` alone.
+The environment of one session at a time has one stream.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -11,58 +25,129 @@ from gymnasium.spaces import MultiBinary
 from numpy.typing import NDArray
 
 from ..core.kernels import kernel
+from ..core.state import Floats, first_arrays
 
 
-class Optimum(NamedTuple):
-    """The round of a session that draws nothing, or the rounds of B streams."""
+class Kernels(NamedTuple):
+    """The kernels of a kind of users."""
 
-    optimum: NDArray[np.float64]  # (1,) or (B,) the expected reward of the best list
+    session: Callable[..., tuple[float, float, int]]
+    """Simulates one session of stream b: writes clicks and examined ``(K,)``; returns the realised
+    and the expected reward, and the position at which the user left satisfied, or -1."""
+    begin: Callable[..., Any]
+    """Draws the first session of a user on stream b."""
+    advance: Callable[..., bool]
+    """Draws what follows a session on stream b; returns whether the user has left. Then only
+    ``begin`` continues the stream."""
 
 
 @kernel
-def draw_nothing(parameters, reward, pool, current, rng, scratch):
-    pass
+def draw_nothing(users, state, b, rng):
+    """The kernel ``begin`` and ``advance`` of users whose sessions are all alike."""
+    return False
 
 
-@kernel
-def move_nothing(streams, b, current):
-    pass
+class State(NamedTuple):
+    """The state of users whose sessions are all alike. The field ``optimum``, the expected reward
+    of the best list of the next session, is required of every state.
+    """
+
+    optimum: Annotated[Floats, "B"]
 
 
 class Task:
-    """The task of a stationary click model, and the base class of tasks that draw a *round* (such
-    as candidates, or a user's next state) for every session.
+    """The law of users as long as they do not change, in one environment. It stays as it is; the
+    state belongs to the environment.
 
-    A task shares no memory with other objects. Two of its fields may share an array, which is one
-    object, so that a copy shares it, too. A vector environment keeps the rounds of its streams in
-    separate arrays, and loads one after the other into the task.
+    A subclass sets the attributes, in its class or constructor, and defines `best`.
 
     Attributes:
+        model: the users, which errors name.
+        users: the record that the kernels get: a named tuple of arrays, numbers and such records.
+        kernels: the three kernels.
+        state_type: the class of the state: a named tuple whose fields declare their arrays (see
+            `clickgym.core.state`), each with the letter B first.
+        sizes: the sizes by the other letters in the shapes.
         observation_space: the space of what `observe` returns.
-        model: the click model, or the stateful users, whose kernels simulate the sessions.
-        parameters: the first argument of these kernels.
-        code, cutoff: the kernels' reward and number of counted positions.
-        pool: the data from which rounds are drawn; None if nothing is drawn.
-        round: the state of the next session: a named tuple, whose field ``optimum`` ``(1,)`` is the
-            expected reward of the best list.
-        next_round: the kernel that draws the next round in the compiled loop,
-            ``next_round(parameters, reward, pool, current, rng, scratch)``; ``current`` is the
-            round, which it overwrites.
-        advance: the same for ``step``; when a user leaves, it draws no other user before `reset`.
-        load, store: the kernels that move the round of one stream into the task, and back.
-        has_memory: whether users are stateful, and so leave: rounds then have a field ``ended``.
+        fields: for a key of an observation the field of the state that compiled agents get, where
+            the names differ.
+    """
+
+    model: Any
+    users: Any
+    kernels: Kernels
+    state_type: Any = State
+    sizes: Mapping[str, int] = {}
+    observation_space: gym.Space[Any]
+    fields: Mapping[str, str] = {}
+
+    def first_state(self, n_streams: int) -> Any:
+        """Return the state of B new streams, before ``begin``."""
+        return self.state_type(**first_arrays(self.state_type, {**self.sizes, "B": n_streams}))
+
+    def best(self, state: Any) -> NDArray[np.int64]:
+        """Return ``(B, K)`` the best list of the next session on each stream, in a new array."""
+        raise NotImplementedError
+
+    def observe(self, state: Any, b: int | slice, clicks: NDArray[np.int8]) -> Any:
+        """Return the observation after a session, in new arrays.
+
+        Args:
+            state: of the next sessions.
+            b: a stream, or all of them, ``slice(None)``.
+            clicks: ``(K,)`` or ``(B, K)`` of the last session; they may be returned.
+        """
+        return clicks
+
+    def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
+        """Return what kernels of an agent get of the first stream, by the keys of an observation:
+        views of the state.
+        """
+        return tuple(getattr(state, self.fields.get(key, key))[0] for key in keys)
+
+
+class ClickUsers(NamedTuple):
+    """The users of a click model."""
+
+    model: Any  # the parameters of the click model
+    reward: int  # 0: clicks, 1: any_click, 2: satisfaction
+    cutoff: int
+    scratch: NDArray[np.float64]  # (K + 1,) working memory of the click model's kernels
+
+
+@cache
+def click_session(
+    sample: Callable[..., int], expected: Callable[..., float]
+) -> Callable[..., tuple[float, float, int]]:
+    """Return the kernel of a session for a click model with these kernels."""
+
+    @kernel
+    def session(users, state, b, ranking, uniforms, clicks, examined):
+        satisfied = sample(users.model, ranking, uniforms, clicks, examined)
+        n_clicks = 0
+        for k in range(users.cutoff):
+            n_clicks += clicks[k]
+        if users.reward == 0:  # clicks
+            realised = n_clicks
+        elif users.reward == 1:  # any_click
+            realised = min(n_clicks, 1)
+        else:  # satisfaction: a user who leaves below the cutoff does not count
+            realised = 1 if 0 <= satisfied < users.cutoff else 0
+        expectation = expected(users.model, ranking, users.reward, users.cutoff, users.scratch)
+        return float(realised), expectation, satisfied
+
+    return session
+
+
+class ClickTask(Task):
+    """The task of a click model, whose sessions are all alike.
 
     Args:
+        model: the click model.
+        code, cutoff: the kernels' reward and number of counted positions.
         optimal_ranking, optimal_reward: ``(K,)`` the list against which regret is measured, and its
             expected reward.
     """
-
-    pool: Any = None
-    has_memory = False
-    next_round: Callable[..., None] = staticmethod(draw_nothing)
-    advance: Callable[..., None] = staticmethod(draw_nothing)
-    load: Callable[..., None] = staticmethod(move_nothing)
-    store: Callable[..., None] = staticmethod(move_nothing)
 
     def __init__(
         self,
@@ -72,32 +157,18 @@ class Task:
         optimal_ranking: NDArray[np.int64],
         optimal_reward: float,
     ) -> None:
-        self.model, self.parameters = model, model.parameters
-        self.code, self.cutoff = code, cutoff
-        self.observation_space: gym.Space[Any] = MultiBinary(model.n_positions)
-        self._best = np.array(optimal_ranking)
-        self.round: Any = Optimum(np.array([optimal_reward]))
-
-    def rounds(self, size: int) -> Any:
-        """Return the rounds of B streams: a named tuple of arrays with a row for each stream."""
-        return Optimum(np.full(size, self.round.optimum[0]))
-
-    def best(self, rounds: Any) -> NDArray[np.int64]:
-        """Return the best lists ``(B, K)`` in the rounds of B streams; ``(1, K)`` in that of the
-        task.
-        """
-        return np.tile(self._best, (len(rounds.optimum), 1))
+        self.model = model
+        self.users = ClickUsers(model.parameters, code, cutoff, np.empty(model.n_positions + 1))
+        self.observation_space = MultiBinary(model.n_positions)
+        self.optimal_ranking, self.optimal_reward = np.array(optimal_ranking), optimal_reward
 
     @property
-    def optimal_ranking(self) -> NDArray[np.int64]:
-        """``(K,)`` the best list of the current round."""
-        return self.best(self.round)[0]
+    def kernels(self) -> Kernels:  # type: ignore[override]
+        session = click_session(self.model.sample_kernel, self.model.expected_kernel)
+        return Kernels(session, draw_nothing, draw_nothing)
 
-    @property
-    def optimal_reward(self) -> float:
-        """The expected reward of the best list of the current round."""
-        return float(self.round.optimum[0])
+    def first_state(self, n_streams: int) -> State:
+        return State(np.full(n_streams, self.optimal_reward))
 
-    def observe(self, rounds: Any, clicks: NDArray[np.int8]) -> Any:
-        """Return the observation after clicks ``(K,)`` or ``(B, K)``, before the next rounds."""
-        return clicks
+    def best(self, state: Any) -> NDArray[np.int64]:
+        return np.tile(self.optimal_ranking, (len(state.optimum), 1))

@@ -5,7 +5,7 @@ built.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,9 +57,6 @@ class Users(ABC):
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
     click_at_once: ClassVar[str] = ""
     """Why clicks cannot arrive late; empty if they can."""
-
-    session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
-    """The kernel of one session; None: that of a click model (`clickgym.envs.session`)."""
 
     classes: ClassVar[dict[str, type[Users]]] = {}
     """The classes by their names in files, and by ``"module:Class"``."""

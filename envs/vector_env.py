@@ -11,17 +11,17 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, is_integer
-from ..core.kernels import KernelError
 from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
-from .session import batch_step, draw_streams, first_bad_list, session
+from .session import Batch, batch_step, nothing_shown
 from .spaces import BatchedRankedList, RankedList
 from .users import Users
 
 Infos = dict[str, Any]
 Masks = NDArray[np.bool_]
+ALL = slice(None)
 
 
 class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
@@ -72,8 +72,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     """With NEXT_STEP: whether the next step resets all streams."""
     _episode_steps: Any
     """Sessions of the current episodes: one number, or a number for each stateful user."""
-    _last: tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]] | None
-    """Lists, clicks and rewards of the last sessions, if they are rendered."""
 
     def __init__(
         self,
@@ -101,7 +99,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.num_envs = check_count("num_envs", num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": _checked_mode(autoreset_mode)}
         users = described_users(model, form, instance, n_positions, parameters)
-        space = self._set_up(users, reward, cutoff, reference, render_mode)
+        space = self._set_up(users, num_envs, reward, cutoff, reference, render_mode)
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
@@ -109,10 +107,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             num_envs, self._lists.n_items, self._lists.n_positions
         )
         self._shape = (num_envs, self._lists.n_positions)
-        self._uniforms = np.empty((num_envs, self.model.n_uniforms))
-        self._seen = np.empty(self._lists.n_items, np.int64)
-        self._all_streams = np.ones(num_envs, np.bool_)
-        self._new_streams()
+        self._batch: Batch = nothing_shown(self.model, num_envs)
+        self._reset_count()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -157,29 +153,31 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             raise self._refusal("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
             observations, infos = self._start_episode()
-            no_stream = ~self._all_streams
+            no_stream = ~self.streams.all
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
         restarting = None  # the streams on which this call starts an episode, if any
-        if self.task.has_memory and self._rounds.ended.any():
-            restarting = self._rounds.ended.copy()
-        clicks, rewards, infos = self._simulate(self._checked(actions, restarting), restarting)
-        active = self._all_streams if restarting is None else ~restarting
+        if self.model.may_leave and self._batch.ended.any():
+            restarting = self._batch.ended.copy()
+        clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
+        active = self.streams.all if restarting is None else ~restarting
         infos = _masked(active, infos)
         if restarting is not None:
             infos = _merged(infos, self._reset_infos(restarting))
-        observations = self.task.observe(self._rounds, clicks)
+        observations = self.task.observe(self.state, ALL, clicks)
         terminated, truncated, is_any_over = self._ends(restarting)
         if is_any_over and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             over = terminated | truncated
             observations, infos = self._start_next(over, observations, clicks, infos)
         else:
-            self._all_ended = is_any_over and not self.task.has_memory
+            self._all_ended = is_any_over and not self.model.may_leave
         return observations, rewards, terminated, truncated, infos
 
-    def _checked(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
-        """Check the actions and return them as lists; ignored rows are replaced by valid lists."""
+    def _lists_of(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
+        """Return the actions as an array of lists, which may have bad items; if all rows are
+        ignored, so is what they are.
+        """
         if ignored is not None and ignored.all():
-            return np.tile(np.arange(self._lists.n_positions), (self.num_envs, 1))
+            return np.zeros(self._shape, np.int64)
         rankings = as_array("actions", actions)
         if rankings.shape != self._shape:
             raise ValueError(
@@ -188,90 +186,63 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             )
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        if ignored is None:
-            rankings = np.ascontiguousarray(rankings, np.int64)
-        else:
-            rankings = np.array(rankings, np.int64, order="C")
-            rankings[ignored] = np.arange(self._lists.n_positions)
-        self._seen.fill(-1)
-        bad = first_bad_list.direct(rankings, self._seen)
+        rankings = np.ascontiguousarray(rankings, np.int64)
+        return rankings if rankings.flags.aligned else rankings.copy()
+
+    def _simulate(
+        self, rankings: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
+        """Simulate a session of every stream, and draw what follows; a stream whose user has left
+        gets a new one.
+
+        Args:
+            rankings: ``(B, K)`` lists; those of streams whose users have left are ignored.
+
+        Returns:
+            The clicks, the rewards, and the infos.
+        """
+        streams, rng = self.streams, self._np_random
+        batch = self._batch._replace(  # what the caller gets is new at every step
+            clicks=np.empty(self._shape, np.int8),
+            realised=np.empty(self.num_envs),
+            expectation=np.empty(self.num_envs),
+            optimum=np.empty(self.num_envs),
+        )
+        if streams.drawn_from is not rng:
+            streams.bind(rng, batch_step, batch, rankings)
+        try:
+            bad = streams.code(streams.task.users, streams.state, streams.source, batch, rankings)
+        except Exception as error:
+            users = f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
+            raise self._session_error(error, users) from error
         if bad >= 0:
             try:
                 checked_list(rankings[bad], self._lists, "LehmerVectorAction")
             except ValueError as error:
                 raise ValueError(f"environment {bad}: {error}") from None
-        return rankings
-
-    def _simulate(
-        self, rankings: NDArray[np.int64], idle: Masks | None
-    ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
-        """Simulate a session of every stream, and draw the next rounds.
-
-        Args:
-            rankings: ``(B, K)`` checked lists.
-            idle: ``(B,)`` booleans: the streams whose users have left, which have no session; None:
-                no stream.
-
-        Returns:
-            The clicks, the rewards, and the infos.
-        """
-        task, size, rng = self.task, self.num_envs, self._np_random
-        rng.random(out=self._uniforms)
-        clicks, rewards, expectation = (
-            np.empty(self._shape, np.int8),
-            np.empty(size),
-            np.empty(size),
-        )
-        optimum = self._rounds.optimum.copy()
-        try:
-            step = batch_step(session(task.model), task.load, task.advance, task.store).direct
-            step(
-                task.parameters,
-                task.code,
-                task.cutoff,
-                task.pool,
-                task.round,
-                None if task.pool is None else rng,
-                self._scratch,
-                self._rounds,
-                rankings,
-                self._uniforms,
-                clicks,
-                self._examined,
-                rewards,
-                expectation,
-                self._satisfied,
-            )
-        except KernelError:
-            raise
-        except Exception as error:
-            users = f"a {type(self.model).__name__}, on one of {size} streams"
-            raise self._session_error(error, users) from error
-        regret = optimum - expectation
-        if idle is not None:
-            for values in (clicks, rewards, regret, expectation):
-                values[idle] = 0
-        self._regret += regret
+        regret = batch.optimum - batch.expectation
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
-            self._last = rankings.copy(), clicks.copy(), rewards.copy()
-        self._steps += 1
-        if self._steps == self._next_change:
-            self._select_task()
-        infos = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
-        return clicks, rewards, infos
+            self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
+        streams.count(1, regret, rng)
+        infos = {
+            "expected_reward": batch.expectation,
+            "regret": regret,
+            "optimal_reward": batch.optimum,
+        }
+        return batch.clicks, batch.realised, infos
 
     def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
         """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
         whether any episode has ended.
         """
-        if not self.task.has_memory:
+        every = self.streams.all
+        if not self.model.may_leave:
             self._episode_steps += 1
             is_over = self._episode_steps == self.max_episode_steps
-            truncated = self._all_streams.copy() if is_over else ~self._all_streams
-            return ~self._all_streams, truncated, is_over
-        ended = self._rounds.ended
+            return ~every, every.copy() if is_over else ~every, is_over
+        ended = self._batch.ended
         terminated = ended.copy()
-        self._episode_steps += self._all_streams if restarting is None else ~restarting
+        self._episode_steps += every if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
         ended |= truncated  # draw another user, as after one who has left
         self._episode_steps[ended] = 0
@@ -289,57 +260,33 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
                 final_obs[b] = last
         final_info = infos | _restricted(infos, over)
         finals = _masked(over, {"final_obs": final_obs, "final_info": final_info})
-        if not self.task.has_memory:
+        if not self.model.may_leave:
             observations, firsts = self._start_episode()
             return observations, finals | firsts
-        self._draw(over)
+        self.streams.begin(over, self._np_random)
+        self._batch.ended[over] = False
         clicks = clicks.copy()
         clicks[over] = 0
         others = infos | _restricted(infos, ~over)
-        return self.task.observe(self._rounds, clicks), finals | _merged(
-            others, self._reset_infos(over)
-        )
+        observations = self.task.observe(self.state, ALL, clicks)
+        return observations, finals | _merged(others, self._reset_infos(over))
 
     def _start_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
         """Start an episode on all streams; return the first observations and the infos."""
         self._restart(seed)
         self._reset_count()
         clicks = np.zeros(self._shape, np.int8)
-        return self.task.observe(self._rounds, clicks), self._reset_infos(self._all_streams)
+        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self.streams.all)
 
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""
-        best, optimum = self.task.best(self._rounds).copy(), self._rounds.optimum.copy()
+        best, optimum = self.task.best(self.state), self.state.optimum.copy()
         return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
-
-    def _draw(self, streams: Masks | None = None) -> None:
-        task = self.task
-        draw_streams(task.load, task.advance, task.store)(
-            task.parameters,
-            task.code,
-            task.pool,
-            task.round,
-            self.np_random,
-            self._scratch,
-            self._rounds,
-            self._all_streams if streams is None else streams,
-        )
-
-    def _select_task(self) -> None:
-        super()._select_task()
-        self._rounds = self.task.rounds(self.num_envs)
-
-    def _new_streams(self) -> None:
-        super()._new_streams()
-        self._reset_count()
-        self._regret = np.zeros(self.num_envs)
-        self._examined = np.zeros(self._shape, np.int8)
-        self._satisfied = np.full(self.num_envs, -1)
-        self._last = None
 
     def _reset_count(self) -> None:
         """Count the sessions of the episodes from 0."""
-        self._episode_steps = np.zeros(self.num_envs, np.int64) if self.task.has_memory else 0
+        self._batch.ended.fill(False)
+        self._episode_steps = np.zeros(self.num_envs, np.int64) if self.model.may_leave else 0
         self._all_ended = False
 
     def render(self) -> tuple[Any, ...] | None:
@@ -350,7 +297,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return tuple(self._page_of(b) for b in range(self.num_envs))
 
     def _page_of(self, b: int) -> Any:
-        title, regret = f"{self.instance} · {b}", float(self._regret[b])
+        title = f"{self.instance} · {b}"
+        regret = float(np.broadcast_to(self.streams.regret, self.num_envs)[b])
         if self._last is None:
             return render(self._page(title, regret=regret), str(self.render_mode))
         rankings, clicks, rewards = self._last
@@ -359,7 +307,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             regret=regret,
             ranking=rankings[b].tolist(),
             clicks=clicks[b].tolist(),
-            examined=self._examined[b].tolist(),
+            examined=self._batch.examined[b].tolist(),
             reward=float(rewards[b]),
         )
         return render(page, str(self.render_mode))

@@ -42,7 +42,7 @@ def run_compiled(
     def record(sessions: int) -> None:
         assert sessions == 1
         lists.append(env.unwrapped._last[0].tolist())
-        clicks.append(env.unwrapped._clicks.tolist())
+        clicks.append(env.unwrapped.shown.clicks.tolist())
 
     every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled", "delay": delay}
     result = run_reporting(agent, env, horizon, seed=seed, on_chunk=record, **every)
@@ -69,8 +69,8 @@ def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
     """All that determines what an agent and an environment do next, comparable with ==."""
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
-    shown = agent.ranking.tolist(), inner._last[0].tolist(), inner._clicks.tolist(), inner._steps
-    return [plain(agent.state), plain(inner.task.round), generators, shown]
+    shown = agent.ranking.tolist(), inner._last[0].tolist(), inner.streams.steps
+    return [plain(agent.state), plain(inner.state), plain(inner.shown), generators, shown]
 
 
 def assert_engines_agree(

@@ -116,93 +116,71 @@ METRICS["worth"] = Metric(
 """
 
 REMEMBERING = """
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Dict, MultiBinary
+from numpy.typing import NDArray
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.envs import Users, kernel
-from clickgym.envs.task import Task
+from clickgym.envs import Kernels, Task, Users, kernel
 
 
-class Parameters(NamedTuple):
-    attraction: np.ndarray  # (L,)
-    remembered: np.ndarray  # (L,) 1 for the items of the last list; both are arrays of the round
-    shown: np.ndarray  # (L,) 1 for the items of this list
+class Record(NamedTuple):
+    attraction: NDArray[np.float64]  # (L,)
+    scratch: NDArray[np.float64]  # (K,)
 
 
-class Round(NamedTuple):
-    observed: np.ndarray
-    optimum: np.ndarray
-    shown: np.ndarray
+class State(NamedTuple):
+    optimum: Annotated[NDArray[np.float64], "B"]
+    remembered: Annotated[NDArray[np.int8], "B L"]  # 1 for the items of the last list
+    shown: Annotated[NDArray[np.int8], "B L"]  # 1 for the items of this list
 
 
 @kernel
-def read(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):
+def read(users, state, b, ranking, uniforms, clicks, examined):
     realised, expectation = 0.0, 0.0
     for k in range(len(ranking)):
         item = ranking[k]
-        chance = users.attraction[item] * (0.5 if users.remembered[item] else 1.0)
+        chance = users.attraction[item] * (0.5 if state.remembered[b, item] else 1.0)
         clicks[k], examined[k] = uniforms[k] < chance, 1
         realised += clicks[k]
         expectation += chance
-        users.shown[item] = 1
+        state.shown[b, item] = 1
     return realised, expectation, -1
 
 
 @kernel
-def remember(users, reward, pool, current, rng, scratch):
-    scratch.fill(0.0)
+def remember(users, state, b, rng):
+    best = users.scratch
+    best.fill(0.0)
     for item in range(len(users.attraction)):
-        current.observed[item], current.shown[item] = current.shown[item], 0
-        chance = users.attraction[item] * (0.5 if current.observed[item] else 1.0)
-        for k in range(len(scratch) - 1):  # the K best chances
-            if chance > scratch[k]:
-                scratch[k], chance = chance, scratch[k]
-    current.optimum[0] = scratch.sum()
-
-
-@kernel
-def load(streams, b, current):
-    current.optimum[0] = streams.optimum[b]
-    for item in range(len(current.shown)):
-        current.observed[item] = streams.observed[b, item]
-        current.shown[item] = streams.shown[b, item]
-
-
-@kernel
-def store(streams, b, current):
-    streams.optimum[b] = current.optimum[0]
-    for item in range(len(current.shown)):
-        streams.observed[b, item] = current.observed[item]
-        streams.shown[b, item] = current.shown[item]
+        state.remembered[b, item], state.shown[b, item] = state.shown[b, item], 0
+        chance = users.attraction[item] * (0.5 if state.remembered[b, item] else 1.0)
+        for k in range(len(best)):  # the K best chances
+            if chance > best[k]:
+                best[k], chance = chance, best[k]
+    state.optimum[b] = best.sum()
+    return False
 
 
 class RememberingTask(Task):
-    pool = ()
-    next_round, advance = staticmethod(remember), staticmethod(remember)
-    load, store = staticmethod(load), staticmethod(store)
+    kernels, state_type = Kernels(session=read, begin=remember, advance=remember), State
 
-    def __init__(self, users, code):
-        self.model, self.code, self.cutoff = users, code, users.n_positions
-        observed, shown = np.zeros((2, users.n_items), np.int8)
-        self.parameters = Parameters(users.attraction, observed, shown)
-        self.round = Round(observed, np.zeros(1), shown)
-        spaces = {"clicks": MultiBinary(users.n_positions)}
-        self.observation_space = Dict(spaces | {"remembered": MultiBinary(users.n_items)})
+    def __init__(self, model):
+        self.model = model
+        self.users = Record(model.attraction, np.zeros(model.n_positions))
+        self.sizes = {"L": model.n_items}
+        spaces = {"clicks": MultiBinary(model.n_positions)}
+        self.observation_space = Dict(spaces | {"remembered": MultiBinary(model.n_items)})
 
-    def rounds(self, size):
-        observed, shown = np.zeros((2, size, self.model.n_items), np.int8)
-        return Round(observed, np.zeros(size), shown)
-
-    def best(self, rounds):
-        chances = self.model.attraction * (1 - np.atleast_2d(rounds.observed) / 2)
+    def best(self, state):
+        chances = self.model.attraction * (1 - state.remembered / 2)
         return np.argsort(-chances, kind="stable")[:, : self.model.n_positions]
 
-    def observe(self, rounds, clicks):
-        return {"clicks": clicks, "remembered": rounds.observed.copy()}
+    def observe(self, state, b, clicks):
+        return {"clicks": clicks, "remembered": state.remembered[b].copy()}
 
 
 class Remembering(Users):
@@ -212,7 +190,6 @@ class Remembering(Users):
     rewards = ("clicks",)
     observes = ("remembered",)
     click_at_once = "the next list depends on what was shown"
-    session_kernel = staticmethod(read)
 
     def __init__(self, attraction, n_positions):
         self.attraction, self.n_positions = np.array(attraction, float), n_positions
@@ -229,7 +206,7 @@ class Remembering(Users):
         return Remembering(self.attraction, n_positions)
 
     def tasks(self, reward, cutoff, reference):
-        return [RememberingTask(self, self.check_reward(reward, cutoff)[0])]
+        return [RememberingTask(self)]
 
     def knowledge(self, source, production=None):
         return {"users": self, "examination": np.ones(self.n_positions)}.get(source)

@@ -25,7 +25,7 @@ from ..click_model import ClickModel, click_model_of
 from ..order import may_be_equal
 from ..users import Users
 from .interactions import largest_norm
-from .round import Pool, RoundTask
+from .round import CandidateTask, Pool
 
 ROUNDING = 1e-9  # tolerance of sums at a bound
 
@@ -139,13 +139,13 @@ class ContextualModel(Users, abstract=True):
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
-    ) -> list[RoundTask]:
+    ) -> list[CandidateTask]:
         """As `Users.tasks`: a single task, which draws candidates for every session."""
         if reference is not None:
             raise ValueError(
                 "reference is a list; expected None, because candidates change in every session"
             )
-        return [RoundTask(self.base, self.pool, self.kind, reward, cutoff)]
+        return [CandidateTask(self.base, self.pool, self.kind, reward, cutoff)]
 
     def _check_item_parameters(self, others: Mapping[str, Any]) -> list[str]:
         """Check that all item parameters except attraction are passed; return their names."""

@@ -28,7 +28,7 @@ from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
 from ..users import STATE_SHOWS_CLICKS, Users
-from .round import Law, Parameters, StatefulTask, simulate
+from .round import StatefulTask, StatefulUsers
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
@@ -111,7 +111,6 @@ class CascadeMDP(Users):
     observes = ("state",)
     may_leave = True
     click_at_once = STATE_SHOWS_CLICKS
-    session_kernel = staticmethod(simulate)
 
     def __init__(
         self,
@@ -205,20 +204,18 @@ class CascadeMDP(Users):
         values = np.atleast_2d(self.value)
         # The values after the next session.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
-        worth = np.array([self.worth(value) for value in later])
-        task = StatefulTask(
-            self,
-            Parameters(self.attraction, self.click_rewards, worth, np.zeros(3, np.int64)),
-            Law(
-                self.first.cumsum(),
-                self.transition.cumsum(axis=-1),
-                values,
-                leaving=0.0 if fixed else 1.0 / self.mean_sessions,
-                n_sessions=self.n_sessions or 0,
-            ),
-            self.best.reshape(len(values), self.n_states, self.n_positions),
+        users = StatefulUsers(
+            self.attraction,
+            self.click_rewards,
+            worth=np.array([self.worth(value) for value in later]),
+            value=values,
+            first=self.first.cumsum(),
+            transition=self.transition.cumsum(axis=-1),
+            leaving=0.0 if fixed else 1.0 / self.mean_sessions,
+            n_sessions=self.n_sessions or 0,
         )
-        return [task]
+        best = self.best.reshape(len(values), self.n_states, self.n_positions)
+        return [StatefulTask(self, users, best)]
 
     # --------------------------------------------------------------------------------- exact values
 

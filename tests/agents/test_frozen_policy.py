@@ -208,7 +208,7 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
         decode = ScoresAction(ClickEnv(FEATURES)).action if actions == "scores" else np.asarray
         for _ in range(20):
             core = env.unwrapped
-            raw = core.task.observe(core.task.round, core._clicks)
+            raw = core.task.observe(core.state, 0, core.shown.clicks)
             seen = envs.normalize_obs(observation) if normalised else observation
             expected = decode(model.predict(seen, deterministic=True)[0])
             for agent, observed in zip(agents, (observation, raw), strict=True):

@@ -66,9 +66,9 @@ by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
 def session_of(model, now):
     """The model of what a round shows."""
     if not isinstance(model, LinearModel):
-        return model.at(int(now.user[0]), now.items)
+        return model.at(int(now.user[0]), now.items[0])
     return model.at(
-        now.observed, **{name: values[now.items] for name, values in model.others.items()}
+        now.features[0], **{name: values[now.items[0]] for name, values in model.others.items()}
     )
 
 
@@ -198,14 +198,14 @@ def test_law_of_named_candidates(model, n_sessions):
     env.reset(seed=5)
     drawn = []
     for _ in range(n_sessions):
-        now = env.task.round
-        user, items = int(now.user[0]), now.items.tolist()
+        now = env.state
+        user, items = int(now.user[0]), now.items[0].tolist()
         assert set(items) <= set(CANDIDATES[user])
         assert len(set(items)) == L
         np.testing.assert_array_equal(
-            now.observed, [[*USERS[user], *ITEMS[item]] for item in items]
+            now.features[0], [[*USERS[user], *ITEMS[item]] for item in items]
         )
-        np.testing.assert_allclose(now.values[0], session_of(model, now).attraction)
+        np.testing.assert_allclose(now.values[0, 0], session_of(model, now).attraction)
         drawn.append((user, items[0]))
         env.step([0, 1, 2])
     law = {
@@ -283,8 +283,8 @@ def test_regret_against_enumeration(model, reward, cutoff):
     env.reset(seed=2)
     rng = np.random.default_rng(0)
     for _ in range(25):
-        session, ranking = session_of(model, env.task.round), rng.permutation(L)[:K]
-        best, worth = env.task.optimal_ranking.copy(), env.task.optimal_reward
+        session, ranking = session_of(model, env.state), rng.permutation(L)[:K]
+        best, worth = env.task.best(env.state)[0], env.state.optimum[0]
         assert sorted(set(best.tolist())) == sorted(best.tolist())
         assert worth == pytest.approx(optimum(session, reward, cutoff), abs=1e-12)
         assert session.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
@@ -302,9 +302,7 @@ def test_best_list_below_the_cutoff():
     for name, reward in (("UBM", "clicks"), ("UBM", "any_click"), ("DCM", "clicks")):
         env = ClickEnv(MODELS[name], reward, 1)
         _, info = env.reset(seed=3)
-        assert (
-            info["optimal_ranking"].tolist() == np.argsort(-env.task.round.values[0])[:K].tolist()
-        )
+        assert info["optimal_ranking"].tolist() == np.argsort(-env.state.values[0, 0])[:K].tolist()
 
 
 def test_search_beyond_the_limit():

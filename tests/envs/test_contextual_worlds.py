@@ -125,13 +125,13 @@ def test_features_and_attractions_of_a_session(name):
     env = gym.make("ContextualPBMRank-v0", instance=name).unwrapped
     observation, _ = env.reset(seed=0)
     for _ in range(20):
-        now, model = env.task.round, env.model
-        user, items = int(now.user[0]), now.items
+        now, model = env.state, env.model
+        user, items = int(now.user[0]), now.items[0]
         plain = np.hstack([np.tile(model.users[user], (20, 1)), model.items[items]])
         np.testing.assert_array_equal(
             observation["features"], with_products(plain, model.interactions)
         )
-        np.testing.assert_array_equal(now.values[0], model.attractions[user][items])
+        np.testing.assert_array_equal(now.values[0, 0], model.attractions[user][items])
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.arange(5))
 

@@ -107,7 +107,7 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         before = state_of(env)
         env.reset()
         assert state_of(env) != before
-        assert env.unwrapped.task.round.observed[1] == 1  # his first session
+        assert env.unwrapped.state.user[0, 1] == 1  # his first session
         env.step(first_list(env))
 
 
@@ -177,7 +177,7 @@ def test_native_reset_without_a_seed(env_id):
     if env_id == FEATURES:
         np.testing.assert_array_equal(fresh["features"], observations["features"])
     assert not (fresh if env_id in (STATIONARY, CHANGING) else fresh["clicks"]).any()
-    assert envs.unwrapped._steps == 1
+    assert envs.unwrapped.streams.steps == 1
 
 
 def test_an_option_that_minari_hands_on_goes_on_with_the_stream():

@@ -63,7 +63,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     facts: dict[str, Any] = {"times": np.arange(sessions)}
     if contextual:
         item_labels = _numbered(len(users.items))
-        query_labels = _numbered(len(core.task.pool.users))
+        query_labels = _numbered(len(core.task.users.pool.users))
         facts["context"] = recorder.context
     if type(agent) is Random:
         facts["propensities"] = np.full(recorder.items.shape, 1 / n_items)
@@ -92,10 +92,10 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         session = self.session
         self.items[session] = action
         if len(self.context):
-            candidates = self.unwrapped.task.round  # type: ignore[attr-defined]
-            self.items[session] = candidates.items[action]
-            self.queries[session] = candidates.user[0]
-            self.context[session] = candidates.observed[action]
+            state = self.unwrapped.state  # type: ignore[attr-defined]
+            self.items[session] = state.items[0, action]
+            self.queries[session] = state.user[0]
+            self.context[session] = state.features[0, action]
         result = self.env.step(action)
         core = self.unwrapped
         if isinstance(core, ClickEnv):  # a wrapper may change what is observed

@@ -24,9 +24,12 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import cgutils, types
 from numba.core.caching import IndexDataCacheFile  # the files of one function in the cache
 from numba.core.options import DefaultOptions
-from numba.extending import register_jitable
+from numba.extending import intrinsic, overload, register_jitable
+
+config: Any = numba.config
 
 # `_nrt` appears in the docstring of `register_jitable`: no references are counted.
 # If numba ignores it, kernels are correct, but slower.
@@ -42,8 +45,12 @@ try:
     from numba.core.types import Dispatcher  # the type of such a function in others
 
     SHORT = os.environ.get("CLICKGYM_PARTS", "1") != "0"
+    SHORT = SHORT and not config.DISABLE_JIT
 except ImportError:
     SHORT = False
+
+GENERATOR = numba.typeof(np.random.default_rng(0))
+BITS = types.NumPyRandomBitGeneratorType("bit_generator")
 
 
 def compiled_part(function: Any) -> Callable[..., Any]:
@@ -124,15 +131,55 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+@cache
+def has_members(names: tuple[str, ...]) -> bool:
+    """Whether bit generators in compiled code have members of these names."""
+    if not SHORT:
+        return False
+    from numba.core.datamodel import default_manager
+    from numba.np.random import generator_core  # noqa: F401 (registers them)
+
+    return set(names) <= set(default_manager[BITS]._fields)
+
+
+def made_generator(function: Any, record: type) -> None:
+    """Let compiled code make a generator from a ``record`` of members of a bit generator by calling
+    ``function(source)``; what is no such record is returned as it is.
+
+    The members' names are numba's, and undocumented. The generator owns nothing.
+    """
+
+    @intrinsic
+    def make(_: Any, source: Any) -> Any:
+        def codegen(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            bits = cgutils.create_struct_proxy(BITS)(context, builder)
+            for number, field in enumerate(source.fields):
+                setattr(bits, field, builder.extract_value(values[0], number))
+            made = cgutils.create_struct_proxy(GENERATOR)(context, builder)
+            made.bit_generator = bits._getvalue()
+            return made._getvalue()
+
+        return GENERATOR(source), codegen
+
+    @overload(function, inline="always")
+    def choose(source: Any) -> Any:
+        def made(source: Any) -> Any:
+            return make(source)  # type: ignore[call-arg]
+
+        def same(source: Any) -> Any:
+            return source
+
+        return made if getattr(source, "instance_class", None) is record else same
+
+
 if SHORT:
-    _GENERATOR = numba.typeof(np.random.default_rng(0))
 
     class _QuickEntry(CPUDispatcher):
         def typeof_pyval(self, val: Any) -> Any:
             """Return the type of an argument. numba's own method takes longer for a random
             generator than most kernels run.
             """
-            return _GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
+            return GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
 
     class _Part(JITCodeLibrary):
         """Code that is optimised together with its callers."""

@@ -168,7 +168,7 @@ class Waiting(NamedTuple):
     ends: NDArray[np.int64]  # (n + 1,) after t of its sessions, so many have arrived
     rankings: NDArray[np.int64]  # (C, K)
     clicks: NDArray[np.int8]  # (C, K)
-    features: NDArray[np.float64]  # (C, L, d) of contextual agents
+    observed: tuple[NDArray[Any], ...]  # (C, ...) what the agent observed besides clicks
 
 
 class EmptyQueue:
@@ -198,20 +198,19 @@ class Queue(EmptyQueue):
     Args:
         agent: who learns.
         delay: when clicks arrive.
+        observed: what the agent observes besides clicks in a session.
     """
 
-    def __init__(self, agent: CompiledAgent, delay: Delay) -> None:
-        has_features = "features" in agent.observes
-        self.learn = learn_late(agent.update_kernel, has_features)
+    def __init__(
+        self, agent: CompiledAgent, delay: Delay, observed: tuple[NDArray[Any], ...]
+    ) -> None:
+        self.learn = learn_late(agent.update_kernel, len(observed))
         self.slots, self._delay = delay.slots, delay
         self._sessions = self._due = np.zeros(0, np.int64)
-        candidates = (0, 0)
-        if has_features:
-            candidates = agent.n_items, agent.n_features  # type: ignore[attr-defined]
         self._kept = (
             np.empty((self.slots, agent.n_positions), np.int64),
             np.empty((self.slots, agent.n_positions), np.int8),
-            np.empty((self.slots, *candidates)),
+            tuple(np.empty((self.slots, *part.shape), part.dtype) for part in observed),
         )
 
     def chunk(self, first: int, n_sessions: int) -> Waiting:
@@ -236,30 +235,50 @@ def learn_at_once(update: Callable[..., None]) -> Callable[..., None]:
     return learn
 
 
+@kernel
+def no_rows(arrays, slot):  # type: ignore[no-untyped-def]
+    return ()
+
+
+@kernel
+def copy_nothing(targets, sources):  # type: ignore[no-untyped-def]
+    pass
+
+
 @cache
-def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[..., None]:
+def rows_of(n: int) -> Callable[..., Any]:
+    """The kernel that returns the rows ``slot`` of n arrays."""
+    if n == 0:
+        return no_rows
+    rest = rows_of(n - 1)
+
+    @kernel
+    def rows(arrays, slot):  # type: ignore[no-untyped-def]
+        return (arrays[0][slot], *rest(arrays[1:], slot))
+
+    return rows
+
+
+@cache
+def copy_of(n: int) -> Callable[..., None]:
+    """The kernel that copies n arrays into others."""
+    if n == 0:
+        return copy_nothing
+    rest = copy_of(n - 1)
+
+    @kernel
+    def copy(targets, sources):  # type: ignore[no-untyped-def]
+        for i in range(sources[0].size):
+            targets[0].flat[i] = sources[0].flat[i]
+        rest(targets[1:], sources[1:])
+
+    return copy
+
+
+@cache
+def learn_late(update: Callable[..., None], n_observed: int) -> Callable[..., None]:
     """The kernel that keeps a session, and learns from those whose clicks are due."""
-
-    @kernel
-    def keep_nothing(late, slot, observed):  # type: ignore[no-untyped-def]
-        pass
-
-    @kernel
-    def keep_features(late, slot, observed):  # type: ignore[no-untyped-def]
-        for item in range(late.features.shape[1]):
-            for i in range(late.features.shape[2]):
-                late.features[slot, item, i] = observed[0][item, i]
-
-    @kernel
-    def deliver_list(late, slot, state):  # type: ignore[no-untyped-def]
-        update(state, late.rankings[slot], late.clicks[slot])
-
-    @kernel
-    def deliver_features(late, slot, state):  # type: ignore[no-untyped-def]
-        update(state, late.rankings[slot], late.clicks[slot], late.features[slot])
-
-    keep = keep_features if is_contextual else keep_nothing
-    deliver = deliver_features if is_contextual else deliver_list
+    rows, copy = rows_of(n_observed), copy_of(n_observed)
 
     @kernel
     def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
@@ -268,8 +287,9 @@ def learn_late(update: Callable[..., None], is_contextual: bool) -> Callable[...
         for k in range(len(ranking)):
             late.rankings[slot, k] = ranking[k]
             late.clicks[slot, k] = clicks[k]
-        keep(late, slot, observed)
+        copy(rows(late.observed, slot), observed)
         for i in range(late.ends[played], late.ends[played + 1]):
-            deliver(late, late.arrivals[i] % slots, state)
+            slot = late.arrivals[i] % slots
+            update(state, late.rankings[slot], late.clicks[slot], *rows(late.observed, slot))
 
     return learn

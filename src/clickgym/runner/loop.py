@@ -21,8 +21,7 @@ from ..envs.any_env import checked_clicks, checked_number, clicks_of, regret_of,
 from ..envs.click_env import name_of
 from ..envs.meter import Meter
 from ..envs.registration import endless, without_own_wrappers
-from ..envs.session import is_ranked_list, session
-from ..envs.task import Task
+from ..envs.session import Shown, play_session
 from .delay import Delay, EmptyQueue, LateAgent, Queue
 from .metrics import Metrics
 
@@ -38,62 +37,55 @@ class AgentError(SessionError):
 # ------------------------------------------------------------------------------ the compiled engine
 
 
-class SessionMemory(NamedTuple):
-    """What kernels read of the users under the present task, and what they write in a session.
+class Stage(NamedTuple):
+    """What the sessions of a chunk read and write, beside the agent.
 
     Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
     holds one.
     """
 
-    parameters: Any
-    reward: int
-    cutoff: int
-    pool: Any
-    round: Any
-    observed: tuple[Any, ...]  # by the agent besides clicks: (), features or a state
-    uniforms: NDArray[np.float64]  # (K,), one more in a mixture
-    clicks: NDArray[np.int8]  # (K,)
-    examined: NDArray[np.int8]  # (K,)
-    scratch: NDArray[np.float64]  # (K + 1,)
-    shown: NDArray[np.int64]  # (L,) the last session of a chunk that showed an item, or -1
-    drawn: NDArray[np.int64]  # (1,) the last session of a chunk that has its clicks, or -1
+    users: Any  # as in `clickgym.envs.task`, like the state
+    state: Any
+    observed: tuple[Any, ...]  # by the agent besides clicks: views of the state
+    shown: Shown
+    contexts: tuple[Any, ...]  # of the metrics
+    totals: NDArray[np.float64]
+    late: Any  # the sessions whose clicks are late, or None
 
 
 @cache
 def session_loop(
     rank: Callable[..., None],
     learn: Callable[..., None],
-    play: Callable[..., tuple[float, float, int]],
     measure: Callable[..., None],
-    next_round: Callable[..., None],
+    session: Callable[..., tuple[float, float, int]],
+    begin: Callable[..., Any],
+    advance: Callable[..., bool],
 ) -> Callable[..., tuple[int, float, int]]:
     """The kernel that plays sessions; it returns how many before a bad list, and of the last one
     the reward and where the user left satisfied.
     """
+    play = play_session(session)
 
     @kernel
-    def sessions(memory, env_rng, state, agent_rng, ranking, late, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
-        parameters, reward, cutoff = memory.parameters, memory.reward, memory.cutoff
-        uniforms, clicks, examined = memory.uniforms, memory.clicks, memory.examined
+    def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
+        users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         realised, satisfied, played = 0.0, -1, np.int64(0)
         while played < n_sessions:
-            rank(state, agent_rng, ranking, *memory.observed)
-            if not is_ranked_list(ranking, memory.shown, played):
+            rank(agent, agent_rng, ranking, *stage.observed)
+            is_list, reward, expectation, left = play(users, state, env_rng, shown, ranking)
+            if not is_list:
                 break
-            for k in range(len(uniforms)):
-                uniforms[k] = env_rng.random()
-            realised, expectation, satisfied = play(
-                parameters, ranking, uniforms, clicks, examined, reward, cutoff, memory.scratch
-            )
-            memory.drawn[0] = played
-            regret += memory.round.optimum[0] - expectation
+            realised, satisfied = reward, left
+            regret += state.optimum[0] - expectation
             rewards += realised
             for k in range(len(ranking)):
-                n_clicks += clicks[k]
-            measure(contexts, ranking, clicks, expectation, totals)
-            learn(late, played, state, ranking, clicks, *memory.observed)
-            next_round(parameters, reward, memory.pool, memory.round, env_rng, memory.scratch)
+                n_clicks += shown.clicks[k]
+            measure(stage.contexts, ranking, shown.clicks, expectation, totals)
+            learn(stage.late, played, agent, ranking, shown.clicks, *stage.observed)
+            if advance(users, state, np.int64(0), env_rng):
+                begin(users, state, np.int64(0), env_rng)
             played += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, realised, satisfied
@@ -128,22 +120,26 @@ def play_compiled(
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    queue = EmptyQueue(agent) if delay is None else Queue(agent, delay)
-    task, chunk, seconds = None, 1000, 0.0
+    queue = EmptyQueue(agent)
+    if delay is not None:
+        queue = Queue(agent, delay, env.task.observed(env.state, agent.observes))
+    state, chunk, seconds = None, 1000, 0.0
     while meter.step < meter.horizon:
-        is_new = env.task is not task  # at the start, and where the users change
+        is_new = env.state is not state  # at the start, and where the users change
         if is_new:
-            task = env.task
-            memory, contexts = memory_of(task, agent), metrics.contexts(env)
-            kernels = session(task.model), metrics.kernel, task.next_round
-            loop = entry(session_loop(agent.rank_kernel, queue.learn, *kernels))
+            task, state = env.task, env.state
+            observed = task.observed(state, agent.observes)
+            contexts = metrics.contexts(env)
+            stage = Stage(task.users, state, observed, env.shown, contexts, meter.totals, None)
+            kernels = agent.rank_kernel, queue.learn, metrics.kernel, *task.kernels
+            loop = entry(session_loop(*kernels))
         size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
         agent.make_room(size + queue.slots)
-        late = queue.chunk(meter.step + 1, size)
-        state = memory, env.np_random, agent.state, agent.rng, agent.ranking, late, contexts
+        stage = stage._replace(late=queue.chunk(meter.step + 1, size))
+        arguments = stage, env.np_random, agent.state, agent.rng, agent.ranking
         if is_new:
-            loop(*state, 0, meter.totals)  # the first call compiles
-        lasted = _play_chunk(agent, env, meter, memory, partial(loop, *state), size)
+            loop(*arguments, 0)  # the first call compiles
+        lasted = _play_chunk(agent, env, meter, partial(loop, *arguments), size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
             chunk = int(np.clip(chunk * CHUNK / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
@@ -156,56 +152,35 @@ def _play_chunk(
     agent: CompiledAgent,
     env: ClickEnv,
     meter: Meter,
-    memory: SessionMemory,
-    loop: Callable[[int, NDArray[np.float64]], tuple[int, float, int]],
+    loop: Callable[[int], tuple[int, float, int]],
     size: int,
 ) -> float:
     """Play a chunk of sessions, and count it; return its seconds."""
-    memory.shown.fill(-1)
-    memory.drawn[0] = -1
+    first = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
-        played, realised, satisfied = loop(size, meter.totals)
+        played, realised, satisfied = loop(size)
     except Exception as error:
-        raise _blamed(agent, env, memory, meter.step, error) from error
+        raise _blamed(agent, env, meter.step, first, error) from error
     lasted = clock() - before
     if played < size:
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
-    last = agent.ranking, memory.clicks, memory.examined, satisfied, realised
-    env._record(size, meter.totals[0] - regret, *last)
+    env.count(size, meter.totals[0] - regret, agent.ranking.copy(), realised, satisfied)
     agent.ranking[0] = -1  # its clicks are learned
     meter.advance(size)
     return lasted
 
 
-def memory_of(task: Task, agent: CompiledAgent) -> SessionMemory:
-    """The memory of sessions of an agent under a task."""
-    n_items, n_positions = agent.n_items, agent.n_positions
-    return SessionMemory(
-        parameters=task.parameters,
-        reward=task.code,
-        cutoff=task.cutoff,
-        pool=task.pool,
-        round=task.round,
-        observed=(task.round.observed,) if agent.observes else (),
-        uniforms=np.empty(task.model.n_uniforms),
-        clicks=np.zeros(n_positions, np.int8),
-        examined=np.zeros(n_positions, np.int8),
-        scratch=np.empty(n_positions + 1),
-        shown=np.empty(n_items, np.int64),
-        drawn=np.empty(1, np.int64),
-    )
-
-
 def _blamed(
-    agent: CompiledAgent, env: ClickEnv, memory: SessionMemory, steps: int, error: Exception
+    agent: CompiledAgent, env: ClickEnv, steps: int, first: int, error: Exception
 ) -> Exception:
-    """What failed in a chunk after so many steps: the click model, if the last list has no clicks
-    yet, else the agent.
+    """What failed in a chunk after so many steps and lists: the click model, if the last list has
+    no clicks yet, else the agent.
     """
-    shown = int(memory.shown.max()) + 1
-    if shown > memory.drawn[0] + 1:
+    lists = env.shown.n_lists[0]
+    shown = int(lists) - first
+    if shown and env.shown.n_sessions[0] < lists:
         what = f"{cause(error)}, in a {type(env.task.model).__name__}"
         error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
     when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"

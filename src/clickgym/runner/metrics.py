@@ -141,7 +141,7 @@ METRICS: dict[str, Metric] = {
     "optimal_lists": Metric(
         "lists whose expected reward is the optimum",
         is_optimal,
-        lambda env: OptimumContext(env.task.round.optimum),
+        lambda env: OptimumContext(env.state.optimum),
     ),
     "window_regret": Metric(
         "regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of "

@@ -17,7 +17,6 @@ from ...agents.rl.learner import Actions, Learner
 from ...agents.rl.vec_env import StableBaselinesVecEnv
 from ...core.kernels import clock
 from ...envs import (
-    REWARDS,
     ClickEnv,
     ClickVectorEnv,
     RecordVectorRegret,
@@ -113,8 +112,8 @@ def _recorded(agent: Learner, env: ClickEnv, meter: Meter, metrics: Metrics) -> 
         ClickVectorEnv(
             task.model,
             agent.n_envs,
-            REWARDS[task.code],
-            task.cutoff,
+            env.reward,
+            env.cutoff,
             reference=None if env.model.may_leave else task.optimal_ranking,
             autoreset_mode=AutoresetMode.SAME_STEP,
         )

@@ -90,10 +90,11 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         environment will draw the same.
         """
         task, rng = self._env.task, deepcopy(self._env.np_random)
-        drawn = deepcopy(task.round)
+        users, state = task.users, deepcopy(self._env.state)
+        users = users._replace(values=deepcopy(users.values), work=deepcopy(users.work))
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
             rng.random(self._env.model.n_positions)  # the clicks
-            entry(draw_candidates)(task.pool, drawn, rng)
-            features[b] = drawn.observed
+            entry(draw_candidates)(users, state, 0, rng)
+            features[b] = state.features[0]
         return features

@@ -1,0 +1,76 @@
+"""A generator passed by its addresses draws what the generator draws."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from clickgym.agents import CascadeTS
+from clickgym.core import kernels
+from clickgym.core.draws import generator_of, source_of
+from clickgym.core.kernels import entry, kernel
+from clickgym.envs import CascadeModel, ClickEnv
+
+BIT_GENERATORS = (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64)
+
+
+@kernel
+def draw(source, drawn):
+    rng = generator_of(source)
+    for i in range(0, len(drawn), 4):
+        drawn[i], drawn[i + 1] = rng.random(), rng.standard_exponential()
+        drawn[i + 2], drawn[i + 3] = rng.beta(2.0, 3.0), rng.standard_normal()
+
+
+@pytest.mark.parametrize("bits", BIT_GENERATORS)
+def test_source_draws_what_the_generator_draws(bits):
+    one, other = (np.random.Generator(bits(5)) for _ in range(2))
+    by_source, by_generator = np.empty(40), np.empty(40)
+    entry(draw)(source_of(one), by_source)
+    entry(draw)(other, by_generator)
+    np.testing.assert_array_equal(by_source, by_generator)
+    assert one.random() == other.random()
+
+
+@pytest.mark.parametrize("bits", BIT_GENERATORS)
+def test_environment_draws_from_the_generator_that_is_set(bits):
+    """Also after copies and after a refused list, for which nothing is drawn."""
+    model = CascadeModel([0.5, 0.4, 0.3], 2)
+    env, uniforms = ClickEnv(model), np.random.Generator(bits(3)).random((20, 2))
+    env.reset(seed=0)
+    env.step([0, 1])
+    env.np_random = np.random.Generator(bits(3))
+    for t, row in enumerate(uniforms):
+        if t == 10:
+            env = pickle.loads(pickle.dumps(copy.deepcopy(env)))
+        with pytest.raises(ValueError, match="again, already at position"):
+            env.step([1, 1])
+        clicks, *_ = env.step([0, 1])
+        assert clicks.tolist() == [row[0] < 0.5, row[0] >= 0.5 and row[1] < 0.4]
+
+
+def test_agent_draws_from_the_generator_that_is_set():
+    """And learns in the state that is set."""
+    agent, twin = CascadeTS(5, 2, seed=0), CascadeTS(5, 2, seed=1)
+    agent.rank(None)
+    agent.rng, twin.rng = (np.random.default_rng(7) for _ in range(2))
+    agent.state = copy.deepcopy(twin.state)
+    agent.ranking = np.full(2, -1)
+    twins = twin, copy.deepcopy(twin), pickle.loads(pickle.dumps(twin))
+    for _ in range(20):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [0, 1])
+        for each in twins:
+            assert each.rank(None).tolist() == ranking.tolist()
+            each.update(None, ranking, [0, 1])
+
+
+def test_an_edit_of_generated_code_changes_the_key(monkeypatch):
+    """numba generates it without calling a function, so its text is part of the key."""
+    before = kernels._key({}, [])
+    assert any(b"def generator_of" in text for text in kernels._unseen_code())
+    monkeypatch.setattr(kernels, "_unseen_code", lambda: (b"edited",))
+    assert kernels._key({}, []) != before

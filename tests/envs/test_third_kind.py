@@ -1,0 +1,212 @@
+"""A kind of users from outside of the package: users who get bored take part in everything without
+an edit elsewhere.
+
+They click each item with its attraction times their interest, which the agent observes. A session
+without a click halves the interest, a click restores it; who is bored leaves with probability 1/2.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pytest
+from engines import assert_engines_agree
+from gymnasium.spaces import Box, Dict, MultiBinary
+from gymnasium.vector import AutoresetMode
+
+import clickgym
+from clickgym.agents import CompiledAgent, Random
+from clickgym.core.state import Floats, Ints
+from clickgym.envs import ClickEnv, ClickVectorEnv, Kernels, Task, Users, kernel
+
+ATTRACTION = [0.9, 0.2, 0.5, 0.4]
+
+
+class Record(NamedTuple):
+    attraction: Floats  # (L,)
+    top: float  # the sum of the K largest
+
+
+class Interest(NamedTuple):
+    optimum: Annotated[Floats, "B"]
+    interest: Annotated[Floats, "B 1"]
+    clicks: Annotated[Ints, "B"]  # of the last session
+
+
+@kernel
+def session(users, state, b, ranking, uniforms, clicks, examined):
+    interest, state.clicks[b], expected = state.interest[b, 0], 0, 0.0
+    for k in range(len(ranking)):
+        chance = users.attraction[ranking[k]] * interest
+        expected += chance
+        clicks[k], examined[k] = uniforms[k] < chance, 1
+        state.clicks[b] += clicks[k]
+    return float(state.clicks[b]), expected, -1
+
+
+@kernel
+def follow(users, state, b, interest):
+    state.interest[b, 0] = interest
+    state.optimum[b] = users.top * interest
+
+
+@kernel
+def begin(users, state, b, rng):
+    follow(users, state, b, 1.0)
+
+
+@kernel
+def advance(users, state, b, rng):
+    has_left = state.interest[b, 0] < 0.3 and rng.random() < 0.5
+    follow(users, state, b, 1.0 if state.clicks[b] > 0 else state.interest[b, 0] / 2)
+    return has_left
+
+
+class BoredTask(Task):
+    kernels, state_type = Kernels(session, begin, advance), Interest
+
+    def __init__(self, model):
+        self.model, self.order = model, np.argsort(-model.attraction)[: model.n_positions]
+        self.users = Record(model.attraction, float(model.attraction[self.order].sum()))
+        self.observation_space = Dict(
+            clicks=MultiBinary(model.n_positions), interest=Box(0.0, 1.0, (1,), np.float64)
+        )
+
+    def best(self, state):
+        return np.tile(self.order, (len(state.optimum), 1))
+
+    def observe(self, state, b, clicks):
+        return {"clicks": clicks, "interest": state.interest[b].copy()}
+
+
+class BoredUsers(Users):
+    rewards, observes, may_leave = ("clicks",), ("interest",), True
+    click_at_once = "they would tell who is bored"
+
+    def __init__(self, attraction, n_positions):
+        self.attraction, self.n_positions = np.array(attraction, float), n_positions
+
+    @property
+    def n_items(self):
+        return len(self.attraction)
+
+    def to_dict(self):
+        values = {"attraction": self.attraction.tolist(), "n_positions": self.n_positions}
+        return {"model": f"{__name__}:{type(self).__name__}", **values}
+
+    def with_positions(self, n_positions):
+        return BoredUsers(self.attraction, n_positions)
+
+    def tasks(self, reward, cutoff, reference):
+        return [BoredTask(self)]
+
+
+class Careful(NamedTuple):
+    sessions: Annotated[Ints, "1"]
+
+
+@kernel
+def rank(state, rng, ranking, interest):
+    first = 0 if interest[0] < 0.6 else int(rng.random() * 3)
+    for k in range(len(ranking)):
+        ranking[k] = (first + k) % 4
+
+
+@kernel
+def update(state, ranking, clicks, interest):
+    state.sessions[0] += 1
+
+
+class CarefulAgent(CompiledAgent):
+    """Shows bored users the best item: a compiled agent of this observation."""
+
+    observes, state_type, rank_kernel, update_kernel = ("interest",), Careful, rank, update
+
+    def seen(self, observation):
+        return (np.array(observation["interest"]),)
+
+
+def users():
+    return BoredUsers(ATTRACTION, 2)
+
+
+def play(env, n_sessions):
+    """What the environment returns, and how many users have left."""
+    seen, left = [], 0
+    for t in range(n_sessions):
+        observation, reward, has_left, _, info = env.step([t % 4, (t + 1) % 4])
+        seen.append(
+            (*observation["clicks"].tolist(), observation["interest"][0], reward, *info.values())
+        )
+        if has_left:
+            env.reset()
+            left += 1
+    return seen, left
+
+
+def test_sessions_by_the_definition():
+    """Interest, regret and clicks; users leave; a copy continues like the original."""
+    env = ClickEnv(users())
+    observation, info = env.reset(seed=0)
+    assert observation["interest"] == 1.0
+    assert info["optimal_ranking"].tolist() == [0, 2]
+    assert info["optimal_reward"] == pytest.approx(1.4)
+    interest, clicked = 1.0, 0
+    for t in range(300):
+        ranking = [t % 4, (t + 2) % 4]
+        worth = interest * sum(ATTRACTION[item] for item in ranking)
+        observation, reward, has_left, _, info = env.step(ranking)
+        assert info["regret"] == pytest.approx(1.4 * interest - worth)
+        assert observation["clicks"].sum() == reward
+        if has_left:
+            assert interest < 0.3
+            observation, _ = env.reset()
+            interest = 1.0
+        else:
+            interest = 1.0 if reward else interest / 2
+        assert observation["interest"] == interest
+        clicked += reward
+    copies = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
+    expected = play(env, 200)
+    assert [play(each, 200) for each in copies] == [expected] * 2
+    assert expected[1] > 3
+    assert 100 < clicked < 420
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_streams(mode):
+    """A single stream is the scalar environment; of many, each user leaves alone."""
+    env, envs = ClickEnv(users()), ClickVectorEnv(users(), 1, autoreset_mode=mode)
+    env.reset(seed=3)
+    envs.reset(seed=3)
+    for t in range(200):
+        ranking = [t % 4, (t + 1) % 4]
+        seen, reward, has_left, _, info = env.step(ranking)
+        many, rewards, ended, _, infos = envs.step(np.array([ranking]))
+        assert (rewards[0], ended[0]) == (reward, has_left)
+        if has_left and mode is AutoresetMode.NEXT_STEP:
+            env.np_random.random(2)  # the stream draws for a list that nobody meets
+            many, *_ = envs.step(np.array([ranking]))
+        elif not has_left:
+            assert infos["regret"][0] == info["regret"]
+        seen = env.reset()[0] if has_left else seen
+        assert many["interest"][0] == seen["interest"]
+    envs = ClickVectorEnv(users(), 50, autoreset_mode=mode)
+    envs.reset(seed=0)
+    share = np.mean([envs.step(np.tile([1, 3], (50, 1)))[2].mean() for _ in range(40)])
+    assert 0.03 < share < 0.3
+
+
+@pytest.mark.parametrize("kind", [Random, CarefulAgent])
+def test_both_engines(kind):
+    assert_engines_agree(lambda: kind(4, 2, seed=1), lambda: ClickEnv(users()), 300)
+
+
+def test_late_clicks_are_refused_in_its_words():
+    with pytest.raises(ValueError, match="cannot learn from late clicks: they would tell who is"):
+        clickgym.run(Random(4, 2, seed=0), ClickEnv(users()), 20, delay="batch:5")
+    again = Users.from_dict(users().to_dict() | {"model": "BoredUsers"})
+    assert again == users()
