@@ -6,6 +6,7 @@ a user.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
@@ -22,7 +23,8 @@ from ..core.checks import (
     numbers,
     short,
 )
-from ..core.kernels import entry, static_kernels
+from ..core.draws import Bound, generator_of
+from ..core.kernels import entry, form_of, kernel, static_kernels
 from ..core.memory import check_memory
 from ..core.state import array_bytes, first_arrays
 from ..core.sums import weighted_sums
@@ -38,6 +40,32 @@ values, small values are lost to rounding.
 SMALL = 10**8
 """Bytes of arrays for which nobody asks how much memory is available."""
 FITS = "CascadeKLUCB (L numbers) and RankedKLUCB (L × K numbers) fit"
+
+
+@cache
+def rank_step(rank: Callable[..., None]) -> Any:
+    """Return the compiled function of `CompiledAgent.rank`: the entry ``rank_step(state, source,
+    ranking, observed)``.
+    """
+
+    @kernel
+    def rank_step(state, source, ranking, observed):
+        rank(state, generator_of(source), ranking, *observed)
+
+    return entry(rank_step)
+
+
+@cache
+def update_step(update: Callable[..., None]) -> Any:
+    """Return the compiled function of `CompiledAgent.update`: the entry ``update_step(state,
+    ranking, clicks, observed)``.
+    """
+
+    @kernel
+    def update_step(state, ranking, clicks, observed):
+        update(state, ranking, clicks, *observed)
+
+    return entry(update_step)
 
 
 class CompiledAgent(Agent):
@@ -95,6 +123,7 @@ class CompiledAgent(Agent):
         self.rng = generator(seed)
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
+        self._bound = Bound()
 
     # ------------------------------------------------------ methods that a subclass may override
 
@@ -201,7 +230,8 @@ class CompiledAgent(Agent):
         """
         seen = self.seen(observation)
         self.make_room(1)
-        entry(self.rank_kernel)(self.state, self.rng, self.ranking, *seen)
+        code = self._code(rank_step, self.rank_kernel, self.ranking, seen)
+        code(self.state, self._bound.source, self.ranking, seen)
         return self.ranking.copy()
 
     def update(
@@ -228,7 +258,7 @@ class CompiledAgent(Agent):
         if is_last:
             items = self.ranking
         elif self.learns_from_any_list:
-            items = check_ranking(ranking, self.n_items, self.n_positions)
+            items = np.array(check_ranking(ranking, self.n_items, self.n_positions))
             self.make_room(1)
         elif waits:
             raise ValueError(
@@ -239,9 +269,28 @@ class CompiledAgent(Agent):
                 f"update got the list {short(ranking)}, but no list is pending; "
                 "call rank before each update"
             )
-        entry(self.update_kernel)(self.state, items, checked, *seen)
+        code = self._code(update_step, self.update_kernel, items, checked, seen)
+        code(self.state, items, checked, seen)
         if is_last:
             self.ranking[0] = -1
+
+    def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
+        """Return the machine code of a kernel; ``rest`` are its arguments after the state and the
+        source. What an agent observes is made by a subclass, so its form is looked at each time.
+        """
+        state, ranking = self._bound.made_for
+        if (
+            state is not self.state
+            or ranking is not self.ranking
+            or self._bound.rng is not self.rng
+        ):
+            self._bound = Bound(self.rng, (self.state, self.ranking))
+        key = step, form_of(rest[-1])
+        code = self._bound.code.get(key)
+        if code is None:
+            first = (self.state, self._bound.source) if step is rank_step else (self.state,)
+            self._bound.code[key] = code = step(function).bound(*first, *rest)
+        return code
 
     def best(self) -> NDArray[np.int64]:
         """Return the list that the agent would show without exploration, by its current estimates;
