@@ -77,7 +77,7 @@ class BaseClickEnv:
         self.streams = Streams(self.model, self.reward, cutoff, reference, n_streams)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self._last: Any = None
-        return self.task.observation_space
+        return self.streams.task.observation_space
 
     @property
     def task(self) -> Any:

@@ -108,7 +108,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
         self._restart(seed)
-        task, state = self.task, self.state
+        task, state = self.streams.task, self.streams.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
         return task.observe(state, 0, np.zeros(self._shape, np.int8)), info
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -210,3 +212,23 @@ def test_late_clicks_are_refused_in_its_words():
         clickgym.run(Random(4, 2, seed=0), ClickEnv(users()), 20, delay="batch:5")
     again = Users.from_dict(users().to_dict() | {"model": "BoredUsers"})
     assert again == users()
+
+
+def test_kind_of_users_of_the_page(tmp_path, monkeypatch):
+    """The page shows one that plays."""
+    page = (Path(__file__).parents[2] / "docs" / "own_agent.md").read_text(encoding="utf-8")
+    kind, use = (
+        code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "tired" in code
+    )
+    (tmp_path / "tired.py").write_text(kind, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict = {}
+    exec(use, names)
+    envs, run, results = names["envs"], clickgym.run, []
+    envs.reset(seed=0)
+    observation, *_ = envs.step(envs.action_space.sample())
+    assert observation["tired"].tolist() == observation["clicks"].any(axis=1)[:, None].tolist()
+    for engine in ("compiled", "python"):
+        env = ClickEnv(names["users"])
+        results.append(run("TopRank", env, 300, seed=0, engine=engine).regret.tolist())
+    assert results[0] == results[1]

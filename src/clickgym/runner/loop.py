@@ -123,11 +123,11 @@ def play_compiled(
     queue = EmptyQueue(agent)
     if delay is not None:
         queue = Queue(agent, delay, env.task.observed(env.state, agent.observes))
-    state, chunk, seconds = None, 1000, 0.0
+    streams, state, chunk, seconds = env.streams, None, 1000, 0.0
     while meter.step < meter.horizon:
-        is_new = env.state is not state  # at the start, and where the users change
+        is_new = streams.state is not state  # at the start, and where the users change
         if is_new:
-            task, state = env.task, env.state
+            task, state = streams.task, streams.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
             stage = Stage(task.users, state, observed, env.shown, contexts, meter.totals, None)
