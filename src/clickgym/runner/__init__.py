@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..envs.any_env import checked_clicks as checked_clicks
     from ..envs.any_env import sizes_of as sizes_of
     from .engines import engine_of as engine_of
+    from .identity import identities as identities
     from .labels import AgentLike as AgentLike
     from .labels import by_label as by_label
     from .make import agent_maker as agent_maker
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from .make import requirements as requirements
     from .metrics import Metrics as Metrics
     from .metrics import wrong_pairs as wrong_pairs
+    from .results import IDENTITY as IDENTITY
+    from .results import read_sealed as read_sealed
+    from .sweep import resumable as resumable
 
 _MODULES = {
+    "IDENTITY": ".results",
     "AgentLike": ".labels",
     "Metrics": ".metrics",
     "UnsuitedError": "..agents.agent",
@@ -32,11 +37,14 @@ _MODULES = {
     "by_label": ".labels",
     "checked_clicks": "..envs.any_env",
     "engine_of": ".engines",
+    "identities": ".identity",
     "make_agent": ".make",
     "make_env": ".make",
     "maker_name": ".make",
     "observed_sizes": ".make",
+    "read_sealed": ".results",
     "requirements": ".make",
+    "resumable": ".sweep",
     "sizes_of": "..envs.any_env",
     "wrong_pairs": ".metrics",
 }

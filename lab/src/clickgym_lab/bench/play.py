@@ -17,18 +17,19 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.core.files import make_folder, reading, sealed, write_whole
 from clickgym.runner import (
+    IDENTITY,
     AgentLike,
     UnsuitedError,
     agent_maker,
     engine_of,
+    identities,
     make_agent,
+    maker_name,
     observed_sizes,
+    read_sealed,
     requirements,
+    resumable,
 )
-from clickgym.runner.identity import identities
-from clickgym.runner.make import maker_name
-from clickgym.runner.results import IDENTITY, read_sealed
-from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel
 
 from .tasks import Task
