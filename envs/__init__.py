@@ -25,13 +25,12 @@ from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
     EnumeratedAction,
     EnumeratedVectorAction,
-    ItemByItem,
-    ItemByItemVector,
     LehmerAction,
     LehmerVectorAction,
     ScoresAction,
     ScoresVectorAction,
 )
+from .wrappers.item_by_item import ItemByItem, ItemByItemVector
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [

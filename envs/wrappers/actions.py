@@ -1,33 +1,30 @@
-"""Wrappers with which a policy for a plain action space chooses ranked lists.
+"""Wrappers with which a policy for a plain action space chooses ranked lists by one action.
 
 | wrapper | action | for |
 |---|---|---|
 | `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw independently: PPO |
 | `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
 | `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action: DQN |
-| `ItemByItem` | K steps of `Discrete(L)` with masks | policies with action masks: MaskablePPO |
 
-Each has a version for vector environments. In all of them number j represents the item
+Each has a version for vector environments; both use one codec (`codecs.py`). `ItemByItem`
+(`item_by_item.py`) takes K steps for a list. In all of them number j represents the item
 ``items[j]``. Draw this order at random if ids carry information, for example if an instance is
 stored in order of attraction.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, VectorWrapper
-from gymnasium.vector.utils import batch_space, iterate
+from gymnasium.vector import VectorActionWrapper, VectorEnv
+from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
-from ..any_env import users_of
-from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
+from ..codecs import Codec, EnumerationCodec, LehmerCodec, ScoresCodec
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -224,277 +221,3 @@ class EnumeratedVectorAction(_ListVectorAction):
     """
 
     codec_class = EnumerationCodec
-
-
-def _with_draft(space: gym.Space, draft: Draft) -> Dict:
-    placed = MultiBinary([draft.n_positions, draft.n_items])
-    return Dict({**_as_dict(space, space), "placed": placed})
-
-
-def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
-    """Return a space, or an observation of it, as a dict; one of a `Dict` keeps its keys."""
-    return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
-
-
-def _users_may_leave(env: gym.Env | VectorEnv) -> bool:
-    """Whether an episode is a user's stay, so that a single list cannot be one."""
-    users = users_of(env)
-    return users is not None and users.may_leave
-
-
-class ItemByItem(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
-    position, from the top down.
-
-    Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the
-    items that are already on the list. The policy sees the items above when it chooses the next
-    one. A session costs K passes through the network. The reward comes with the last item. Set the
-    discount to 1, because a smaller discount would reduce the reward for the items at the top.
-
-    The sessions of ``env`` continue from one list to the next. `reset` starts a new list. It also
-    resets ``env`` if it gets a seed or options, or if the episode of ``env`` has ended (for example
-    by a time limit).
-
-    Stateful users are the exception, because a list changes how its user clicks later: an episode
-    is then an episode of ``env``. The step of the last item also starts the next list, and `reset`
-    resets ``env``.
-
-    Args:
-        env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at
-            random if item ids carry information.
-
-    Observation:
-        A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
-        keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds the item of a
-        number; the first row of zeros is the position to be filled. On the last step they are the
-        clicks and the list that got them.
-
-    Raises:
-        TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the
-            item.
-        gymnasium.error.ResetNeeded: in ``step``, before `reset` starts a list.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.envs import ItemByItem
-        >>> users = {"attraction": [1.0, 1.0, 0.3, 0.2], "examination": [1.0, 1.0]}
-        >>> env = ItemByItem(gym.make("PBMRank-v0", **users))
-        >>> observation, info = env.reset(seed=0)
-        >>> observation, reward, terminated, truncated, info = env.step(1)
-        >>> reward, terminated, env.action_masks()
-        (0.0, False, array([ True, False,  True,  True]))
-        >>> observation, reward, terminated, truncated, info = env.step(0)
-        >>> reward, terminated, observation["observation"], observation["placed"].tolist()
-        (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
-    """
-
-    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, gym.Env, AN_ENV)
-        self._may_leave = _users_may_leave(env)
-        self._draft = Draft(env.action_space, items)
-        RecordConstructorArgs.__init__(self, items=recorded(items))
-        gym.Wrapper.__init__(self, env)
-        self.action_space = Discrete(self._draft.n_items)
-        self.observation_space = _with_draft(env.observation_space, self._draft)
-        self._observation: Any = None
-        self._under_way = False
-        self._ended = True  # the episode of env, not the list
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start a list. With a seed or options, or if the episode of ``env`` has ended, also reset
-        ``env``.
-
-        Returns:
-            The observation; and the info of the reset of ``env``, or an empty one.
-        """
-        info: dict[str, Any] = {}
-        if self._ended or self._may_leave or seed is not None or options:
-            self._observation, info = self.env.reset(seed=seed, options=options)
-            self._ended = False
-        self._draft.clear()
-        self._under_way = True
-        return self._observe(), info
-
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Choose the item of the next position.
-
-        Args:
-            action: an integer j, which represents the item ``items[j]``.
-
-        Returns:
-            The observation; the reward, 0 before the last item; whether the list is complete, or a
-            stateful user has left; whether the sessions were truncated; the info, empty before the
-            last item.
-        """
-        if not self._under_way:
-            raise gym.error.ResetNeeded("call reset() first: it starts a list")
-        self._draft.place(action)
-        if not self._draft.complete:
-            return self._observe(), 0.0, False, False, {}
-        self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
-        self._ended = ended or truncated
-        self._under_way = self._may_leave and not self._ended
-        if self._under_way:
-            self._draft.clear()
-        is_over = ended or not self._may_leave
-        return self._observe(), float(reward), is_over, truncated, info
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(L,)`` booleans: the allowed choices of the next step."""
-        return self._draft.left
-
-    def _observe(self) -> dict[str, Any]:
-        return deepcopy(
-            {
-                **_as_dict(self.env.observation_space, self._observation),
-                "placed": self._draft.placed,
-            }
-        )
-
-
-class ItemByItemVector(VectorWrapper):
-    """`ItemByItem` for a vector environment: K steps of all streams together, then one session of
-    each stream.
-
-    A complete list ends the episode of every stream. The step of the last item returns the first
-    observation of the next list. The last observation of the complete list is then in
-    ``final_obs``, and the info of the session in ``final_info``. The sessions of the streams
-    continue. For stateful users, as in `ItemByItem`, episodes are those of ``env``.
-
-    Args:
-        env: a vector environment whose single action space is a `RankedList`, with autoreset mode
-            ``SAME_STEP``. All streams must end together, except those of stateful users.
-        items: ``(L,)`` as in `ItemByItem`, the same for all streams.
-
-    Raises:
-        TypeError, ValueError, gymnasium.error.ResetNeeded: as in `ItemByItem`; ValueError also for
-            another autoreset mode, and in ``step`` if only some streams ended.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.envs import ItemByItemVector
-        >>> envs = gym.make_vec("PBMRank-v0", num_envs=3, autoreset_mode="SameStep")
-        >>> envs = ItemByItemVector(envs)
-        >>> observations, infos = envs.reset(seed=0)
-        >>> for k in range(5):
-        ...     choices = envs.action_masks().argmax(axis=1)
-        ...     observations, rewards, terminations, truncations, infos = envs.step(choices)
-        >>> terminations.tolist(), infos["final_info"]["regret"].shape
-        ([True, True, True], (3,))
-        >>> bool(observations["placed"].any())
-        False
-    """
-
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
-        super().__init__(env)
-        mode = env.metadata.get("autoreset_mode")
-        if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
-        self._may_leave = _users_may_leave(env)
-        self._draft = Draft(env.single_action_space, items, (env.num_envs,))
-        self.single_action_space = Discrete(self._draft.n_items)
-        self.action_space = batch_space(self.single_action_space, env.num_envs)
-        self.single_observation_space = _with_draft(env.single_observation_space, self._draft)
-        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self._observations: Any = None
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start a list on each stream. The first time, with a seed or options, and for stateful
-        users, also reset ``env``.
-
-        Returns:
-            The observations; and the infos of the reset of ``env``, or empty infos.
-        """
-        infos: dict[str, Any] = {}
-        if self._observations is None or self._may_leave or seed is not None or options:
-            self._observations, infos = self.env.reset(seed=seed, options=options)
-        self._draft.clear()
-        return self._observe(), infos
-
-    def step(
-        self, actions: Any
-    ) -> tuple[
-        dict[str, Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
-    ]:
-        """Choose the item of the next position on each stream.
-
-        Args:
-            actions: ``(B,)`` integers j, which represent the items ``items[j]``.
-
-        Returns:
-            The observations; the rewards, 0 before the last item; whether the lists are complete;
-            whether the sessions were truncated; the infos, empty before the last item.
-        """
-        if self._observations is None:
-            raise gym.error.ResetNeeded("call reset() first: it starts a list on each stream")
-        self._draft.place(actions)
-        no_stream = np.zeros(self.num_envs, np.bool_)
-        if not self._draft.complete:
-            return self._observe(), np.zeros(self.num_envs), no_stream, no_stream.copy(), {}
-        self._observations, rewards, terminations, truncations, infos = self.env.step(
-            self._draft.rankings
-        )
-        rewards, ended = np.asarray(rewards, np.float64), terminations | truncations
-        if self._may_leave:
-            self._end(infos, ended)
-            return self._observe(), rewards, terminations, truncations, infos
-        if ended.any() != ended.all():
-            which = np.flatnonzero(ended).tolist()
-            raise ValueError(f"the streams must end together; those that ended: {which}")
-        infos = self._next_lists(infos, ended.any())
-        return self._observe(), rewards, ~no_stream, truncations, infos
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(B, L)`` booleans: the allowed choices of the next step on each stream."""
-        return self._draft.left
-
-    def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Add the complete lists to the last observations of episodes that ended, and start the
-        next lists.
-        """
-        for b in np.flatnonzero(ended):
-            last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
-            infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
-        self._draft.clear()
-
-    def _next_lists(self, infos: dict[str, Any], ended: bool) -> dict[str, Any]:
-        """Start the next lists in the same step; the infos describe the complete lists."""
-        if ended:  # the episodes of env ended, too, and the infos are those of the next ones
-            last = infos["final_obs"], infos["final_info"]
-            infos = {
-                name: value
-                for name, value in infos.items()
-                if name.removeprefix("_") not in ("final_obs", "final_info")
-            }
-        else:
-            last = iterate(self.env.observation_space, deepcopy(self._observations)), infos
-            infos = {}
-        final = np.empty(self.num_envs, object)
-        final[:] = [
-            {**_as_dict(self.env.single_observation_space, observation), "placed": placed}
-            for observation, placed in zip(last[0], self._draft.placed, strict=True)
-        ]
-        self._draft.clear()
-        all_streams = np.ones(self.num_envs, np.bool_)
-        return {
-            **infos,
-            "final_obs": final,
-            "_final_obs": all_streams,
-            "final_info": last[1],
-            "_final_info": all_streams.copy(),
-        }
-
-    def _observe(self) -> dict[str, Any]:
-        return deepcopy(
-            {
-                **_as_dict(self.env.single_observation_space, self._observations),
-                "placed": self._draft.placed,
-            }
-        )

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ..codecs import flat_draft, next_left
-from .actions import ItemByItemVector
+from .item_by_item import ItemByItemVector
 
 
 class ItemByItemArray(VectorWrapper):

@@ -23,7 +23,8 @@ from ..any_env import (
 )
 from ..click_env import ClickEnv, name_of
 from ..meter import Meter
-from .actions import ItemByItem, recorded
+from .actions import recorded
+from .item_by_item import ItemByItem
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
