@@ -195,7 +195,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         if source not in ("optimal_ranking", "initial_ranking"):
             return self.model.knowledge(source, self.initial_ranking)
-        if self.model.observes:  # each session has other items, or another state
+        if not self.model.are_alike:
             return None
         return self.task.optimal_ranking if source == "optimal_ranking" else self.initial_ranking
 

@@ -55,6 +55,8 @@ class PiecewiseStationaryModel(Users):
         (array([0]), array([1]))
     """
 
+    are_alike = True
+
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
         self.epochs = click_models_of(models, 1)
         steps = integers("starts", starts, (len(self.epochs),))
@@ -66,6 +68,10 @@ class PiecewiseStationaryModel(Users):
             kind for kind in REWARDS if all(kind in model.rewards for model in self.epochs)
         )
         self.n_positions = self.epochs[0].n_positions
+
+    @property
+    def n_uniforms(self) -> int:
+        return max(model.n_uniforms for model in self.epochs)
 
     @property
     def n_items(self) -> int:

@@ -101,9 +101,10 @@ class Task:
 
     def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
         """Return what kernels of an agent get of the first stream, by the keys of an observation:
-        views of the state.
+        views of the state; of a field with one value for a stream ``(1,)``.
         """
-        return tuple(getattr(state, self.fields.get(key, key))[0] for key in keys)
+        rows = [getattr(state, self.fields.get(key, key)) for key in keys]
+        return tuple(field[0] if field.ndim > 1 else field[:1] for field in rows)
 
 
 class ClickUsers(NamedTuple):

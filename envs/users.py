@@ -50,9 +50,9 @@ class Users(ABC):
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
-    """The keys of an observation beside the clicks: ``"features"``, ``"state"``. A session then
-    differs from the next.
-    """
+    """The keys of an observation beside the clicks: ``"features"``, ``"state"``."""
+    are_alike: ClassVar[bool] = False
+    """Whether all sessions of a task are alike: none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
     click_at_once: ClassVar[str] = ""

@@ -203,7 +203,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """
         streams, rng = self.streams, self._np_random
         batch = self._batch._replace(  # what the caller gets is new at every step
-            clicks=np.empty(self._shape, np.int8),
+            clicks=np.zeros(self._shape, np.int8),
             realised=np.empty(self.num_envs),
             expectation=np.empty(self.num_envs),
             optimum=np.empty(self.num_envs),

@@ -120,6 +120,10 @@ class ContextualModel(Users, abstract=True):
         return checked
 
     @property
+    def n_uniforms(self) -> int:
+        return self.base.n_uniforms
+
+    @property
     def n_items(self) -> int:
         """L, the number of candidates of a session."""
         return self.base.n_items

@@ -232,3 +232,77 @@ def test_kind_of_users_of_the_page(tmp_path, monkeypatch):
         env = ClickEnv(names["users"])
         results.append(run("TopRank", env, 300, seed=0, engine=engine).regret.tolist())
     assert results[0] == results[1]
+
+
+class Counts(NamedTuple):
+    tired: Annotated[Ints, "1"]
+
+
+@kernel
+def count_tired(state, ranking, clicks, tired):
+    state.tired[0] += tired[0]
+
+
+class Counting(CompiledAgent):
+    """Counts the sessions after which the user was seen tired, of a state with a value a stream."""
+
+    observes, state_type = ("interest",), Counts
+    rank_kernel, update_kernel = rank, count_tired
+
+    def seen(self, observation):
+        return (np.atleast_1d(observation["interest"]),)
+
+
+class SleepyState(NamedTuple):
+    optimum: Annotated[Floats, "B"]
+    interest: Annotated[Floats, "B"]
+    clicks: Annotated[Ints, "B"]
+
+
+@kernel
+def sleepy_session(users, state, b, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k], clicks[k] = 1, uniforms[k] < users.attraction[ranking[k]]
+    state.clicks[b] = clicks.sum()
+    return float(state.clicks[b]), users.top, -1
+
+
+@kernel
+def sleepy_advance(users, state, b, rng):
+    state.interest[b], state.optimum[b] = state.clicks[b] == 0, users.top
+    return False
+
+
+class SleepyTask(BoredTask):
+    kernels, state_type = Kernels(sleepy_session, sleepy_advance, sleepy_advance), SleepyState
+
+
+class SleepyUsers(BoredUsers):
+    """Users whose state has one value a stream."""
+
+    observes, may_leave = ("interest",), False
+
+    def tasks(self, reward, cutoff, reference):
+        return [SleepyTask(self)]
+
+
+class HiddenUsers(SleepyUsers):
+    observes = ()
+
+
+def test_a_value_for_a_stream_is_seen_as_it_changes():
+    counts = []
+    for engine in ("compiled", "python"):
+        agent = Counting(4, 2, seed=0)
+        clickgym.run(agent, ClickEnv(SleepyUsers(ATTRACTION, 2)), 200, seed=0, engine=engine)
+        counts.append(int(agent.state.tired[0]))
+    assert counts[0] == counts[1] > 20
+
+
+def test_what_is_known_of_users_whose_state_is_hidden():
+    """Sessions differ, although the clicks alone are observed: there is no single best list."""
+    env = ClickEnv(HiddenUsers(ATTRACTION, 2))
+    with pytest.raises(ValueError, match=r"requires ranking, which .* does not have"):
+        clickgym.run("Oracle", env, 10, seed=0)
+    with pytest.raises(ValueError, match="needs the same items and users in every session"):
+        clickgym.run(Random(4, 2, seed=0), env, 10, metrics=["optimal_lists"], seed=0)

@@ -231,7 +231,7 @@ def _with_users(env: Any, metric: str) -> Any:
     users = users_of(env)
     if users is None:
         raise ValueError(f"the metric {metric!r} needs the click model; {env} is no ClickEnv")
-    if users.observes:
+    if not users.are_alike:
         raise ValueError(
             f"the metric {metric!r} needs the same items and users in every session; "
             f"{env} has others"

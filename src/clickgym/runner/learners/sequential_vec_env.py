@@ -94,7 +94,7 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         users = users._replace(values=deepcopy(users.values), work=deepcopy(users.work))
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
-            rng.random(self._env.model.n_positions)  # the clicks
+            rng.random(self._env.model.n_uniforms)  # the clicks
             entry(draw_candidates)(users, state, 0, rng)
             features[b] = state.features[0]
         return features
