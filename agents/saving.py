@@ -18,6 +18,9 @@ from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading,
 from ..core.state import declared, length_of
 from ..envs.spaces import check_ranking
 
+MOST = 2**53
+"""What integers without an upper end stay below: counts are exact as floats, and never overflow."""
+
 if TYPE_CHECKING:
     from .compiled import CompiledAgent
 
@@ -121,7 +124,7 @@ def _check_ranges(state: type, sizes: Mapping[str, int], arrays: Mapping[str, An
     for name, _, _, _, spans in declared(state):
         values = arrays[name] if len(spans) > 1 else [arrays[name]]
         for span, entries in zip(spans, values, strict=bool(spans)):
-            low, stop = (length_of(text, sizes) if text else np.inf for text in span.split(":"))
+            low, stop = (length_of(text, sizes) if text else MOST for text in span.split(":"))
             entries = np.atleast_1d(entries)
             wrong = entries[(entries < low) | (entries >= stop)]
             if wrong.size:

@@ -269,6 +269,26 @@ def test_instances_and_files_among_arguments(tmp_path):
     assert not set(all_three(0.1)) & set(all_three(0.2))
 
 
+def test_file_that_a_default_names(tmp_path):
+    path = tmp_path / "lists.json"
+
+    def maker(n_items, n_positions, lists=str(path), seed=None):
+        return Random(n_items, n_positions, seed=seed)
+
+    path.write_text("[1]", encoding="utf-8")
+    first = of(maker)
+    assert of(maker) == first
+    path.write_text("[2]", encoding="utf-8")
+    assert of(maker) != first
+
+
+def test_list_that_holds_itself():
+    endless = [1]
+    endless.append(endless)
+    with pytest.raises(NoIdentityError, match="nested too deep"):
+        of(Random, given=endless)
+
+
 # ------------------------------------------------------------------------------ environments
 
 

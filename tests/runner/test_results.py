@@ -3,6 +3,7 @@ notice damage.
 """
 
 import json
+import os
 import shutil
 import sys
 import threading
@@ -428,6 +429,21 @@ def test_damaged_run_is_named_with_the_cure(tmp_path, change):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
     assert_frame_equal(sweep(tmp_path / "out", **FIRST), table)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
+@pytest.mark.parametrize("kind", ["pipe", "device", "dangling"])
+def test_run_that_is_no_file(tmp_path, kind):
+    """It is not read: a pipe has no end to wait for, and a device may have none at all."""
+    sweep(tmp_path / "out", **FIRST)
+    path = path_of_one(tmp_path / "out")
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "none")
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged \(it is not a regular file\)"):
+        sweep(tmp_path / "out", **FIRST)
 
 
 def test_run_in_two_files(tmp_path):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import os
 import sys
 import sysconfig
@@ -82,10 +83,11 @@ def identity(thing: Any) -> str:
         >>> identity((TopRank, {"delta": 0.1})) == identity((TopRank, {"delta": 0.2}))
         False
     """
-    if isinstance(thing, tuple):
-        maker, arguments = thing
-        thing = maker, {key: _argument(key, value) for key, value in arguments.items()}
     try:
+        if isinstance(thing, tuple):
+            maker, arguments = thing
+            passed = _files_by_default(maker) | dict(arguments)
+            thing = maker, {key: _argument(key, value) for key, value in passed.items()}
         return _Digests().of(thing).hex()[:32]
     except RecursionError:
         raise NoIdentityError("it is nested too deep") from None
@@ -128,6 +130,20 @@ def _argument(key: str, value: Any) -> Any:
     # stable-baselines3 adds .zip to the names of its files
     files = [name for name in (os.fspath(value), f"{value}.zip") if os.path.isfile(name)]
     return [sha256(Path(name).read_bytes()).hexdigest() for name in files] or value
+
+
+def _files_by_default(maker: Any) -> dict[str, Any]:
+    """Return the defaults of a maker's parameters that are names of files."""
+    try:
+        parameters = inspect.signature(maker).parameters.values() if callable(maker) else ()
+    except (TypeError, ValueError):  # it has no signature
+        return {}
+    defaults = {each.name: each.default for each in parameters}
+    return {
+        name: value
+        for name, value in defaults.items()
+        if isinstance(value, str | os.PathLike) and os.path.isfile(value)
+    }
 
 
 def is_ours(thing: Any) -> bool:

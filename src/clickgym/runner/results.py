@@ -232,6 +232,8 @@ def read_sealed(path: Path) -> tuple[polars.DataFrame, dict[str, str]]:
     Raises:
         Exception: of many classes, on another file or a damaged one; see `reading`.
     """
+    if not path.is_file():
+        raise ValueError("it is not a regular file")
     content = path.read_bytes()
     check_seal(content)
     metadata = polars.read_parquet_metadata(io.BytesIO(content))
