@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
+
+from llvmlite.binding import get_host_cpu_name
 
 from ..core.checks import short
 from ..core.files import FORMAT, check_format
 
-SHARED = ("clickgym", "horizon", "seed", "checkpoints", "engine", "metrics", "delay")
-"""What all sweeps of a folder have in common."""
 COLUMNS = ("env", "instance", "agent")
 """The columns of results that have labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """What the results of a folder depend on, and what they were made with.
+class Setting:
+    """What all runs of a sweep share, and all sweeps of a folder.
 
     Attributes:
         clickgym: the version of the package.
@@ -32,6 +36,22 @@ class Config:
         engine: as it was asked for.
         metrics: their names.
         delay: of the clicks, as in `run`; None without.
+    """
+
+    clickgym: str
+    horizon: int
+    seed: int
+    checkpoints: list[int]
+    engine: str
+    metrics: list[str]
+    delay: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Setting):
+    """What the results of a folder depend on, and what they were made with.
+
+    Attributes:
         runs: per pair.
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
@@ -42,13 +62,6 @@ class Config:
         versions: of other packages, and the processor.
     """
 
-    clickgym: str
-    horizon: int
-    seed: int
-    checkpoints: list[int]
-    engine: str
-    metrics: list[str]
-    delay: str | None
     runs: int
     envs: dict[str, str | None]
     instances: dict[str, str | None]
@@ -125,7 +138,7 @@ class Config:
 
     @cached_property
     def _shared(self) -> str:
-        return json.dumps([getattr(self, name) for name in SHARED])
+        return json.dumps([getattr(self, each.name) for each in fields(Setting)])
 
     def changed(self, new: Config) -> list[str]:
         """The keys of labels that stand for something else in another configuration, or of which
@@ -153,7 +166,7 @@ class Config:
             UserWarning: the versions of other packages or the processor differ.
         """
         there, now = asdict(self), asdict(new)
-        different = _differences({key: there[key] for key in SHARED}, now)
+        different = _differences({each.name: there[each.name] for each in fields(Setting)}, now)
         cure = "choose another folder (--out)"
         others = [
             (column, label)
@@ -190,6 +203,24 @@ def keys(env: str, instance: str, agent: str) -> list[str]:
     return [
         f"{column} {label}" for column, label in zip(COLUMNS, (env, instance, agent), strict=True)
     ]
+
+
+def provenance() -> dict[str, Any]:
+    """What results are made with, as `Config` has it: ``commit``, ``made`` and ``versions``."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = ""
+    return {
+        "commit": commit,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "numba": version("numba"),
+            "numpy": version("numpy"),
+            "processor": str(get_host_cpu_name()),
+        },
+    }
 
 
 def _is_of(value: Any, kind: Any) -> bool:

@@ -93,20 +93,23 @@ def identity(thing: Any) -> str:
         raise NoIdentityError("it is nested too deep") from None
 
 
-def identities(column: str, things: Mapping[str, Any]) -> dict[str, str | None]:
+def identities(
+    column: str, things: Mapping[str, Any], stacklevel: int = 3
+) -> dict[str, str | None]:
     """Return the identities of what labels stand for, by the keys of a configuration; None, with a
     warning, if something has none.
 
     Args:
         column: ``"env"``, ``"instance"`` or ``"agent"``.
         things: what `identity` takes, by label.
+        stacklevel: of the warning, as in `warnings.warn`.
     """
     known: dict[str, str | None] = {f"{column} {label}": None for label in things}
     for key, thing in zip(known, things.values(), strict=True):
         try:
             known[key] = identity(thing)
         except NoIdentityError as error:
-            warnings.warn(f"{key} is run, but not resumed, because {error}", stacklevel=3)
+            warnings.warn(f"{key} is run, but not resumed, because {error}", stacklevel=stacklevel)
     return known
 
 

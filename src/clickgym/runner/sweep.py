@@ -5,24 +5,20 @@ tidy table.
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import joblib
 import numpy as np
 import polars
 from joblib.parallel import get_active_backend
-from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike
 from rich.console import Console
 
@@ -41,7 +37,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.memory import check_memory
 from ..envs import Users
-from .config import Config
+from .config import Config, Setting, provenance
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_of
 from .identity import identities, is_ours, loaded
@@ -144,64 +140,27 @@ def sweep(
     again = [again] if isinstance(again, str) else check_labels("again", again)
     if delay is not None:
         Delay(delay, seed=0)  # refuses a bad one before any work
-    steps, named = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
-    labelled = by_label("environment", envs), by_label("agent", agents)
-    job = Job(
-        envs={label: env_maker(env) for label, env in labelled[0].items()},
-        agents={label: agent_maker(agent) for label, agent in labelled[1].items()},
-        config=Config(
-            clickgym=version("clickgym"),
-            horizon=horizon,
-            seed=check_seed(seed),
-            checkpoints=steps.tolist(),
-            engine=engine,
-            metrics=list(named),
-            delay=delay,
-            runs=runs,
-            envs={label: own_label(env) for label, env in labelled[0].items()},
-            instances={},
-            agents={label: own_label(agent) for label, agent in labelled[1].items()},
-            identities={},
-            commit=_commit(),
-            made=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions={
-                "numba": version("numba"),
-                "numpy": version("numpy"),
-                "processor": str(get_host_cpu_name()),
-            },
-        ),
-        instances={},
-        users={name: users for name, users in Users.classes.items() if not is_ours(users)},
+    setting = Setting(
+        clickgym=version("clickgym"),
+        horizon=horizon,
+        seed=check_seed(seed),
+        checkpoints=checkpoint_steps(horizon, checkpoints).tolist(),
+        engine=engine,
+        metrics=list(Metrics(metrics).names),
+        delay=delay,
     )
-    # of agents before any is made: a class may count them; of environments when their ids are known
-    known = {} if out is None else identities("agent", job.agents)
-    trials = _plan(job, [None] if instances is None else instances, n_jobs)
-    if out is not None:
-        used = {name: name if it is None else it for name, it in job.instances.items()}
-        known |= identities("env", job.envs)
-        known |= identities("instance", {name: loaded(it) for name, it in used.items()})
+    envs, agents = by_label("environment", envs), by_label("agent", agents)
+    used = [None] if instances is None else instances
+    job, trials, planned = _plan(setting, envs, agents, used, runs, n_jobs, is_kept=out is not None)
     for label in again:
-        check_choice("label of again", label, [*job.envs, *job.instances, *job.agents])
-    now = replace(
-        job.config,
-        instances={
-            name: instance if isinstance(instance, str) else None
-            for name, instance in job.instances.items()
-        },
-        identities=known,
-    )
+        check_choice("label of again", label, [*envs, *job.instances, *agents])
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
     frames: dict[Trial, polars.DataFrame] = {}
     with folder as name, resumable(out, lambda: f"{len(frames)} of {len(trials)} runs"):
         place = Path(name)
-        config = open_folder(place, now, again)
+        config = open_folder(place, planned, again)
         files = RunFiles(config.labels)
-        kept = [trial for trial in trials if not set(trial[:3]) & set(again)]
-        last = {trial[:3]: trial.run for trial in kept}
-        found = files.found(place / RUNS).items()
-        paths = [path for path, first in found if first.run <= last.get(first[:3], -1)]
-        present = read_runs(place, paths, config, files)
-        frames |= {trial: present[trial] for trial in kept if trial in present}
+        frames |= _finished(place, trials, config, files, again)
 
         def keep(trial: Trial, frame: polars.DataFrame) -> None:
             write_runs(place / RUNS / files.path(trial), frame, config)
@@ -236,85 +195,137 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
         raise KeyboardInterrupt(words) from None
 
 
-# --------------------------------------------------------------------------------- what is played
+# ---------------------------------------------------------------------------------------- the plan
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """What all runs of a sweep share; joblib sends it to worker processes, threads share it.
 
     Attributes:
+        setting: of the sweep.
         envs, agents: what makes the environments and the agents, by label.
-        config: the configuration, without instances and sources.
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
     """
 
+    setting: Setting
     envs: Mapping[str, EnvMaker]
     agents: Mapping[str, AgentMaker]
-    config: Config
-    instances: dict[str, Any]
+    instances: Mapping[str, Any]
     users: Mapping[str, type[Users]]
 
     def pair(self, trial: Trial) -> tuple[BaseAgent, gym.Env, str]:
         """Make the agent and the environment of a trial; with the engine that plays them."""
         Users.classes.update(self.users)
         env = make_env(self.envs[trial.env], self.instances[trial.instance])
-        horizon, seed = self.config.horizon, trial.seeds(self.config.seed)[1]
+        horizon, seed = self.setting.horizon, trial.seeds(self.setting.seed)[1]
         agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed)
-        return agent, env, engine_of(agent, env, self.config.engine)
+        return agent, env, engine_of(agent, env, self.setting.engine)
 
 
-def _plan(job: Job, instances: Sequence[Any], n_jobs: int) -> dict[Trial, str]:
-    """Make every environment and every agent once, to see that they fit.
+class Plan(NamedTuple):
+    """What a sweep is to play.
+
+    Attributes:
+        job: what all runs share.
+        trials: all of them in the order of the table, each with what plays it: ``"threads"`` for
+            compiled pairs, ``"processes"`` for others.
+        config: of the results.
+    """
+
+    job: Job
+    trials: dict[Trial, str]
+    config: Config
+
+
+def _plan(
+    setting: Setting,
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    instances: Sequence[Any],
+    runs: int,
+    n_jobs: int,
+    is_kept: bool,
+) -> Plan:
+    """Make every environment and every agent once, to see that they fit, and plan all runs.
 
     Args:
-        job: what is played; its instances are filled here.
-        instances, n_jobs: as in `sweep`.
-
-    Returns:
-        All trials in the order of the table, each with what plays it: ``"threads"`` for compiled
-        pairs, ``"processes"`` for others.
+        setting: of the sweep.
+        envs, agents: by label.
+        instances, runs, n_jobs: as in `sweep`.
+        is_kept: whether the results go into a folder, which needs identities.
     """
-    trials: dict[Trial, str] = {}
-    config, runs = job.config, job.config.runs
+    env_makers = {label: env_maker(env) for label, env in envs.items()}
+    agent_makers = {label: agent_maker(agent) for label, agent in agents.items()}
+    # of agents before any is made: a class may count them; of environments when their ids are known
+    known = identities("agent", agent_makers, stacklevel=4) if is_kept else {}
     backend, _ = get_active_backend(prefer="threads")  # a cluster has other memory
     is_here = getattr(backend, "supports_sharedmem", False)
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
-    metrics = Metrics(config.metrics)
-    for env_label, env_pair in job.envs.items():
+    metrics = Metrics(setting.metrics)
+    named: dict[str, Any] = {}
+    trials: dict[Trial, str] = {}
+    for env_label, env_pair in env_makers.items():
         for instance in instances:
             env = make_env(env_pair, instance)
             metrics.contexts(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
-            job.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for label, agent_pair in job.agents.items():
-                agent = make_agent(agent_pair, env, horizon=config.horizon, seed=0)
-                engine = engine_of(agent, env, config.engine)
-                if config.delay is not None:
-                    check_learns_late(agent, env)
+            named[name] = str(Path(instance).resolve()) if is_file else instance
+            for label, agent_pair in agent_makers.items():
+                agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
+                prefer = _check_pair(setting, agent, env, label, at_once)
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
-                prefer = "threads" if engine == "compiled" else "processes"
-                if at_once > 1 and prefer == "threads":
-                    holder = f"{at_once} runs at a time of {label} hold large arrays"
-                    check_memory(holder, at_once * agent.n_bytes, "choose fewer jobs (n_jobs)")
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
-    return trials
+    if is_kept:
+        used = {name: loaded(name if it is None else it) for name, it in named.items()}
+        known |= identities("env", env_makers, stacklevel=4)
+        known |= identities("instance", used, stacklevel=4)
+    config = Config(
+        **vars(setting),
+        runs=runs,
+        envs={label: own_label(env) for label, env in envs.items()},
+        instances={name: it if isinstance(it, str) else None for name, it in named.items()},
+        agents={label: own_label(agent) for label, agent in agents.items()},
+        identities=known,
+        **provenance(),
+    )
+    users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
+    return Plan(Job(setting, env_makers, agent_makers, named, users), trials, config)
 
 
-def _commit() -> str:
-    """The commit of the checkout in which the package lies; empty outside of one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+def _check_pair(setting: Setting, agent: BaseAgent, env: gym.Env, label: str, at_once: int) -> str:
+    """Check that an agent can play in an environment, ``at_once`` runs at a time; return what plays
+    them, ``"threads"`` or ``"processes"``.
+    """
+    engine = engine_of(agent, env, setting.engine)
+    if setting.delay is not None:
+        check_learns_late(agent, env)
+    if engine != "compiled":
+        return "processes"
+    if at_once > 1:
+        holder = f"{at_once} runs at a time of {label} hold large arrays"
+        check_memory(holder, at_once * agent.n_bytes, "choose fewer jobs (n_jobs)")
+    return "threads"
 
 
 # ----------------------------------------------------------------------------------------- playing
+
+
+def _finished(
+    out: Path, trials: Iterable[Trial], config: Config, files: RunFiles, again: Sequence[str]
+) -> dict[Trial, polars.DataFrame]:
+    """The tables of those trials that the folder has already, except runs of labels that are
+    repeated.
+    """
+    kept = [trial for trial in trials if not set(trial[:3]) & set(again)]
+    last = {trial[:3]: trial.run for trial in kept}
+    found = files.found(out / RUNS).items()
+    paths = [path for path, first in found if first.run <= last.get(first[:3], -1)]
+    present = read_runs(out, paths, config, files)
+    return {trial: present[trial] for trial in kept if trial in present}
 
 
 def _play_all(
@@ -341,7 +352,7 @@ def _play_all(
         for trial, frame in results:
             keep(trial, frame)
             if not shared:
-                progress.sessions(job.config.horizon)
+                progress.sessions(job.setting.horizon)
             progress.finished()
     except BrokenExecutor as error:
         raise WorkerError(what_broke(error)) from None
@@ -354,11 +365,11 @@ def _play(
 ) -> tuple[Trial, polars.DataFrame]:
     result = play(
         *job.pair(trial),
-        np.array(job.config.checkpoints),
-        Metrics(job.config.metrics),
-        trial.seeds(job.config.seed)[0],
+        np.array(job.setting.checkpoints),
+        Metrics(job.setting.metrics),
+        trial.seeds(job.setting.seed)[0],
         on_chunk,
-        job.config.delay,
+        job.setting.delay,
     )
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     measured = {"engine": result.engine, "seconds": result.seconds}
