@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import CascadeTS
-from clickgym.core import kernels
+from clickgym.core import kernel_key
 from clickgym.core.draws import generator_of, source_of
 from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickEnv
@@ -70,7 +70,7 @@ def test_agent_draws_from_the_generator_that_is_set():
 
 def test_an_edit_of_generated_code_changes_the_key(monkeypatch):
     """numba generates it without calling a function, so its text is part of the key."""
-    before = kernels._key({}, [])
-    assert any(b"def generator_of" in text for text in kernels._unseen_code())
-    monkeypatch.setattr(kernels, "_unseen_code", lambda: (b"edited",))
-    assert kernels._key({}, []) != before
+    before = kernel_key.key_of({}, [])
+    assert any(b"def generator_of" in text for text in kernel_key._unseen_code())
+    monkeypatch.setattr(kernel_key, "_unseen_code", lambda: (b"edited",))
+    assert kernel_key.key_of({}, []) != before

@@ -7,31 +7,24 @@ references are counted. An *entry* is the compiled version of a kernel that Pyth
 compiled at its first call. A *factory* is a function that takes kernels and returns a closure that
 calls them.
 
-The cache on disk is that of numba, which detects neither an edit in another file nor changed
-fields of a named tuple. Each entry therefore lies in a file that is named by a hash of everything
-it is compiled from: the code of the functions that it calls, directly or not, with their files and
-the constants that they read; the fields of the named tuples among its arguments; the versions of
-Python, numba and NumPy. So an edit of a kernel never runs old code, an edit elsewhere compiles
-nothing, and a warm process compiles nothing. The folder can be deleted at any time.
+The cache on disk is that of numba, but each entry lies in a file that is named by a hash of
+everything it is compiled from (`kernel_key`). So an edit of a kernel never runs old code, an edit
+elsewhere compiles nothing, and a warm process compiles nothing. The folder can be deleted at any
+time.
 """
 
 from __future__ import annotations
 
-import builtins
-import dis
-import hashlib
 import inspect
-import linecache
 import os
 import pickle
 import re
 import shutil
-import sys
 import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -42,25 +35,17 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from .checks import short
+from .kernel_errors import KernelError as KernelError
+from .kernel_errors import explanation
+from .kernel_key import key_of, may_be_kept, reached_by, records_among
 from .parts import compiled_entry, compiled_part, without_garbage_collection
 
-config: Any = numba.config
+NUMBA: Any = numba.config
 
 MAX_AGE = 90
 """Days after which an entry is removed; if it is still in use, it is compiled again."""
 DAY = 86_400
 """Seconds."""
-LIBRARIES = ("builtins", "math", "numba", "numpy")
-"""Modules whose functions numba supports."""
-ALLOCATES = (
-    "NRT required but not enabled",
-    "Only accept returning of array passed into the function as argument",
-)
-"""Messages of numba about a function without reference counts that allocates an array."""
-
-
-class KernelError(TypeError):
-    """A kernel breaks a rule or does not compile; the message names the kernel and the line."""
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +73,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {short(function)}; expected a function")
-    return function if config.DISABLE_JIT else compiled_part(function)
+    return function if NUMBA.DISABLE_JIT else compiled_part(function)
 
 
 _entries: dict[Any, Any] = {}
@@ -114,7 +99,7 @@ def entry(function: Callable[..., Any]) -> Any:
         return _entries[function]
     except (KeyError, TypeError):  # it is new, or perhaps no function
         made: Any = kernel(function)
-    if config.DISABLE_JIT:
+    if NUMBA.DISABLE_JIT:
         made.bound = lambda *arguments: made
     else:
         made = _Entry(made)
@@ -155,14 +140,14 @@ class _Entry:
         function that looks at types, and the machine code for these.
         """
         before, classes = time.perf_counter(), tuple(map(type, arguments))
-        functions, records = _reached(self.kernel), list(_records(arguments))
-        key, is_kept = _key(functions, records), _may_be_kept(records)
+        functions, records = reached_by(self.kernel), list(records_among(arguments))
+        key, is_kept = key_of(functions, records), may_be_kept(records)
         compiled: Any = self._compiled.get(classes) or _named_entry(self.kernel, key, is_kept)
         try:
             with without_garbage_collection():
                 code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
         except NumbaError as error:
-            raise KernelError(_explanation(functions, str(error))) from None
+            raise KernelError(explanation(functions, str(error))) from None
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             warnings.warn(f"compiled kernels are not read from disk or kept: {error}", stacklevel=2)
             compiled = _named_entry(self.kernel, key, is_kept=False)
@@ -276,193 +261,3 @@ def _remove_old_files(folder: Path) -> None:
         with suppress(OSError):  # another process may be removing it, too
             if time.time() - file.stat().st_mtime > MAX_AGE * DAY:
                 file.unlink()
-
-
-# ------------------------------------------------------------ the hash
-
-
-def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
-    """Return a hash of functions, each with its callees, and of the fields of named tuples."""
-    numbers = {function: number for number, function in enumerate(functions)}
-    versions = (
-        "sealed",
-        sys.version,
-        numba.__version__,
-        np.__version__,
-        config.OPT,
-        config.BOUNDSCHECK,
-        *_unseen_code(),
-    )
-    digest = hashlib.sha256(repr((versions, [_record(kind) for kind in records])).encode())
-    for function, called in functions.items():
-        calls = [numbers[callee] for callee in called]
-        content = _instructions(function.__code__), _constants(function), calls
-        # An error of a kernel names its file, and numba imports its module.
-        place = function.__module__, function.__code__.co_filename
-        digest.update(repr((place, content)).encode())
-    return digest.hexdigest()[:40]
-
-
-@cache
-def _unseen_code() -> tuple[bytes, ...]:
-    """Return the text of the code that numba generates for kernels without calling a function."""
-    return tuple(Path(__file__).with_name(name).read_bytes() for name in ("draws.py", "parts.py"))
-
-
-def _reached(function: Any) -> dict[Any, list[Any]]:
-    """Return the functions that a kernel calls, directly or not, each with its callees; the kernel
-    itself comes first.
-
-    Raises:
-        KernelError: one of them calls itself.
-    """
-    reached: dict[Any, list[Any]] = {}
-
-    def visit(function: Any, callers: tuple[Any, ...]) -> None:
-        if function in callers:
-            raise KernelError(
-                f"kernel {_name(function)} calls itself; expected a kernel without recursion"
-            )
-        if function not in reached:
-            reached[function] = [value for value in _read(function).values() if _is_kernel(value)]
-            for callee in reached[function]:
-                visit(callee, (*callers, function))
-
-    visit(function, ())
-    return reached
-
-
-def _read(function: Any) -> dict[str, Any]:
-    """Return the values of the globals and free variables that a function names; numba's wrappers
-    are replaced by the functions that they compile.
-    """
-    code = function.__code__
-    free = {
-        name: cell.cell_contents
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
-    }
-    scope = vars(builtins) | function.__globals__ | free
-    names = sorted({*_global_names(code), *free})
-    return {name: getattr(scope.get(name), "py_func", scope.get(name)) for name in names}
-
-
-def _is_kernel(value: Any) -> bool:
-    return (
-        isinstance(value, types.FunctionType)
-        and value.__module__.partition(".")[0] not in LIBRARIES
-    )
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    names = {
-        step.argval
-        for step in dis.get_instructions(code)
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    return names.union(
-        *(_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    )
-
-
-def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """Return the instructions of a function, independent of comments and layout; the docstring is
-    the first of its constants.
-    """
-    constants = [
-        _instructions(value) if isinstance(value, types.CodeType) else repr(value)
-        for value in code.co_consts
-    ]
-    if constants and isinstance(code.co_consts[0], str):
-        constants[0] = "None"
-    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    return code.co_code, code.co_exceptiontable, names, code.co_argcount, constants
-
-
-def _constants(function: Any) -> list[str]:
-    """Return as text the defaults of a function and the values that numba compiles into it;
-    different values give different texts.
-    """
-    read = {name: value for name, value in _read(function).items() if not _is_kernel(value)}
-    return [
-        f"{name}={_text(function, value)}"
-        for name, value in [("defaults", function.__defaults__), *read.items()]
-    ]
-
-
-def _text(function: Any, value: Any) -> str:
-    if isinstance(value, tuple):
-        kind = "" if type(value) is tuple else _record(type(value))
-        return f"{kind}({', '.join(_text(function, item) for item in value)})"
-    if isinstance(value, np.ndarray | np.generic):
-        return f"{value.dtype.descr} {value.shape} {value.tobytes()!r}"
-    if isinstance(value, type) and hasattr(value, "_fields"):
-        return _record(value)
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.dtype):
-        return repr(value)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if name is None:
-        raise KernelError(
-            f"kernel {_name(function)} reads a {type(value).__name__}; "
-            "expected a number, an array, a tuple or a kernel"
-        )
-    return f"{getattr(value, '__module__', '')}.{name}"
-
-
-def _record(kind: Any) -> str:
-    """Return as text what numba uses of a class of named tuples: the order of its fields, and their
-    defaults.
-    """
-    return f"{kind.__module__}.{kind.__qualname__}{kind._fields}{kind._field_defaults}"
-
-
-def _records(values: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the classes of the named tuples among values, nested ones included."""
-    for value in values:
-        if isinstance(value, tuple):
-            if hasattr(value, "_fields"):
-                yield type(value)
-            yield from _records(value)
-
-
-def _may_be_kept(records: list[Any]) -> bool:
-    """Whether another process can import the classes by their names, as numba does."""
-    return all(
-        getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-        for kind in records
-    ) and not any(kind.__module__ == "__main__" for kind in records)
-
-
-# ------------------------------------------------------------ errors
-
-
-def _name(function: Any) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
-
-
-def _explanation(functions: dict[Any, list[Any]], error: str) -> str:
-    """Return in one line what is wrong with a kernel, and where.
-
-    numba reports all its attempts. The first line that it names in one of the kernels is the
-    innermost.
-    """
-    entry, *_ = functions
-    function, line, account = entry, entry.__code__.co_firstlineno, error
-    for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
-        named = [f for f in functions if _has_line(f, match[1], int(match[2]))]
-        if named:
-            function, line, account = named[0], int(match[2]), error[: match.start()]
-            break
-    file = function.__code__.co_filename
-    source = linecache.getline(file, line).strip()
-    where = f"kernel {_name(function)}: line {line} of {file}, {source!r}"
-    if any(phrase in account for phrase in ALLOCATES):
-        rule = "a kernel allocates nothing: its working memory is an argument"
-        return f"{where}, makes an array, list or string, but {rule}"
-    reason = account.rpartition("pipeline (step: nopython frontend)")[2]
-    words = re.split("There are|File ", reason)[0].split()
-    return f"{where}, does not compile: {' '.join(words) or 'numba does not say why'}"
-
-
-def _has_line(function: Any, file: str, line: int) -> bool:
-    code = function.__code__
-    return code.co_filename == file and any(line == number for *_, number in code.co_lines())
