@@ -65,6 +65,26 @@ def test_quickstart_prints_what_the_page_shows(example):
     assert example("quickstart.py").splitlines() == shown[1].splitlines()
 
 
+def test_attacks_cost_little_and_lose_much(example, tmp_path):
+    """Users and agents are those of an independent implementation, which lost 1,494 of 1,510."""
+    lines = example("attack.py --figure attack.svg").splitlines()
+    assert (tmp_path / "attack.svg").exists()
+    rows = [
+        re.fullmatch(r"(\S+) +(\S+) +regret +([\d,]+), changed +([\d,]+)", row) for row in lines
+    ]
+    totals = {(row[1], row[2]): [int(n.replace(",", "")) for n in row.group(3, 4)] for row in rows}
+    assert len(totals) == 12
+    assert totals["CascadeTS", "no-attack"] == [85, 0]
+    assert totals["CascadeTS", "suppression"] == [1494, 54]
+    assert totals["CascadeUCB1", "suppression"] == [1399, 367]
+    assert totals["CascadeKLUCB", "suppression"] == [1478, 102]
+    for agent in ("CascadeUCB1", "CascadeUCBV", "CascadeKLUCB", "CascadeTS"):
+        plain, attacked = totals[agent, "no-attack"], totals[agent, "attack-then-quit"]
+        assert plain[1] == 0
+        assert attacked[0] > 2 * plain[0]
+        assert 1000 < attacked[1] < 3000
+
+
 @needs_rl
 def test_ppo(example, tmp_path):
     assert "BatchRank" in example("ppo.py --horizon 600 --figure ppo.png")
