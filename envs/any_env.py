@@ -112,20 +112,23 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
         ValueError: they are not; the message says what is expected.
     """
     space: gym.Space[Any] = env.observation_space
-    clicks = space.get("clicks", space) if isinstance(space, Dict) else space
-    shape, dtype = clicks.shape or (), clicks.dtype
-    if (
-        dtype is None
-        or dtype.kind not in "biu"
-        or len(shape) != 1
-        or shape[0] != (n_positions or shape[0])
-    ):
-        size = "n_positions" if n_positions is None else n_positions
+    size = clicks_shown(space)
+    if not size or size != (n_positions or size):
+        wanted = "n_positions" if n_positions is None else n_positions
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on the list: "
-            f'MultiBinary({size}), integers of that shape, or a Dict that has them as "clicks"'
+            f'MultiBinary({wanted}), integers of that shape, or a Dict that has them as "clicks"'
         )
-    return int(shape[0])
+    return size
+
+
+def clicks_shown(space: gym.Space[Any]) -> int:
+    """How many clicks an observation of a space shows; 0 if it does not consist of clicks and has
+    none as ``"clicks"``.
+    """
+    clicks = space.get("clicks", space) if isinstance(space, Dict) else space
+    shape, dtype = clicks.shape or (), clicks.dtype
+    return shape[0] if dtype is not None and dtype.kind in "biu" and len(shape) == 1 else 0
 
 
 def users_of(env: Any) -> Users | None:

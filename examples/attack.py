@@ -3,8 +3,7 @@
     python examples/attack.py --figure attack.png
 
 Two published attacks change the clicks that an agent observes; regret is that of the true users. In
-a cascade, removed clicks also make the agent believe that all items were examined. The loop is this
-file's own, because `clickgym.run` gives agents the true clicks, whatever a wrapper makes of them.
+a cascade, removed clicks also make the agent believe that all items were examined.
 """
 
 import argparse
@@ -58,12 +57,9 @@ if __name__ == "__main__":
         label, totals = change.__name__.replace("_", "-"), []
         for name in agents:
             users = gym.make("CMRank-v0", attraction=[0.5, 0.4, 0.3, *[0.2] * 7], n_positions=3)
-            env = Attack(clickgym.RecordRegret(users.unwrapped), change)
-            agent, _ = clickgym.make_agent(name, users, seed=0), env.reset(seed=0)
-            for _ in range(options.horizon):
-                ranking = agent.rank(None)
-                agent.update(None, ranking, *env.step(ranking)[:2])
-            totals.append((env.env.meter.totals[0], env.cost))
+            env = Attack(users, change)
+            result = clickgym.run(name, env, options.horizon, seed=0)
+            totals.append((result.regret[-1], env.cost))
             print(f"{name:<13} {label:<17} regret {totals[-1][0]:7,.0f}, changed {env.cost:6,}")
         for axes, heights in zip(panels, zip(*totals, strict=True), strict=True):
             axes.bar(np.arange(4) + place / 4, heights, 0.22, label=label)

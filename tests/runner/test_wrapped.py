@@ -18,6 +18,7 @@ from gymnasium.wrappers import (
 )
 
 import clickgym
+import clickgym_logs
 from clickgym.command_line import main
 from clickgym.envs import (
     EnumeratedAction,
@@ -110,7 +111,6 @@ OBSERVATIONS = {
     "flattened": FlattenObservation,
     "normalised": NormalizeObservation,
     "stacked": lambda env: FrameStackObservation(env, 3),
-    "late": lambda env: DelayObservation(env, 2),
     "rewards": lambda env: TransformReward(env, lambda reward: 3.0 * reward),
     "measured": clickgym.RecordRegret,
 }
@@ -118,7 +118,7 @@ OBSERVATIONS = {
 
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_wrappers_of_observations_and_rewards(name):
-    """Agents that learn from clicks get the true ones: regret and clicks are as without."""
+    """Where a wrapper shows no clicks, agents get the users': all is as without it."""
     plain = clickgym.run("TopRank", users(), 200, seed=1, engine="python")
     env = OBSERVATIONS[name](users())
     result = clickgym.run("TopRank", env, 200, seed=1, metrics=["any_click"])
@@ -130,6 +130,42 @@ def test_wrappers_of_observations_and_rewards(name):
     recorded.reset(seed=4)
     recorded.step([0, 1])
     assert recorded.meter.clicks == recorded.unwrapped.last_session()[1].sum()
+
+
+class OnlyLast(gym.ObservationWrapper):
+    """Hides all clicks but the last."""
+
+    def observation(self, clicks):
+        return clicks * (np.cumsum(clicks[::-1])[::-1] == 1)
+
+
+class Learner(clickgym.agents.Fixed):
+    """Keeps the clicks that it is shown."""
+
+    def update(self, observation, ranking, clicks, reward):
+        self.shown = [*getattr(self, "shown", []), clicks.tolist()]
+
+
+@pytest.mark.parametrize("wrapper", [OnlyLast, lambda env: DelayObservation(env, 1)])
+def test_wrappers_that_change_clicks(wrapper):
+    """Agents and logs get the clicks that are shown; what is measured is of the users."""
+    agents = [Learner(4, 2, ranking=BEST) for _ in range(2)]
+    env = users()
+    plain, changed = (
+        clickgym.run(agent, layers, 200, seed=1, engine="python", metrics=["any_click"])
+        for agent, layers in zip(agents, (env, wrapper(users())), strict=True)
+    )
+    true, shown = (np.array(agent.shown) for agent in agents)
+    expected = np.vstack([[[0, 0]], true[:-1]])  # one session late
+    if wrapper is OnlyLast:
+        expected = true * np.column_stack([1 - true[:, 1], [1] * 200])
+    assert not np.array_equal(shown, true)
+    np.testing.assert_array_equal(shown, expected)
+    np.testing.assert_array_equal(changed.metrics["any_click"], plain.metrics["any_click"])
+    np.testing.assert_array_equal(changed.regret, plain.regret)
+    np.testing.assert_array_equal(changed.clicks, plain.clicks)
+    log = clickgym_logs.record(agents[0], wrapper(users()), 200, seed=1)
+    np.testing.assert_array_equal(log.clicks, shown)
 
 
 def test_features_that_a_wrapper_hides():

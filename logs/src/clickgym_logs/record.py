@@ -12,7 +12,7 @@ from clickgym import run
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
 from clickgym.envs import ClickEnv
-from clickgym.runner import checked_clicks, sizes_of
+from clickgym.runner import checked_clicks, clicks_shown, sizes_of
 
 from .log import ClickLog
 
@@ -97,10 +97,10 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
             self.queries[session] = state.user[0]
             self.context[session] = state.features[0, action]
         result = self.env.step(action)
-        core = self.unwrapped
-        if isinstance(core, ClickEnv):  # a wrapper may change what is observed
-            self.clicks[session] = core.last_session()[1]
+        core, n_positions = self.unwrapped, self.clicks.shape[1]
+        if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
+            self.clicks[session] = core.last_session()[1]  # a wrapper shows none
         else:
-            self.clicks[session] = checked_clicks(result[0], self.clicks.shape[1])
+            self.clicks[session] = checked_clicks(result[0], n_positions)
         self.session += 1
         return result

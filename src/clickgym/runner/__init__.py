@@ -11,6 +11,7 @@ from ..core.later import loader
 if TYPE_CHECKING:
     from ..agents.agent import UnsuitedError as UnsuitedError
     from ..envs.any_env import checked_clicks as checked_clicks
+    from ..envs.any_env import clicks_shown as clicks_shown
     from ..envs.any_env import sizes_of as sizes_of
     from .engines import engine_of as engine_of
     from .identity import identities as identities
@@ -36,6 +37,7 @@ _MODULES = {
     "agent_maker": ".make",
     "by_label": ".labels",
     "checked_clicks": "..envs.any_env",
+    "clicks_shown": "..envs.any_env",
     "engine_of": ".engines",
     "identities": ".identity",
     "make_agent": ".make",

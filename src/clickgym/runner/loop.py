@@ -17,7 +17,14 @@ from ..core.checks import short
 from ..core.faults import Fault, SessionError, cause, only_own_frames
 from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
-from ..envs.any_env import checked_clicks, checked_number, clicks_of, regret_of, sizes_of
+from ..envs.any_env import (
+    checked_clicks,
+    checked_number,
+    clicks_of,
+    clicks_shown,
+    regret_of,
+    sizes_of,
+)
 from ..envs.click_env import name_of
 from ..envs.meter import Meter
 from ..envs.registration import endless, without_own_wrappers
@@ -218,9 +225,11 @@ def play_python(
     n_items, n_positions, *_ = sizes_of(env)
     click_env: Any = env.unwrapped
     is_foreign = not isinstance(click_env, ClickEnv)
-    # The clicks of a `ClickEnv` are known, also where a wrapper changes what is observed.
+    # An agent sees the clicks that a wrapper shows, or the users' where it shows none (stacked,
+    # flattened); metrics are of the users.
     has_own_step = is_foreign or type(click_env).step is not ClickEnv.step
     is_plain = not has_own_step and not isinstance(without_own_wrappers(env), gym.Wrapper)
+    is_shown = has_own_step or clicks_shown(env.observation_space) == n_positions
     player = agent if delay is None else LateAgent(agent, delay, n_positions)
     task, contexts = None if is_foreign else click_env.task, metrics.contexts(click_env)
     before = clock()
@@ -245,12 +254,14 @@ def play_python(
                     answer = _checked_step(answer)
                 observation, reward, terminated, truncated, info = answer
                 if is_plain:
-                    clicks, regret = clicks_of(observation), info["regret"]
+                    clicks = seen = clicks_of(observation)
+                    regret = info["regret"]
                 else:
-                    if has_own_step:
-                        clicks = checked_clicks(observation, n_positions)
-                    else:
+                    if is_shown:
+                        clicks = seen = checked_clicks(observation, n_positions)
+                    if not has_own_step:
                         clicks = _clicks_on(ranking, click_env)
+                    seen = seen if is_shown else clicks
                     reward, regret = checked_number("reward", reward), regret_of(info)
                 is_over = bool(terminated or truncated)
                 expectation = float(info.get("expected_reward", math.nan))
@@ -258,7 +269,7 @@ def play_python(
                 when = f"step {meter.step + 1}"
                 raise environment_error(agent, env, when, error) from error
             try:
-                player.update(last, ranking, clicks, reward)
+                player.update(last, ranking, seen, reward)
             except Exception as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
