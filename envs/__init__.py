@@ -30,6 +30,7 @@ from .wrappers.actions import (
     ScoresAction,
     ScoresVectorAction,
 )
+from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
 from .wrappers.item_by_item import ItemByItem, ItemByItemVector
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
@@ -50,6 +51,8 @@ __all__ = [
     "DynamicBayesianModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
+    "FeatureWeightsAction",
+    "FeatureWeightsVectorAction",
     "Instance",
     "ItemByItem",
     "ItemByItemVector",

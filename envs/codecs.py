@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array
+from ..core.checks import as_array, short
+from ..core.sums import weighted_sums
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 MAX_LISTS = 100_000
@@ -38,7 +39,8 @@ def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
         raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
 
 
-def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
+def ranked_lists(space: gym.Space, noun: str) -> RankedList:
+    """Return a space of lists; the TypeError names the actions that would represent them."""
     if not isinstance(space, RankedList):
         raise TypeError(f"{noun} represent ranked lists; the action space is {space}")
     return space
@@ -69,7 +71,7 @@ class Codec(ABC):
     def __init__(
         self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
     ) -> None:
-        lists = _ranked_lists(lists, self.noun)
+        lists = ranked_lists(lists, self.noun)
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.items = order_of_items(items, self.n_items)
         self.sizes = self.n_items - np.arange(self.n_positions)
@@ -192,12 +194,49 @@ class ScoresCodec(Codec):
         return scores
 
 
+class WeightsCodec:
+    """An action weighs the features; the list shows the candidates with the largest weighted sums.
+
+    Lists depend on the features of a session, so there is no `Codec.encode`.
+
+    Args:
+        lists, streams: as in `Codec`.
+        n_features: d.
+    """
+
+    def __init__(self, lists: gym.Space, n_features: int, streams: tuple[int, ...] = ()) -> None:
+        self.n_positions = ranked_lists(lists, "Weights").n_positions
+        self.streams, self.space = streams, Box(-1.0, 1.0, (n_features,), np.float32)
+
+    def decode(self, actions: Any, features: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the ``(*streams, K)`` lists that weights ``(*streams, d)`` choose among candidates
+        with features ``(*streams, L, d)``.
+        """
+        weights, shape = as_array("weights", actions), (*self.streams, *self.space.shape)
+        expected = f"expected {shape[-1]} finite numbers"
+        if weights.shape != shape or weights.dtype.kind not in "iuf":
+            each = f" for each of {shape[0]} environments" if self.streams else ""
+            raise ValueError(f"weights are {short(actions)}; {expected}{each}")
+        weights = weights.astype(np.float64)
+        bad = np.argwhere(~np.isfinite(weights))
+        if len(bad):
+            one = weights[tuple(bad[0][:-1])]
+            raise ValueError(f"{_at(bad[0], self.streams)}weights are {short(one)}; {expected}")
+        # a power of two changes no order, and the sum of the largest numbers stays finite
+        _, exponents = np.frexp(np.abs(weights).max(axis=-1, keepdims=True))
+        weights = np.ldexp(weights, -np.maximum(exponents, 0))
+        sums = weighted_sums(features, weights[..., None, :])
+        return np.argsort(-sums, axis=-1, kind="stable")[..., : self.n_positions]
+
+
 CODECS: dict[str, type[Codec]] = {
     "codes": LehmerCodec,
     "scores": ScoresCodec,
     "lists": EnumerationCodec,
 }
-"""The codecs by the name of their actions; ``"items"``, chosen one by one, use a `Draft`."""
+"""The codecs by the name of their actions; ``"items"``, chosen one by one, use a `Draft`, and
+``"weights"``, which depend on features, a `WeightsCodec`.
+"""
 
 
 class Draft:
@@ -211,7 +250,7 @@ class Draft:
     def __init__(
         self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
     ) -> None:
-        lists = _ranked_lists(lists, "Items chosen one by one")
+        lists = ranked_lists(lists, "Items chosen one by one")
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.items = order_of_items(items, self.n_items)
         self.clear()

@@ -28,6 +28,12 @@ def env(env_id: str = "PBMRank-v0", **arguments: Any) -> Any:
     )
 
 
+def featured(wrap: Any = lambda made: made) -> Any:
+    made = wrap(env("ContextualPBMRank-v0", instance=FEATURES))
+    made.reset(seed=0)
+    return made
+
+
 def begun() -> ClickEnv:
     begun = ClickEnv(MODEL)
     begun.reset(seed=0)
@@ -149,6 +155,10 @@ def of_environments(folder: Any) -> dict[str, Call]:
         ),
         "kernel": Call(envs.kernel, lambda: {"function": lambda x: x}),
         "entry": Call(envs.entry, lambda: {"function": lambda x: x}),
+        "FeatureWeightsAction": Call(envs.FeatureWeightsAction, lambda: {"env": featured()}),
+        "FeatureWeightsAction.step": Call(
+            lambda **a: featured(envs.FeatureWeightsAction).step(**a), lambda: {"action": [0.5, 1]}
+        ),
         **{
             name: Call(getattr(envs, name), lambda: {"env": env(), "items": [3, 2, 1, 0]})
             for name in ("LehmerAction", "ScoresAction", "EnumeratedAction", "ItemByItem")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_call, check_count, check_flag, check_positions, unknown
-from ...envs.codecs import CODECS, Draft, flat_draft, next_left, order_of_items
+from ...core.checks import as_call, check_count, check_flag, check_positions, refusal, unknown
+from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
 from ..agent import Agent, Seed
 from .learner import Actions
@@ -47,10 +47,10 @@ class FrozenPolicy(Agent):
             ``state``, a tuple of the action and the next state.
         actions: the kind of its actions, by the wrapper of its training: ``"codes"``
             (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"lists"`` (`EnumeratedAction`),
-            ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper: actions are lists, as those
-            of `PlackettLuceActorCritic`).
+            ``"items"`` (`ItemByItem`), ``"weights"`` (`FeatureWeightsAction`), or ``"rankings"``
+            (no wrapper: actions are lists, as those of `PlackettLuceActorCritic`).
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
-            `Learner` has it as an attribute.
+            `Learner` has it as an attribute. Weights number no items: with them it is None.
         deterministic: whether to take the most probable action; False draws an action.
         seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list.
             The libraries draw from the global generators of the process.
@@ -84,18 +84,25 @@ class FrozenPolicy(Agent):
     ) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        if not isinstance(actions, str) or actions not in ("rankings", *CODECS, "items"):
-            raise ValueError(unknown("actions", actions, ("rankings", *CODECS, "items")))
+        kinds = ("rankings", *CODECS, "weights", "items")
+        if not isinstance(actions, str) or actions not in kinds:
+            raise ValueError(unknown("actions", actions, kinds))
         self.model, self.actions = model, actions
         self.deterministic = check_flag("deterministic", deterministic)
         self._policy = TrainedPolicy(model, self.deterministic, seed)
-        lists = RankedList(self.n_items, self.n_positions)
+        self._lists = lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
         self._draft = Draft(lists, items) if actions == "items" else None
         self._codec = CODECS[actions](lists, items) if actions in CODECS else None
         expected: Any = lists if self._codec is None else self._codec.space
         if self._draft is not None:
             expected = Discrete(self.n_items)
+        if actions == "weights":
+            if items is not None and not np.array_equal(self._items, np.arange(self.n_items)):
+                raise refusal("items", items, "None, because weights of features number no items")
+            space = getattr(model, "action_space", None)
+            d = space.shape[0] if isinstance(space, Box) and len(space.shape) == 1 else 1
+            expected = Box(-1.0, 1.0, (d,), np.float32)  # d follows from the model
         if getattr(model, "action_space", expected) != expected:
             raise ValueError(
                 f"the actions of the model are {model.action_space}; actions={actions!r} for lists "
@@ -116,10 +123,13 @@ class FrozenPolicy(Agent):
         return users or "its policy observes the clicks on the last list"
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        observation = self._policy.observed(observation)
+        observed = self._policy.observed(observation)
         if self._draft is not None:
-            return self._item_by_item(self._draft, observation)
-        action = self._policy.act(observation, is_first=not self._policy.has_acted)
+            return self._item_by_item(self._draft, observed)
+        action = self._policy.act(observed, is_first=not self._policy.has_acted)
+        if self.actions == "weights":
+            features = _features(observation, (self.n_items, np.size(action)), self.n_positions)
+            return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
         if self._codec is not None:
             return self._codec.decode(action)
         return self._items[check_ranking(action, self.n_items, self.n_positions)]
@@ -140,3 +150,20 @@ class FrozenPolicy(Agent):
             choice = np.asarray(self._policy.act(observed, draft.position == 0, mask))
             draft.place(next_left(choice.reshape(1), mask[None])[0] if is_flat else choice)
         return draft.rankings
+
+
+def _features(observation: Any, shape: tuple[int, int], n_clicks: int) -> NDArray[np.float64]:
+    """Return the ``(L, d)`` features of an observation. Those of one array are its last numbers, as
+    ``FlattenObservation`` orders clicks and features.
+
+    Raises:
+        ValueError: it has none of this shape.
+    """
+    features = observation
+    if isinstance(observation, Mapping):
+        features = observation.get("features")
+    elif np.size(observation) in (np.prod(shape), n_clicks + np.prod(shape)):
+        features = np.ravel(observation)[-np.prod(shape) :].reshape(shape)
+    if np.shape(features) != shape:
+        raise refusal("the observation", observation, f"features of shape {shape} to weigh")
+    return np.asarray(features, np.float64)

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
@@ -23,7 +24,7 @@ from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-Actions = Literal["rankings", "codes", "scores", "items", "lists"]
+Actions = Literal["rankings", "codes", "scores", "weights", "items", "lists"]
 """The kinds of actions that represent a list.
 
 | actions | an action is | its space | wrapper | used by |
@@ -31,6 +32,7 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
 | `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
+| `weights` | d weights of the features | `Box` | `FeatureWeightsVectorAction` | SAC, TD3 |
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemArray` | DQN, MaskablePPO |
 | `lists` | the number of a list | `Discrete` | `EnumeratedVectorAction` | your own programs |
 """
@@ -62,7 +64,8 @@ class Learner(BaseAgent):
        not counted.
     4. torch runs in one thread: the networks are too small for more.
     5. If candidates change from session to session, their features are observed, and not the last
-       clicks, which belong to other candidates.
+       clicks, which belong to other candidates. A learner of ``scores`` then chooses ``weights`` of
+       the features, because a place has another candidate in every session.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
     seeds: a seed determines the run if no other code in the process draws from them meanwhile.
@@ -79,7 +82,7 @@ class Learner(BaseAgent):
         items: ``(L,)`` a random order of the items, in which actions number them. Item ids
             therefore carry no information, even if an instance is stored in order of attraction.
             For ``rankings`` it is ``0..L-1``: the policy treats all ids alike, because the initial
-            weights of its outputs are exchangeable.
+            weights of its outputs are exchangeable; for ``weights`` too, which number no items.
         model: the library's object; None before the first training.
 
     Raises:
@@ -124,14 +127,28 @@ class Learner(BaseAgent):
         }
         self.n_envs = self.hyperparameters["n_envs"]
         self.rng = generator(seed)
-        order = self.rng.permutation(self.n_items)
-        self.items = np.arange(self.n_items) if self.actions == "rankings" else order
+        self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
+
+    @property
+    def items(self) -> NDArray[np.int64]:
+        """``(L,)`` the order of the items in which actions number them."""
+        numbers_none = self.actions in ("rankings", "weights")
+        return np.arange(self.n_items) if numbers_none else self._order
 
     @property
     def choices(self) -> int:
         """The number of steps that choose a list."""
         return self.n_positions if self.actions == "items" else 1
+
+    def set_actions(self, with_features: bool) -> None:
+        """Choose between ``scores`` and ``weights``, before the streams of a run are made.
+
+        Args:
+            with_features: whether features of candidates are observed.
+        """
+        if self.actions in ("scores", "weights"):
+            self.actions = "weights" if with_features else "scores"
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         name = type(self).__name__
@@ -177,11 +194,14 @@ class Learner(BaseAgent):
         """Return the library's class; imports torch."""
         return getattr(importlib.import_module(self.package), type(self).__name__)
 
-    def arguments(self, discount: float | None = None) -> dict[str, Any]:
+    def arguments(
+        self, discount: float | None = None, n_numbers: int | None = None
+    ) -> dict[str, Any]:
         """Return the arguments for the library's class; imports torch.
 
         Args:
             discount: as for `learn`.
+            n_numbers: the number of numbers in an action; None is L.
         """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
@@ -237,9 +257,12 @@ class Learner(BaseAgent):
         set_random_seed(seed)
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
-                if "features" in getattr(envs.observation_space, "spaces", ()):
+                if self.actions == "weights" or "features" in getattr(
+                    envs.observation_space, "spaces", ()
+                ):
                     self.hyperparameters |= self._of_features
-                self.model = self.algorithm()(env=envs, **self.arguments(discount))
+                n_numbers = math.prod(envs.action_space.shape or ())
+                self.model = self.algorithm()(env=envs, **self.arguments(discount, n_numbers))
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)

@@ -269,7 +269,8 @@ class DQN(Learner):
 
 
 class SAC(Learner):
-    """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
+    """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item, or a
+    weight for each feature.
 
     Idea:
         Soft actor-critic (SAC) is made for actions that are real numbers, and knows nothing about
@@ -279,7 +280,9 @@ class SAC(Learner):
         critic rates highly, and explores because it is also rewarded for randomness. Similar scores
         make similar lists, but the reward jumps where two scores cross, and the critics must smooth
         these jumps. One gradient step per session would take hours for 10⁵ sessions; the defaults
-        take few steps for all streams together, which costs regret.
+        take few steps for all streams together, which costs regret. Where candidates have features
+        the action is one weight for each feature, and the score of a candidate is the weighted sum
+        of its features: a score for each row would mean another candidate in every session.
 
     Algorithm:
         ::
@@ -322,7 +325,7 @@ class SAC(Learner):
 
 class TD3(Learner):
     """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a
-    score for each item.
+    score for each item, or a weight for each feature.
 
     Idea:
         Twin delayed deterministic policy gradient (TD3) is made for actions that are real numbers,
@@ -333,7 +336,8 @@ class TD3(Learner):
         gradient of the first in every second step. The paper's remedies against overestimated
         future values have little effect here, because sessions are independent and the discount is
         0. The noise never stops and costs regret, and noise that does not change the order of
-        scores explores nothing.
+        scores explores nothing. Where candidates have features the action is one weight for each
+        feature, as in `SAC`. Runs then differ much: some find good weights soon, some hardly.
 
     Algorithm:
         ::
@@ -372,9 +376,11 @@ class TD3(Learner):
         "noise": Range(0.02, 1.0, log=True),
     }
 
-    def arguments(self, discount: float | None = None) -> dict[str, Any]:
+    def arguments(
+        self, discount: float | None = None, n_numbers: int | None = None
+    ) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise
 
-        arguments = super().arguments(discount)
-        spread = np.full(self.n_items, arguments.pop("noise"))
-        return arguments | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
+        arguments = super().arguments(discount, n_numbers)
+        spread = np.full(n_numbers or self.n_items, arguments.pop("noise"))
+        return arguments | {"action_noise": NormalActionNoise(np.zeros_like(spread), spread)}

@@ -9,7 +9,7 @@
 Each has a version for vector environments; both use one codec (`codecs.py`). `ItemByItem`
 (`item_by_item.py`) takes K steps for a list. In all of them number j represents the item
 ``items[j]``. Draw this order at random if ids carry information, for example if an instance is
-stored in order of attraction.
+stored in order of attraction. `FeatureWeightsAction` (`feature_weights.py`) numbers no items.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
     EnumeratedAction,
+    FeatureWeightsAction,
     ItemByItem,
     LehmerAction,
     LinearModel,
@@ -167,6 +168,8 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
     def make():
+        if actions == "weights":  # it reads features, so wrappers of observations are outside
+            return wrap(FeatureWeightsAction(ClickEnv(users)))
         env = wrap(ClickEnv(users))
         return ScoresAction(env) if actions == "scores" else env
 
@@ -192,7 +195,8 @@ def policy(name, envs):
 @pytest.mark.parametrize("normalised", [False, True], ids=["plain", "VecNormalize"])
 @pytest.mark.parametrize("wrap", [lambda env: env, FlattenObservation], ids=["dict", "flattened"])
 @pytest.mark.parametrize(
-    ("name", "actions"), [("PPO", "rankings"), ("A2C", "rankings"), ("SAC", "scores")]
+    ("name", "actions"),
+    [("PPO", "rankings"), ("A2C", "rankings"), ("SAC", "scores"), ("SAC", "weights")],
 )
 def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
     """They are those of the trained policy, whether the agent ranks in a wrapped environment or
@@ -205,7 +209,11 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
         agents = [FrozenPolicy(4, 2, model=model, actions=actions) for _ in range(2)]
         env, lists = wrap(ClickEnv(FEATURES)), []
         observation, _ = env.reset(seed=1)
-        decode = ScoresAction(ClickEnv(FEATURES)).action if actions == "scores" else np.asarray
+        decode = {
+            "rankings": np.asarray,
+            "scores": ScoresAction(ClickEnv(FEATURES)).action,
+            "weights": lambda action: np.argsort(-(raw["features"] * action).sum(axis=1))[:2],
+        }[actions]
         for _ in range(20):
             core = env.unwrapped
             raw = core.task.observe(core.state, 0, core.shown.clicks)
@@ -341,6 +349,30 @@ def test_a_model_of_other_actions_or_sizes_is_refused():
         FrozenPolicy(4, 3, model=model, actions="scores")
     with pytest.raises(ValueError, match="lists of 3 out of 5 items"):
         FrozenPolicy(5, 3, model=model)
+
+
+def test_weights_of_features():
+    """Of a function too, in an observation with features or its flattened form; without features,
+    with an order of items, and for a model of other actions one line says what is missing.
+    """
+    features = np.array([[0.1, 0.5], [0.3, 0.2], [0.0, 0.9], [0.3, 0.2]])
+    seen = {"clicks": np.zeros(3, np.int8), "features": features}
+    agent = FrozenPolicy(4, 3, model=lambda observation: [1.0, 0.1], actions="weights")
+    flat = np.concatenate([seen["clicks"], features.ravel()])
+    for observation in (seen, flat, features.ravel()):
+        assert agent.rank(observation).tolist() == [1, 3, 0]
+    for observation in (seen["clicks"], {"clicks": seen["clicks"]}, {**seen, "features": flat}):
+        with pytest.raises(ValueError, match=r"expected features of shape \(4, 2\) to weigh"):
+            agent.rank(observation)
+    for action in ([1.0, np.nan], [np.inf, 0]):
+        agent = FrozenPolicy(4, 3, model=lambda seen, a=action: a, actions="weights")
+        with pytest.raises(ValueError, match=r"weights are .*; expected 2 finite numbers"):
+            agent.rank(seen)
+    with pytest.raises(ValueError, match="expected None, because weights of features number no"):
+        FrozenPolicy(4, 3, model=lambda observation: [1.0, 0.1], actions="weights", items=ITEMS)
+    model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
+    with pytest.raises(ValueError, match=r"MultiDiscrete.*actions='weights' .* are Box\(-1.0, 1.0"):
+        FrozenPolicy(4, 3, model=model, actions="weights")
 
 
 def test_identity_of_models(tmp_path):

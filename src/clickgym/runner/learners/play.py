@@ -23,16 +23,18 @@ from ...envs import (
 )
 from ...envs.meter import Meter
 from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
+from ...envs.wrappers.feature_weights import FeatureWeightsVectorAction
 from ...envs.wrappers.item_by_item_array import ItemByItemArray
 from ..loop import AgentError, OnChunk, session_error
 from ..metrics import Metrics
 from .observed_state import ObservedState
-from .sequential_vec_env import SequentialVectorEnv
+from .sequential_vec_env import FlatFeatures, SequentialVectorEnv
 
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
+    "weights": lambda envs, items: FlatFeatures(FeatureWeightsVectorAction(envs)),
     "items": ItemByItemArray,
     "lists": EnumeratedVectorAction,
 }
@@ -70,11 +72,13 @@ def play_learner(
     before = clock()
     users: Any = env.task.model
     discount = users.discount if env.model.may_leave else None
-    if "features" in env.model.observes:
-        as_dict = agent.actions == "rankings"
-        envs = _streams(
-            agent, SequentialVectorEnv(env, agent.n_envs, meter, metrics, as_dict=as_dict), discount
-        )
+    with_features = "features" in env.model.observes
+    agent.set_actions(with_features)
+    if with_features:
+        in_turn: VectorEnv = SequentialVectorEnv(env, agent.n_envs, meter, metrics)
+        if agent.actions not in ("rankings", "weights"):  # which read the features of each row
+            in_turn = FlatFeatures(in_turn)
+        envs = _streams(agent, in_turn, discount)
     else:
         envs = _streams(agent, _recorded(agent, env, meter, metrics), discount)
         envs.seed(int(env.np_random.integers(2**31)))

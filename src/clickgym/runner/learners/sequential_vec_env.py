@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, flatdim
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -25,33 +25,28 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     """Vector environment whose streams are the sessions of one environment in turn.
 
     A policy chooses n lists at once, and they are shown to the next n users, one after the other,
-    so that users are those of the environment, whatever n is. A stream observes the features of the
-    candidates of its next session, not its last clicks, because these were on others.
+    so that users are those of the environment, whatever n is. A stream observes the ``features``
+    ``(L, d)`` of the candidates of its next session, not its last clicks, because these were on
+    others.
 
     Args:
         env: that has been reset; its candidates change from session to session.
         num_envs: n.
         meter: counts the sessions, in their order.
         metrics: what is measured besides.
-        as_dict: observe a `Dict` of ``features`` ``(L, d)``; else one array of them.
     """
 
     action_space: Any
     single_observation_space: Any
 
-    def __init__(
-        self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, as_dict: bool = False
-    ) -> None:
+    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.num_envs, self.meter, self._as_dict = num_envs, meter, as_dict
+        self.num_envs, self.meter = num_envs, meter
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
         self.single_action_space = env.action_space
         self.action_space = batch_space(env.action_space, num_envs)
         space: Any = env.observation_space
-        features = space["features"]
-        self.single_observation_space = (
-            Dict(features=features) if as_dict else Box(-1, 1, (flatdim(features),))
-        )
+        self.single_observation_space = Dict(features=space["features"])
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     def reset(
@@ -78,12 +73,7 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _observed(self, last: dict[str, Any]) -> Any:
         """The observations ``(n, ...)`` of the streams, from the last of the environment."""
-        features = self._next_features(last["features"])
-        return (
-            {"features": features}
-            if self._as_dict
-            else features.reshape(self.num_envs, -1).astype(np.float32)
-        )
+        return {"features": self._next_features(last["features"])}
 
     def _next_features(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
         """The features ``(n, L, d)`` of the next n sessions, from those of the first: the
@@ -98,3 +88,30 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             entry(draw_candidates)(users, state, 0, rng)
             features[b] = state.features[0]
         return features
+
+
+class FlatFeatures(VectorWrapper):
+    """Observation: the features of all candidates of a stream, one after another, as one array.
+
+    Args:
+        env: a vector environment that observes a `Dict` of ``features``, and does not end.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        super().__init__(env)
+        features: Any = env.single_observation_space
+        self.single_observation_space = Box(-1, 1, (flatdim(features),))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._flat(observations), infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        observations, *outcome = self.env.step(actions)
+        return self._flat(observations), *outcome
+
+    def _flat(self, observations: dict[str, Any]) -> NDArray[np.float32]:
+        return observations["features"].reshape(self.num_envs, -1).astype(np.float32)

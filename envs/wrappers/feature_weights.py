@@ -1,0 +1,147 @@
+"""Wrappers with which a policy chooses ranked lists by weights of the features of candidates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Dict
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, short
+from ..base_env import name_of
+from ..codecs import WeightsCodec, ranked_lists
+
+
+class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
+    """Actions are weights of the features: the list shows the K candidates with the largest
+    weighted sums of their features, the largest first.
+
+    Use it for a policy with continuous actions (SAC, TD3, DDPG) where candidates have features.
+    With `ScoresAction` such a policy scores places, and each place has another candidate in every
+    session. Weights mean the same in every session: how much each feature counts.
+
+    The features are those of the last observation, and sums are in double precision. Of equal
+    candidates the one in the lower row comes first. Weights beyond -1 and 1 are valid. Weights and
+    any positive multiple of them choose the same list, and the weight of a feature that all
+    candidates share, such as one of the user, changes nothing. So the entropy of weights is not the
+    entropy of lists, and the automatic ``ent_coef`` of SAC is misled: use a fixed one, such as
+    0.01. There is no ``encode``: many weights choose the same list, and some lists have none.
+
+    Args:
+        env: an environment whose action space is a `RankedList`, and whose observation is a `Dict`
+            with the ``features`` ``(L, d)`` of the candidates. Wrappers that flatten or normalise
+            the observation belong outside of this one.
+
+    Raises:
+        TypeError: the action space is not a `RankedList`.
+        ValueError: no features are observed; in ``step``, weights that are not d finite numbers.
+        gymnasium.error.ResetNeeded: before the first ``reset``.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import FeatureWeightsAction
+        >>> env = FeatureWeightsAction(gym.make("ContextualPBMRank-v0"))
+        >>> env.action_space
+        Box(-1.0, 1.0, (10,), float32)
+        >>> observation, _ = env.reset(seed=0)
+        >>> by_second = np.argsort(-observation["features"][:, 1], kind="stable")
+        >>> env.action(np.eye(10)[1]).tolist() == by_second[:5].tolist()
+        True
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
+        self._codec = _codec(self, env, env.action_space, env.observation_space)
+        RecordConstructorArgs.__init__(self)
+        gym.ActionWrapper.__init__(self, env)
+        self.action_space = self._codec.space
+        self._features: NDArray[np.float64] | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._features = _copied(observation)
+        return observation, info
+
+    def step(self, action: ArrayLike) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, *outcome = self.env.step(self.action(action))
+        self._features = _copied(observation)
+        return observation, *outcome
+
+    def action(self, action: ArrayLike) -> NDArray[np.int64]:
+        """Return the ``(K,)`` list that ``(d,)`` weights choose among the present candidates."""
+        return self._codec.decode(action, _known(self._features))
+
+
+class FeatureWeightsVectorAction(VectorWrapper):
+    """`FeatureWeightsAction` for a vector environment: each stream has the features of its own
+    candidates, those of the observation that was returned last, also after an autoreset.
+
+    Args:
+        env: a vector environment whose single action space is a `RankedList`, and whose single
+            observation is a `Dict` with ``features`` ``(L, d)``.
+
+    Raises:
+        TypeError, ValueError, gymnasium.error.ResetNeeded: as `FeatureWeightsAction`.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
+        super().__init__(env)
+        lists, observed = env.single_action_space, env.single_observation_space
+        self._codec = _codec(self, env, lists, observed, (env.num_envs,))
+        self.single_action_space = self._codec.space
+        self.action_space = batch_space(self._codec.space, env.num_envs)
+        self._features: NDArray[np.float64] | None = None
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self._features = _copied(observations)
+        return observations, infos
+
+    def step(self, actions: ArrayLike) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        observations, *outcome = self.env.step(self.actions(actions))
+        self._features = _copied(observations)
+        return observations, *outcome
+
+    def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """Return the ``(B, K)`` lists that the ``(B, d)`` weights of B streams choose."""
+        return self._codec.decode(actions, _known(self._features))
+
+
+def _codec(
+    wrapper: Any, env: Any, lists: gym.Space, observed: gym.Space, streams: tuple[int, ...] = ()
+) -> WeightsCodec:
+    """Return the codec of weights; an error names the environment that has no features."""
+    lists, noun, name = ranked_lists(lists, "Weights"), type(wrapper).__name__, name_of(env)
+    if isinstance(observed, Dict) and "features" in observed.spaces:
+        shape = observed["features"].shape or ()
+        if len(shape) == 2 and shape[0] == lists.n_items:
+            return WeightsCodec(lists, shape[1], streams)
+        expected = f"{noun} needs one row for each of {lists.n_items} items"
+        raise ValueError(f"the features of {name} have shape {shape}; {expected}")
+    if "features" in getattr(getattr(env.unwrapped, "model", None), "observes", ()):
+        raise ValueError(
+            f"the features of {name} are hidden in {short(observed)}; {noun} belongs inside of "
+            "wrappers that change what is observed"
+        )
+    raise ValueError(f"{name} has no features; {noun} needs a Contextual id")
+
+
+def _copied(observation: Any) -> NDArray[np.float64]:
+    """Return the features of an observation; the caller may change those that it gets."""
+    return np.array(observation["features"], np.float64)
+
+
+def _known(features: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if features is None:
+        raise gym.error.ResetNeeded("call reset() before the first step()")
+    return features

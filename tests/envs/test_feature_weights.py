@@ -1,0 +1,206 @@
+"""Lists chosen by weights of features: those of a sum written out, with the last features."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import FlattenObservation, TimeLimit
+
+import clickgym
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    FeatureWeightsAction,
+    FeatureWeightsVectorAction,
+    LehmerAction,
+    LinearModel,
+    PositionBasedModel,
+)
+
+pytestmark = pytest.mark.uncompiled
+ITEMS = np.random.default_rng(0).uniform(0, 0.5, (9, 3))
+USERS = LinearModel(PositionBasedModel([0] * 4, [1.0, 0.5]), [0.9, 0.1, 0.3], ITEMS)
+
+
+def by_hand(weights, features, n_positions=2):
+    """Rows by decreasing sum; of equal sums the lower row first."""
+    sums = [sum(float(w) * float(x) for w, x in zip(weights, row, strict=True)) for row in features]
+    return sorted(range(len(sums)), key=lambda row: (-sums[row], row))[:n_positions]
+
+
+def vector(n_envs=3, mode=AutoresetMode.SAME_STEP, **arguments):
+    return ClickVectorEnv(USERS, n_envs, autoreset_mode=mode, **arguments)
+
+
+def test_lists_of_an_environment():
+    """Each is that of the features which were returned last, also after a reset; what a caller
+    does with them, and lists that are only asked for, change nothing.
+    """
+    env = FeatureWeightsAction(TimeLimit(ClickEnv(USERS), 3))
+    assert env.action_space == Box(-1, 1, (3,), np.float32)
+    rng, lists = np.random.default_rng(1), set()
+    observation, _ = env.reset(seed=5)
+    for _ in range(30):
+        weights, features = rng.normal(0, 3, 3), observation["features"].copy()
+        expected = by_hand(weights, features)
+        observation["features"][:] = 0
+        assert env.action(weights).tolist() == expected
+        env.action(-weights)
+        observation, _, _, truncated, _ = env.step(weights)
+        assert env.unwrapped.last_session()[0].tolist() == expected
+        lists.add(tuple(expected))
+        if truncated:
+            observation, _ = env.reset()
+    assert len(lists) > 6
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+@pytest.mark.parametrize("native", [True, False], ids=["native", "sync"])
+def test_lists_of_streams(mode, native):
+    """Each stream has its own features, those of the observation returned last, through the ends of
+    episodes.
+    """
+    made = vector(mode=mode, max_episode_steps=3)
+    if not native:
+        one = lambda: TimeLimit(ClickEnv(USERS), 3)  # noqa: E731
+        made = SyncVectorEnv([one] * 3, autoreset_mode=mode)
+    envs, rng, ends = FeatureWeightsVectorAction(made), np.random.default_rng(1), 0
+    assert envs.single_action_space == Box(-1, 1, (3,), np.float32)
+    assert envs.action_space == Box(-1, 1, (3, 3), np.float32)
+    observations, _ = envs.reset(seed=5)
+    for _ in range(9):
+        weights = rng.normal(size=(3, 3)).astype(np.float32)
+        expected = list(map(by_hand, weights, observations["features"]))
+        assert envs.actions(weights).tolist() == expected
+        observations, _, _, truncations, _ = envs.step(weights)
+        ends += truncations.any()
+    assert ends > 1
+    assert expected[0] != expected[1]
+
+
+def test_equal_candidates_and_scale():
+    """The order of rows decides between equal candidates; a multiple of weights, however large,
+    chooses the same list; a feature that all share is idle.
+    """
+    same = LinearModel(
+        PositionBasedModel([0] * 4, [1.0, 0.5, 0.2]),
+        [0.5, 0.5],
+        np.array([[0.1, 0.7], [0.3, 0.6], [0.1, 0.7], [0.3, 0.6]]),
+    )
+    env = FeatureWeightsAction(ClickEnv(same))
+    for seed in range(20):
+        features = env.reset(seed=seed)[0]["features"]
+        assert env.action([0, 0]).tolist() == [0, 1, 2]
+        for weights in ([1, 0], [-1, 0], [0.1, 1]):
+            expected = by_hand(weights, features, 3)
+            for scale in (1, 2.0**-40, 2.0**40, 2.0**1023):
+                assert env.action(np.multiply(weights, scale)).tolist() == expected
+    most = np.finfo(float).max
+    assert env.action([most, 0]).tolist() == by_hand([1, 0], features, 3)
+    assert env.action([most, most]).tolist() == by_hand([1, 1], features, 3)
+
+
+def test_double_precision():
+    """Features that differ by less than single precision shows are in their order."""
+    near = LinearModel(PositionBasedModel([0] * 2, [1.0]), [1.0], [[0.5], [0.5 + 1e-12]])
+    env = FeatureWeightsAction(ClickEnv(near))
+    firsts = set()
+    for seed in range(10):
+        features = env.reset(seed=seed)[0]["features"][:, 0]
+        assert env.action(np.float32([0.1])).tolist() == [features.argmax()]
+        firsts.add(int(features.argmax()))
+    assert firsts == {0, 1}
+
+
+def test_regret_of_the_weights_of_the_users():
+    """With the users' own weights every list is the best one."""
+    env = FeatureWeightsAction(ClickEnv(USERS))
+    env.reset(seed=0)
+    regrets = [env.step([0.9, 0.1, 0.3])[-1]["regret"] for _ in range(50)]
+    assert max(regrets) < 1e-12
+    assert sum(env.step([-0.9, -0.1, -0.3])[-1]["regret"] for _ in range(50)) > 1
+
+
+BAD = [
+    ([0.1, np.nan, 0], r"weights are .*0\.1, +nan, .*; expected 3 finite numbers"),
+    ([0.1, np.inf, 0], r"weights are .*inf.*; expected 3 finite numbers"),
+    ([0.1, -np.inf, 0], r"weights are .*-inf.*; expected 3 finite numbers"),
+    ([0.1, 0.2], r"weights are \[0\.1, 0\.2\]; expected 3 finite numbers"),
+    ([[0.1, 0.2, 0.3]], r"weights are \[\[.*\]\]; expected 3 finite numbers"),
+    (0.5, r"weights are 0\.5; expected 3 finite numbers"),
+    ("abc", r"weights are 'abc'; expected 3 finite numbers"),
+    (None, r"weights are None; expected 3 finite numbers"),
+    ([1j, 0, 0], r"weights are .*1j.*; expected 3 finite numbers"),
+]
+
+
+@pytest.mark.parametrize(("weights", "message"), BAD)
+def test_bad_weights(weights, message):
+    """One line, and no session is played."""
+    env = FeatureWeightsAction(ClickEnv(USERS))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        env.step(weights)
+    twin = FeatureWeightsAction(ClickEnv(USERS))
+    twin.reset(seed=0)
+    assert str(env.step([1, 0, 0])) == str(twin.step([1, 0, 0]))
+
+
+def test_bad_weights_of_a_stream():
+    envs = FeatureWeightsVectorAction(vector())
+    envs.reset(seed=0)
+    weights = np.zeros((3, 3))
+    weights[1, 2] = np.nan
+    with pytest.raises(
+        ValueError, match=r"^environment 1: weights are .*nan.*; expected 3 finite numbers$"
+    ):
+        envs.step(weights)
+    with pytest.raises(ValueError, match="expected 3 finite numbers for each of 3 environments"):
+        envs.step(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["PBMRank-v0", "CascadeMDPRank-v0", "NonStationaryPBMRank-v0"])
+def test_users_without_features(name):
+    said = f"^{name} has no features; FeatureWeights%s needs a Contextual id$"
+    with pytest.raises(ValueError, match=said % "Action"):
+        FeatureWeightsAction(gym.make(name))
+    if not name.startswith("Non"):
+        with pytest.raises(ValueError, match=said % "VectorAction"):
+            FeatureWeightsVectorAction(gym.make_vec(name, num_envs=2))
+
+
+def test_other_environments_are_refused():
+    env = gym.make("ContextualPBMRank-v0")
+    with pytest.raises(ValueError, match=r"are hidden in Box.* belongs inside of wrappers"):
+        FeatureWeightsAction(FlattenObservation(env))
+    with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Disc"):
+        FeatureWeightsAction(gym.make("CartPole-v1"))
+    with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Box"):
+        FeatureWeightsAction(FeatureWeightsAction(env))
+    with pytest.raises(TypeError, match="Lehmer codes represent ranked lists; the action space is"):
+        LehmerAction(FeatureWeightsAction(env))
+    for wrapper, made in ((FeatureWeightsAction, vector()), (FeatureWeightsVectorAction, env)):
+        with pytest.raises(TypeError, match=r"env is .*; expected a"):
+            wrapper(made)
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        FeatureWeightsVectorAction(vector()).step(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="under FeatureWeightsAction the action of an agent"):
+        clickgym.run("Random", FeatureWeightsAction(env), 10)
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+def test_checkers_and_spec():
+    env = FeatureWeightsAction(gym.make("ContextualPBMRank-v0"))
+    assert not hasattr(env, "encode")
+    check_env(env, skip_render_check=True)
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert isinstance(again, FeatureWeightsAction)
+    for twin in (env, again):
+        twin.reset(seed=0)
+    assert str(env.step(np.eye(10)[0])) == str(again.step(np.eye(10)[0]))
