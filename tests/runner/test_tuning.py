@@ -74,6 +74,26 @@ def test_best_trial_and_default_are_scored_by_other_seeds_than_the_trials():
     assert result.score not in result.trials["score"].to_list()
 
 
+@pytest.mark.filterwarnings("error")
+def test_values_that_are_sequences(tmp_path):
+    """Such as the layers of networks: they reach the agent as they are, also after the tenth trial,
+    from which on Optuna reads its storage, and in a study that resumes.
+    """
+
+    class Layers(clickgym.agents.Random):
+        def __init__(self, n_items, n_positions, *, net_arch=(64, 64), seed=None):
+            super().__init__(n_items, n_positions, seed=seed)
+            assert net_arch in [(32,), (64, 64), None]
+
+    space = {"net_arch": [(32,), (64, 64), None]}
+    few = {"horizon": 20, "runs": 1, "n_jobs": 1, "out": tmp_path}
+    for trials in (11, 13):
+        result = tuned(trials, Layers, search_space=space, **few)
+    assert result.hyperparameters["net_arch"] in space["net_arch"]
+    assert set(result.trials["net_arch"]) == {"(32,)", "(64, 64)", None}
+    assert len(polars.read_csv(tmp_path / TRIALS)) == 13
+
+
 def test_workers_and_interruptions_change_nothing(tmp_path, monkeypatch):
     whole = tuned(12, n_jobs=2)
     assert tuned(12, n_jobs=1).trials.equals(whole.trials)

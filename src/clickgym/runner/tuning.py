@@ -12,6 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from .sweep import resumable, sweep
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
+    from optuna.trial import BaseTrial
 
 STUDY, TRIALS = "study.db", "trials.csv"
 
@@ -163,7 +165,8 @@ def tune(
             # A sampler for each trial: a resumed study proposes what an uninterrupted one does.
             study.sampler = optuna.samplers.TPESampler(seed=(seed + done) % 2**32)
             study.optimize(objective, n_trials=1)
-        scores = score(study.best_params, runs, seed + runs), default_score
+        found = _suggested(optuna.trial.FixedTrial(study.best_params), space)
+        scores = score(found, runs, seed + runs), default_score
     rows = [
         {"trial": number, "state": trial.state.name, "score": trial.value, **trial.params}
         for number, trial in enumerate(_finished(study))
@@ -172,8 +175,8 @@ def tune(
     table = table.select("trial", "state", "score", *space)
     if folder is not None:
         write_whole(folder / TRIALS, table.write_csv())
-    best: AgentLike = (agent, study.best_params)  # type: ignore[assignment]
-    return Tuning(own_label(best) or name, study.best_params, *scores, table, study)
+    best: AgentLike = (agent, found)  # type: ignore[assignment]
+    return Tuning(own_label(best) or name, found, *scores, table, study)
 
 
 def _space_of(
@@ -191,12 +194,16 @@ def _space_of(
     return free
 
 
-def _suggested(trial: Trial, space: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the hyper-parameters that Optuna proposes."""
+def _suggested(trial: BaseTrial, space: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the hyper-parameters that Optuna proposes. Its storage knows a sequence, such
+    as sizes of layers, by its ``repr`` only.
+    """
     values: dict[str, Any] = {}
     for key, choice in space.items():
         if not isinstance(choice, Range):
-            values[key] = trial.suggest_categorical(key, choice)
+            plain = (str, int, float, NoneType)
+            written = [value if isinstance(value, plain) else repr(value) for value in choice]
+            values[key] = choice[written.index(trial.suggest_categorical(key, written))]
         elif choice.whole:
             values[key] = trial.suggest_int(key, int(choice.low), int(choice.high), log=choice.log)
         else:
