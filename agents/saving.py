@@ -54,7 +54,7 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
         target.write(file.getvalue())
 
 
-def load_agent(kind: type[Saved], path: str | Path | BinaryIO) -> Saved:
+def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Read an agent of a class; see `CompiledAgent.load`."""
     source = cast(BinaryIO, path) if isinstance(path, io.IOBase) else check_path("path", path)
     with reading(source, *FAULT):
@@ -62,12 +62,12 @@ def load_agent(kind: type[Saved], path: str | Path | BinaryIO) -> Saved:
         description = parse_json(str(arrays["description"]))
         name = str(description["agent"])
     check_format(source, description.get("format"))
-    if name != kind.__qualname__:
-        raise ValueError(f"{source} holds a {name}, not a {kind.__qualname__}")
+    if name != agent_class.__qualname__:
+        raise ValueError(f"{source} holds a {name}, not a {agent_class.__qualname__}")
 
     with reading(source, *FAULT):
         sizes = description["n_items"], description["n_positions"]
-        agent: Any = kind.__new__(kind)
+        agent: Any = agent_class.__new__(agent_class)
         agent.saved = {
             name.removeprefix("state_"): array
             for name, array in arrays.items()
@@ -85,7 +85,7 @@ def load_agent(kind: type[Saved], path: str | Path | BinaryIO) -> Saved:
                 value = np.empty((len(saved), *value.shape[1:]), value.dtype)
                 agent.state = agent.state._replace(**{name: value})
             _fill(name, value, saved)
-        _check_ranges(kind.state_type, _sizes(agent), agent.arrays)
+        _check_ranges(agent_class.state_type, _sizes(agent), agent.arrays)
         if not agent.is_consistent():
             raise ValueError("its arrays contradict each other")
         del agent.saved

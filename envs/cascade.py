@@ -87,7 +87,7 @@ class CascadeModel(ClickModel):
     short = "CM"
     title = "cascade model"
     default_instance = "yandex-9982"
-    optimum = 581.8617777983226
+    reward_threshold = 581.8617777983226
     shapes: ClassVar = {"attraction": "L"}
     rewards = ("clicks", "any_click")
     sample_kernel = sample

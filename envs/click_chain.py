@@ -135,7 +135,7 @@ class ClickChainModel(ClickModel):
     short = "CCM"
     title = "click chain model"
     default_instance = "yandex-9982"
-    optimum = 1030.4409295620085
+    reward_threshold = 1030.4409295620085
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "")
     rewards = ("clicks", "any_click")
     sample_kernel = sample

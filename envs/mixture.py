@@ -112,7 +112,7 @@ class MixtureModel(ClickModel):
 
     title = "mixture of click models"
     default_instance = "two-kinds"
-    optimum = 1048.0272497716188
+    reward_threshold = 1048.0272497716188
     shapes: ClassVar = {}
     rewards: tuple[str, ...] = ("clicks", "any_click")
 

@@ -87,7 +87,7 @@ class PositionBasedModel(ClickModel):
     short = "PBM"
     title = "position-based model"
     default_instance = "yandex-9982"
-    optimum = 1086.729663679
+    reward_threshold = 1086.729663679
     shapes: ClassVar = {"attraction": "L", "examination": "K"}
     rewards = ("clicks", "any_click")
     sample_kernel = sample

@@ -133,9 +133,9 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
         )
     forms = FORMS if click_model is None else forms_of(click_model)
     for form in forms:
-        # If users or candidates change, episodes have different optima; and a subclass has other
-        # users.
-        optimum = None if form or click_model is None else vars(click_model).get("optimum")
+        # If users or candidates change, episodes have different best returns; and a subclass has
+        # other users.
+        own = {} if form or click_model is None else vars(click_model)
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(
             form + env_id,
@@ -143,7 +143,7 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
             max_episode_steps=EPISODE,
             kwargs={"model": name, **({"form": form} if form else {})},
-            reward_threshold=optimum,
+            reward_threshold=own.get("reward_threshold"),
         )
 
 
@@ -184,9 +184,7 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     return env.spec.max_episode_steps == EPISODE
 
 
-# Classes enter CLICK_MODELS when they are imported; the order is that of the table.
-CLICK_MODELS.clear()
 for _id, _users in USERS.items():
-    if _users.has_forms:
-        CLICK_MODELS[_users.name()] = _users  # type: ignore[assignment]
+    if _users.has_forms:  # the order is that of the table, not that of the imports
+        CLICK_MODELS[_users.name()] = CLICK_MODELS.pop(_users.name())
     register_click_model(_id, _users)

@@ -107,7 +107,7 @@ class UserBrowsingModel(ClickModel):
     short = "UBM"
     title = "user browsing model"
     default_instance = "yandex-9982"
-    optimum = 1230.4705918068412
+    reward_threshold = 1230.4705918068412
     shapes: ClassVar = {"attraction": "L", "examination": "KK"}
     rewards = ("clicks", "any_click")
     sample_kernel = sample

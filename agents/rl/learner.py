@@ -274,9 +274,9 @@ class Learner(BaseAgent):
             self.model.learn(
                 sessions * choices, after_step, log_interval=None, reset_num_timesteps=False
             )
-            short = last - self.model.num_timesteps
-            if going_on and short > 0:  # it ended within the last lists
-                self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
+            missing = last - self.model.num_timesteps
+            if going_on and missing > 0:  # it ended within the last lists
+                self.model.learn(missing, after_step, log_interval=None, reset_num_timesteps=False)
 
     def __repr__(self) -> str:
         return as_call(

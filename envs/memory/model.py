@@ -105,7 +105,7 @@ class CascadeMDP(Users):
 
     title = "cascading Markov decision process"
     default_instance = "clickbait"
-    optimum = 20.883544901761876
+    reward_threshold = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
     observes = ("state",)

@@ -141,17 +141,17 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
     --agents B``.
     """
     spread: list[str] = []
-    flag, first = "", False
+    flag, expects_value = "", False
     for position, word in enumerate(words):
         if word == "--":
             return spread + list(words[position:])
         if word.startswith("-"):
             name, equals, _ = word.partition("=")
-            flag, first = name if name in repeatable else "", not equals
-        elif flag and not first:
+            flag, expects_value = name if name in repeatable else "", not equals
+        elif flag and not expects_value:
             spread.append(flag)
         else:
-            first = False
+            expects_value = False
         spread.append(word)
     return spread
 

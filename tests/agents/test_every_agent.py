@@ -118,8 +118,8 @@ def test_first_state(name):
     assert all(
         array.flags.c_contiguous and array.flags.writeable for array in agent.arrays.values()
     )
-    kinds = {field.name: field.kind for field in declared(agent.state_type)}
-    assert {field: agent.arrays[field].dtype.name for field in kinds} == kinds
+    dtypes = {field.name: field.dtype for field in declared(agent.state_type)}
+    assert {field: agent.arrays[field].dtype.name for field in dtypes} == dtypes
     given = [value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray)]
     for one, other in itertools.combinations([*agent.arrays.values(), *given], 2):
         assert not np.shares_memory(one, other)

@@ -42,7 +42,7 @@ class StateOfAliases(NamedTuple):
 
 
 def test_array_types_of_numpy_2_5():
-    assert [field.kind for field in declared(StateOfAliases)] == ["int64"]
+    assert [field.dtype for field in declared(StateOfAliases)] == ["int64"]
 
 
 @kernel

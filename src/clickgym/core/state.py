@@ -38,10 +38,10 @@ class Declared(NamedTuple):
     """An array of a state, as its field declares it."""
 
     name: str
-    kind: str
-    """Name of the dtype."""
+    dtype: str
+    """Its name."""
     shape: tuple[str, ...]
-    first: Any
+    initial: Any
     """The value of all entries, a value for each entry, or `range`."""
     spans: tuple[str, ...]
     """The range ``"low:stop"`` of all entries, or one for each entry; empty: any."""
@@ -53,14 +53,14 @@ def declared(state: type) -> tuple[Declared, ...]:
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            kind, shape, *first = get_args(hint)
-            # NDArray[kind] is ndarray[..., dtype[kind]]; NumPy 2.5 gave it another name
-            while arguments := get_args(kind):
-                kind = arguments[-1]
-            lengths, value = tuple(shape.split()), first[0] if first else 0
-            spans = first[1] if len(first) > 1 else f"0:{lengths[-1]}" if value is range else ()
+            scalar, shape, *rest = get_args(hint)
+            # NDArray[scalar] is ndarray[..., dtype[scalar]]; NumPy 2.5 gave it another name
+            while arguments := get_args(scalar):
+                scalar = arguments[-1]
+            lengths, value = tuple(shape.split()), rest[0] if rest else 0
+            spans = rest[1] if len(rest) > 1 else f"0:{lengths[-1]}" if value is range else ()
             spans = (spans,) if isinstance(spans, str) else spans
-            arrays.append(Declared(name, np.dtype(kind).name, lengths, value, spans))
+            arrays.append(Declared(name, np.dtype(scalar).name, lengths, value, spans))
     return tuple(arrays)
 
 
@@ -72,10 +72,10 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
         KeyError: a shape has a letter that ``sizes`` lacks.
     """
     arrays = {}
-    for name, kind, shape, first in _measured(state, tuple(sizes.items())):
-        arrays[name] = array = np.zeros(shape, kind)
-        if first is not None:
-            array[...] = first
+    for name, dtype, shape, initial in _measured(state, tuple(sizes.items())):
+        arrays[name] = array = np.zeros(shape, dtype)
+        if initial is not None:
+            array[...] = initial
     return arrays
 
 
@@ -85,10 +85,10 @@ def array_bytes(state: type, sizes: tuple[tuple[str, int], ...]) -> dict[str, in
     words: ``{"L × L": 80_000, "L": 800}``.
     """
     totals: dict[str, int] = {}
-    for _, kind, shape, *_ in declared(state):
+    for _, dtype, shape, *_ in declared(state):
         n_entries = math.prod(length_of(text, dict(sizes)) for text in shape)
         words = " × ".join(shape)
-        totals[words] = totals.get(words, 0) + n_entries * np.dtype(kind).itemsize
+        totals[words] = totals.get(words, 0) + n_entries * np.dtype(dtype).itemsize
     return totals
 
 
@@ -96,14 +96,14 @@ def array_bytes(state: type, sizes: tuple[tuple[str, int], ...]) -> dict[str, in
 def _measured(
     state: type, sizes: tuple[tuple[str, int], ...]
 ) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
-    """Return name, dtype, shape and first value (None: 0) of each array; cached, because many
+    """Return name, dtype, shape and initial value (None: 0) of each array; cached, because many
     agents have the same sizes.
     """
     lengths, arrays = dict(sizes), []
-    for name, kind, declared_shape, first, _ in declared(state):
+    for name, dtype, declared_shape, initial, _ in declared(state):
         shape = tuple(length_of(text, lengths) for text in declared_shape)
-        value = np.arange(shape[-1], dtype=kind) if first is range else np.array(first, kind)
-        arrays.append((name, np.dtype(kind), shape, value if value.any() else None))
+        value = np.arange(shape[-1], dtype=dtype) if initial is range else np.array(initial, dtype)
+        arrays.append((name, np.dtype(dtype), shape, value if value.any() else None))
     return arrays
 
 

@@ -163,12 +163,12 @@ def _play_chunk(
     size: int,
 ) -> float:
     """Play a chunk of sessions, and count it; return its seconds."""
-    first = int(env.shown.n_lists[0])
+    n_lists = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
         played, realised, satisfied = loop(size)
     except Exception as error:
-        raise _blamed(agent, env, meter.step, first, error) from error
+        raise _blamed(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
     if played < size:
         step = meter.step + played + 1
@@ -180,13 +180,13 @@ def _play_chunk(
 
 
 def _blamed(
-    agent: CompiledAgent, env: ClickEnv, steps: int, first: int, error: Exception
+    agent: CompiledAgent, env: ClickEnv, steps: int, n_lists: int, error: Exception
 ) -> Exception:
-    """What failed in a chunk after so many steps and lists: the click model, if the last list has
-    no clicks yet, else the agent.
+    """What failed in a chunk that began after so many steps and lists: the click model, if the last
+    list has no clicks yet, else the agent.
     """
     lists = env.shown.n_lists[0]
-    shown = int(lists) - first
+    shown = int(lists) - n_lists
     if shown and env.shown.n_sessions[0] < lists:
         what = f"{cause(error)}, in a {type(env.task.model).__name__}"
         error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")

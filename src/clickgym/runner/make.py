@@ -121,7 +121,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 
 def _called(
-    what: str, maker: Callable[..., Any], arguments: Arguments, kind: type[SessionError]
+    what: str, maker: Callable[..., Any], arguments: Arguments, error_class: type[SessionError]
 ) -> Any:
     """What a maker returns. Its refusals are passed on; other errors become one that names it."""
     try:
@@ -135,7 +135,7 @@ def _called(
             raise
         raise TypeError(f"{what}: {cause_ or error}") from error
     except Exception as error:
-        raise kind(f"{what} cannot be made: {cause(error)}") from error
+        raise error_class(f"{what} cannot be made: {cause(error)}") from error
 
 
 # ------------------------------------------------------------------------------------------- agents
