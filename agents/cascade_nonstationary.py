@@ -266,11 +266,6 @@ def update_window(state, ranking, clicks):
         state.next_doubling[0] = 2 * following
 
 
-def check_window(name: str, tau: Any) -> int:
-    """Return the checked window, a number of sessions, rounded up."""
-    return check_count(name, math.ceil(check_at_least(name, tau, 1)))
-
-
 class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
 
@@ -350,12 +345,14 @@ class CascadeSWUCB(CascadeAgent):
         horizon: float | None = None,
         seed: Seed = None,
     ) -> None:
+        if tau is not None:
+            tau = check_count("tau", math.ceil(check_at_least("tau", tau, 1)))
         super().__init__(
             n_items,
             n_positions,
             seed,
             feedback=feedback,
-            tau=None if tau is None else check_window("tau", tau),
+            tau=tau,
             epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
             horizon=None if horizon is None else check_horizon(horizon),
         )

@@ -8,7 +8,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import kernel
@@ -143,15 +143,6 @@ def update(state, ranking, clicks, user):
     state.t[0] += 1
 
 
-def check_rewards(
-    name: str, click_rewards: Any, n_states: int, n_items: int
-) -> NDArray[np.float64]:
-    """Return the checked rewards of clicks, by state and item."""
-    check_count("n_states", n_states)
-    check_count("n_items", n_items)
-    return numbers(name, click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
-
-
 class CascadeVI(StateAgent):
     """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of
     each state optimistically.
@@ -246,13 +237,15 @@ class CascadeVI(StateAgent):
         bonus: float = 0.5,
         seed: Seed = None,
     ) -> None:
+        shape = check_count("n_states", n_states), check_count("n_items", n_items)
+        expected = "a finite number from 0"
         super().__init__(
             n_items,
             n_positions,
             n_states,
             seed,
             mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
-            click_rewards=check_rewards("click_rewards", click_rewards, n_states, n_items),
+            click_rewards=numbers("click_rewards", click_rewards, shape, 0.0, expected=expected),
             bonus=check_at_least("bonus", bonus, 0),
         )
 

@@ -290,9 +290,10 @@ def _generate(name: str, make: Callable[..., Instance]) -> Instance:
     try:
         is_ours = make.__module__.startswith(f"{__package__}.")
         is_file = any(str(value).endswith(".json") for value in values.values())
-        # The user's files and families may change, so they are not cached.
-        makes = _made if is_ours and not is_file else _made.__wrapped__
-        made = makes(make, tuple(values.items()), tuple(Users.classes.values()))
+        if is_ours and not is_file:
+            made = _made(make, tuple(values.items()), tuple(Users.classes.values()))
+        else:  # the user's files and families may change, so they are not cached
+            made = make(**values)
         description = made.description or " ".join((make.__doc__ or "").split())
         made = replace(made, name=name, description=description, estimation=dict(made.estimation))
         return made if order is None else made.shuffled(order)
