@@ -26,6 +26,7 @@ from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Range
+from clickgym.core.state import declared
 from clickgym.envs import (
     CLICK_MODELS,
     ClickEnv,
@@ -280,7 +281,6 @@ def _least_horizon(name: str, users: Users, arguments: dict[str, Any]) -> int:
 # ------------------------------------------------------------ playing
 
 
-UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
 # Of a miss that is impossible, no other list, no item that is surely better, no candidate left.
 BOUNDLESS = {"log_miss", "ahead", "detour", "potential", "weakest", "log_rest", "stay"}
 
@@ -290,10 +290,12 @@ def what_is_not_finite(state: Any) -> str:
     counts; ``""`` if all are.
     """
     counts = [getattr(state, name) for name in ("examined", "displays") if name in state._fields]
+    # infinite for items that were never seen, as the state declares it
+    unseen = {field.name for field in declared(type(state)) if field.initial == np.inf}
     for name, value in state._asdict().items():
         values = np.asarray(value)
         bad = ~np.isfinite(values)
-        if bad.any() and name in UNSEEN and counts and counts[0].shape == values.shape:
+        if bad.any() and name in unseen and counts and counts[0].shape == values.shape:
             bad &= ~((values == np.inf) & (counts[0] == 0))
         if bad.any() and name in BOUNDLESS:
             bad &= np.isnan(values)
@@ -338,44 +340,55 @@ def play(case: Case, *, compiled: bool = True) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of weights that increase with the position
         try:
-            followed, second = case.agent(), case.agent()
+            agent, second = case.agent(), case.agent()
         except ValueError as error:
             return f"refused: {error}"
-        python = Followed(followed, reference_of(followed))
-        steps = np.arange(1, case.n_sessions + 1)
-        try:
-            measured = clickgym.run(
-                python,
-                case.env(),
-                case.n_sessions,
-                seed=case.seed,
-                checkpoints=steps,
-                engine="python",
-            )
-        except Exception as error:
-            return python.fault or f"in Python, {error!r}"
-        regret = np.diff(measured.regret, prepend=0.0)
-        if not np.all(regret >= -1e-9):
-            return f"a regret of {regret.min()}"
-        if not compiled or case.magnify != 1.0:
-            return ""
-        env, lists = case.env(), []
-        try:
-            again = run_reporting(
-                second,
-                env,
-                case.n_sessions,
-                seed=case.seed,
-                checkpoints=steps,
-                engine="compiled",
-                on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
-            )
-        except Exception as error:
-            return f"compiled, {error!r}"
-        if lists != python.lists:
-            return "the lists of the engines differ"
-        same = plain(second.state) == plain(followed.state)
-        same &= second.rng.bit_generator.state == followed.rng.bit_generator.state
-        if not same or not np.array_equal(again.regret, measured.regret):
-            return "the engines end in other states"
+        followed = Followed(agent, reference_of(agent))
+        fault, regret = _played_in_python(case, followed)
+        if fault or not compiled or case.magnify != 1.0:
+            return fault
+        return _played_compiled(case, second, followed, regret)
+
+
+def _played_in_python(case: Case, followed: Followed) -> tuple[str, np.ndarray]:
+    """What is at fault, and the regret after each session."""
+    steps = np.arange(1, case.n_sessions + 1)
+    try:
+        result = clickgym.run(
+            followed,
+            case.env(),
+            case.n_sessions,
+            seed=case.seed,
+            checkpoints=steps,
+            engine="python",
+        )
+    except Exception as error:
+        return followed.fault or f"in Python, {error!r}", steps
+    least = np.diff(result.regret, prepend=0.0).min()
+    return ("" if least >= -1e-9 else f"a regret of {least}"), result.regret
+
+
+def _played_compiled(
+    case: Case, agent: CompiledAgent, followed: Followed, regret: np.ndarray
+) -> str:
+    """What differs from the sessions in Python."""
+    env, lists = case.env(), []
+    try:
+        result = run_reporting(
+            agent,
+            env,
+            case.n_sessions,
+            seed=case.seed,
+            checkpoints=np.arange(1, case.n_sessions + 1),
+            engine="compiled",
+            on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
+        )
+    except Exception as error:
+        return f"compiled, {error!r}"
+    if lists != followed.lists:
+        return "the lists of the engines differ"
+    same = plain(agent.state) == plain(followed.agent.state)
+    same &= agent.rng.bit_generator.state == followed.agent.rng.bit_generator.state
+    if not same or not np.array_equal(result.regret, regret):
+        return "the engines end in other states"
     return ""

@@ -52,11 +52,6 @@ GIVEN = {
     "click_rewards": [[1.0] * L] * 2,
 }
 BROWSING = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.4, 0.5, 0.7]]
-LAST_LIST = {
-    *("RankedExp3", "RankedKLUCB", "BatchRank", "TopRank"),
-    *("UniRank", "BubbleRank", "PDGD", "CascadeVI"),
-}
-"""The agents that learn only from the list before the clicks."""
 by_name = pytest.mark.parametrize("name", EVERY)
 
 
@@ -79,7 +74,6 @@ def test_registries():
     assert [*EVERY, *LEARNERS] == list(AGENTS)
     assert all(name == agent.__name__ for name, agent in AGENTS.items())
     assert set(AGENTS) <= set(clickgym.agents.__all__)
-    assert {name for name, agent in EVERY.items() if not agent.learns_from_any_list} == LAST_LIST
 
 
 def test_table_of_agents():
