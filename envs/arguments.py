@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_positions, short, unknown
+from ..core.checks import check_choice, check_positions, short, unexpected
 from .click_model import ClickModel
 from .contextual.model import LabelledModel, LinearModel
 from .instances.instance import AnyInstance, load_instance
@@ -67,12 +67,12 @@ def described_users(
     """
     check_choice("form", form, FORMS)
     if isinstance(model, Users):
-        extras = [*(["form"] if form else []), *(["instance"] if instance is not None else [])]
-        if extras or parameters:
-            names = ", ".join([*extras, *parameters])
+        names = ["form"] * bool(form) + ["instance"] * (instance is not None) + [*parameters]
+        if names:
             raise TypeError(
-                f"the model is an object; expected no {names}, or the name of a model, "
-                f"such as {model.kind!r}"
+                f"__init__() got an unexpected keyword argument {names[0]!r}: the model is an "
+                f"object; expected no {', '.join(names)}, or the name of a model, such as "
+                f"{model.kind!r}"
             )
         return Described(model if n_positions is None else model.with_positions(n_positions))
     click_model = _click_model(model, form)
@@ -181,9 +181,9 @@ def _why_unknown(
     name: str, value: Any, names: Sequence[str], form: str, click_model: type[ClickModel]
 ) -> str:
     if name != "n_items":
-        return unknown("parameter", name, [*OF_ENVIRONMENT, *names])
+        return unexpected(name, [*OF_ENVIRONMENT, *names])
     family = FORMS[form].family if click_model.has_forms else click_model.default_instance
     return (
-        f"n_items is not an argument; the number of items follows from {names[0]}, or from the "
-        f"instance, such as instance={f'{family}:n_items={short(value)}'!r}"
+        f"__init__() got an unexpected keyword argument {name!r}: the number of items follows from "
+        f"{names[0]}, or from the instance, such as instance={f'{family}:n_items={short(value)}'!r}"
     )

@@ -97,7 +97,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             check_count("max_episode_steps", max_episode_steps)
         self.max_episode_steps = max_episode_steps
         self.num_envs = check_count("num_envs", num_envs)
-        self.metadata = {**type(self).metadata, "autoreset_mode": _checked_mode(autoreset_mode)}
+        self.autoreset_mode = _checked_mode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         users = described_users(model, form, instance, n_positions, parameters)
         space = self._set_up(users, num_envs, reward, cutoff, reference, render_mode)
         self.single_observation_space = space

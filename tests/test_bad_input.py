@@ -115,7 +115,7 @@ RUN --metrics regrets             metric 'regrets'
 RUN --engine compile              'compile' is not one of 'auto', 'compiled', 'python'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice
-ENV PBMRank-v0:rewrd=clicks       unknown parameter 'rewrd'; did you mean 'reward'?
+ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:cutoff=true        cutoff is True; expected an integer from 1
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 ENV PBMRank-v0:cutoff=2,reward    expected key=value after the name

@@ -61,6 +61,7 @@ class _ListVectorAction(VectorActionWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
         self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = self._codec.space
         self.action_space = batch_space(self._codec.space, env.num_envs)

@@ -187,7 +187,7 @@ class ItemByItemVector(VectorWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
-        mode = env.metadata.get("autoreset_mode")
+        self.autoreset_mode = mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
         self._may_leave = _users_may_leave(env)

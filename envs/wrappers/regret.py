@@ -111,6 +111,7 @@ class RecordVectorRegret(VectorWrapper):
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         _check_nothing_is_changed(env)
         super().__init__(env)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
         self.meter = Meter(_checked_checkpoints(checkpoints))
         self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = (
             None

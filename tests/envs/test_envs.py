@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 
 import gymnasium as gym
@@ -13,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from registries import SAME_ITEMS
 
 import clickgym
-from clickgym.envs import ClickEnv, ClickVectorEnv, DependentClickModel, RankedList
+from clickgym.envs import ENVIRONMENTS, ClickEnv, ClickVectorEnv, DependentClickModel, RankedList
 
 pytestmark = pytest.mark.uncompiled
 
@@ -175,6 +176,32 @@ def test_wrong_arguments_are_named(message, env_class):
     env_id, given = WRONG[message]
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         env_class(**gym.spec(env_id).kwargs, **given)
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
+def test_unexpected_keywords(env_id, make):
+    """They are refused in Python's own words, for which other libraries look, before anything else
+    is; the available names follow.
+    """
+    with pytest.raises(TypeError) as caught:
+        make(env_id, frameskip=4, n_positions=99)
+    words, available = str(caught.value).split("(available: ")
+    assert "__init__() got an unexpected keyword argument 'frameskip'" in words
+    names = available.partition(")")[0].split(", ")
+    parameters = set(inspect.signature(ENVIRONMENTS[env_id].users).parameters)
+    assert set(names) >= {"instance", "n_positions", "reward", "render_mode"}
+    assert set(names) >= parameters - {"others", "n_positions"}
+
+
+@pytest.mark.parametrize("name", ["n_items", "frameskip"])
+def test_unexpected_keywords_of_an_object(name):
+    model = DependentClickModel([0.5, 0.4], [0.5])
+    for env_class in (ClickEnv, ClickVectorEnv):
+        with pytest.raises(TypeError, match=rf"got an unexpected keyword argument '{name}'"):
+            env_class(model, **{name: None})
+        with pytest.raises(TypeError, match=rf"got an unexpected keyword argument '{name}'"):
+            env_class("DCM", **{name: None})
 
 
 def test_optimum_out_of_reach():

@@ -65,11 +65,23 @@ def unknown(what: str, name: object, names: Iterable[str]) -> str:
     shown = names
     if len(names) > MOST_NAMES:
         shown = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.0)
+    others = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    available = f"(available: {', '.join(shown)}{others})"
+    return f"unknown {what} {short(name)}{_suggestion(name, names)} {available}"
+
+
+def unexpected(name: str, names: Sequence[str]) -> str:
+    """Return the message for an unknown keyword argument: Python's own words, in which other
+    libraries look for the name, then a suggestion and the existing names.
+    """
+    words = f"__init__() got an unexpected keyword argument {name!r}"
+    return f"{words}{_suggestion(name, names)} (available: {', '.join(names)})"
+
+
+def _suggestion(name: object, names: Iterable[str]) -> str:
     by_letters = {known.casefold(): known for known in names}
     similar = difflib.get_close_matches(str(name).casefold(), by_letters, n=1, cutoff=0.5)
-    suggestion = f"; did you mean {by_letters[similar[0]]!r}?" if similar else ""
-    others = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return f"unknown {what} {short(name)}{suggestion} (available: {', '.join(shown)}{others})"
+    return f"; did you mean {by_letters[similar[0]]!r}?" if similar else ""
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
