@@ -15,6 +15,8 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_count, check_positions, check_seed, short
+from ..core.draws import MOST_BELOW, Bound, draw_below, generator_of
+from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
 
@@ -130,7 +132,53 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     return ranking
 
 
-class RankedList(MultiDiscrete):
+@kernel
+def draw_lists(source, n_items, n_positions, items):
+    """Draw lists one after another, each as a Lehmer code, and decode it as `decode_lehmer` does;
+    ``items`` are those of all lists.
+    """
+    rng = generator_of(source)
+    for start in range(0, len(items), n_positions):
+        ranking = items[start : start + n_positions]
+        for k in range(n_positions):
+            ranking[k] = draw_below(rng, n_items - k)
+        for k in range(n_positions - 1, 0, -1):
+            item = ranking[k]
+            for i in range(k - 1, -1, -1):
+                if item >= ranking[i]:
+                    item += 1
+            ranking[k] = item
+
+
+class _Lists(MultiDiscrete):
+    """Base class of the two spaces: they draw in compiled code."""
+
+    n_items: int
+    n_positions: int
+
+    def __init__(self, sizes: NDArray[np.int64], seed: Any) -> None:
+        self._bound = Bound()
+        super().__init__(sizes, np.int64, _checked_seed(seed))
+
+    def _draw(self) -> NDArray[np.int64]:
+        rng = self.np_random
+        if self.n_items > MOST_BELOW:
+            sizes = self.n_items - np.arange(self.n_positions)
+            return decode_lehmer(rng.integers(sizes, size=self.shape))
+        drawn = np.empty(self.shape, np.int64)
+        items = drawn.reshape(-1)
+        if self._bound.rng is not rng:
+            self._bound = Bound(rng)
+        bound = self._bound
+        arguments = bound.source, self.n_items, self.n_positions, items
+        if not bound.code:
+            bound.code[draw_lists] = entry(draw_lists).bound(*arguments)
+        with rng.bit_generator.lock:
+            bound.code[draw_lists](*arguments)
+        return drawn
+
+
+class RankedList(_Lists):
     """The action space of one session: lists of K distinct items out of L.
 
     This is a `MultiDiscrete` with L values at each of K positions, whose elements must be distinct.
@@ -161,7 +209,7 @@ class RankedList(MultiDiscrete):
     ) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
+        super().__init__(np.full(self.n_positions, self.n_items), seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list. Every list is equally likely.
@@ -176,7 +224,7 @@ class RankedList(MultiDiscrete):
             ValueError: a mask or a probability is given.
         """
         _check_uniform(mask, probability)
-        return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
+        return self._draw()
 
     def contains(self, x: Any) -> bool:
         """Whether `check_ranking` accepts ``x``."""
@@ -197,7 +245,7 @@ class RankedList(MultiDiscrete):
         )
 
 
-class BatchedRankedList(MultiDiscrete):
+class BatchedRankedList(_Lists):
     """The action space of a vector environment: batches of n lists of a `RankedList`.
 
     ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose
@@ -223,9 +271,7 @@ class BatchedRankedList(MultiDiscrete):
         self.n = check_count("n", n)
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        super().__init__(
-            np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed)
-        )
+        super().__init__(np.full((self.n, self.n_positions), self.n_items), seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw n independent lists, as `RankedList.sample` does.
@@ -234,8 +280,7 @@ class BatchedRankedList(MultiDiscrete):
             (n, K) int64, distinct items in each row.
         """
         _check_uniform(mask, probability)
-        bounds = self.n_items - np.arange(self.n_positions)
-        return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
+        return self._draw()
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is an (n, K) array-like of integers in 0..L-1, distinct in each row."""

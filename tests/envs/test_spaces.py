@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking
+from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking, decode_lehmer
 
 # checks ------------------------------------------------------------
 
@@ -83,6 +83,25 @@ def test_samples_are_uniform(n_items, n_positions):
     assert_uniform([tuple(space.sample().tolist()) for _ in range(30 * len(lists))], lists)
     batched = BatchedRankedList(100 * len(lists), n_items, n_positions, seed=2)
     assert_uniform(map(tuple, batched.sample().tolist()), lists)
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
+@pytest.mark.parametrize(
+    ("n_items", "n_positions"), [(10, 5), (4, 4), (1, 1), (1_500_000_000, 3), (10**12, 2)]
+)
+def test_draws_are_those_of_numpy(n_items, n_positions, bits):
+    """Lehmer codes by ``Generator.integers``, which rejects a third of the draws below 1.5e9, and
+    takes 64 bits for bounds above 2**32; the generator goes on from the same place.
+    """
+    rng, ours = (np.random.Generator(bits(7)) for _ in range(2))
+    sizes = n_items - np.arange(n_positions)
+    space = RankedList(n_items, n_positions, seed=ours)
+    spaces = BatchedRankedList(3, n_items, n_positions, seed=ours)
+    for _ in range(20):
+        assert space.sample().tolist() == decode_lehmer(rng.integers(sizes)).tolist()
+        codes = rng.integers(sizes, size=(3, n_positions))
+        assert spaces.sample().tolist() == decode_lehmer(codes).tolist()
+    assert ours.random() == rng.random()
 
 
 @pytest.mark.parametrize("space", [RankedList(4, 3), BatchedRankedList(2, 4, 3)], ids=repr)
