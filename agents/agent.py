@@ -88,6 +88,10 @@ class BaseAgent:
         """
         raise NotImplementedError
 
+    def why_not_from_log(self) -> str:
+        """Why the agent cannot start from a log of other lists than its own; empty if it can."""
+        return "they learn from their own lists"
+
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
         """The names of the checks of `clickgym.check_agent` beside those of all agents."""
@@ -121,6 +125,11 @@ class Agent(BaseAgent, ABC):
     the list that `rank` has just returned.
     """
 
+    uses_bounds: ClassVar[bool] = False
+    """Whether items of which little is known come first, as with upper confidence bounds: such an
+    agent explores what a log does not show.
+    """
+
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         obstacle = self.why_not_compiled() or env.obstacle
         if wanted == "compiled" and obstacle:
@@ -135,6 +144,23 @@ class Agent(BaseAgent, ABC):
     def why_not_late(self, users: str) -> str:
         last = "" if self.learns_from_any_list else "it learns from its last list"
         return users or (last and f"{last}; CascadeTS, for example, can learn from any")
+
+    def why_not_from_log(self) -> str:
+        has_list = "initial_ranking" in self.requires.values()  # which the log shows
+        return "" if self.learns_from_any_list or has_list else super().why_not_from_log()
+
+    def learn_sessions(
+        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
+    ) -> None:
+        """Learn from the sessions of a log, in their order, as by `update` without an observation.
+
+        Args:
+            rankings: ``(n, K)`` the lists, each of distinct item ids.
+            clicks: ``(n, K)`` 0 or 1 for each position.
+            rewards: ``(n,)`` the reward of each session.
+        """
+        for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):
+            self.update(None, ranking, clicked, reward)
 
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:

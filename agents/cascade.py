@@ -139,6 +139,7 @@ class CascadeUCB1(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    uses_bounds = True
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
 
     def __init__(

@@ -147,6 +147,7 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
     search_space = {
@@ -326,6 +327,7 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
     search_space = {

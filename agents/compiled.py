@@ -37,6 +37,8 @@ LARGEST_FEATURE = 1e6
 values, small values are lost to rounding.
 """
 
+ROOM = 10_000
+"""Sessions of a log for which arrays that grow are enlarged at once."""
 SMALL = 10**8
 """Bytes of arrays for which nobody asks how much memory is available."""
 FITS = "CascadeKLUCB (L numbers) and RankedKLUCB (L × K numbers) fit"
@@ -66,6 +68,20 @@ def update_step(update: Callable[..., None]) -> Any:
         update(state, ranking, clicks, *observed)
 
     return entry(update_step)
+
+
+@cache
+def learn_step(update: Callable[..., None]) -> Any:
+    """Return the compiled function of `CompiledAgent.learn_sessions`: the entry
+    ``learn_step(state, rankings, clicks)``.
+    """
+
+    @kernel
+    def learn_step(state, rankings, clicks):
+        for session in range(len(rankings)):
+            update(state, rankings[session], clicks[session])
+
+    return entry(learn_step)
 
 
 class CompiledAgent(Agent):
@@ -273,6 +289,27 @@ class CompiledAgent(Agent):
         code(self.state, items, checked, seen)
         if is_last:
             self.ranking[0] = -1
+
+    def learn_sessions(
+        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
+    ) -> None:
+        """As `Agent.learn_sessions`, in compiled code.
+
+        Example:
+            >>> from clickgym.agents import CascadeTS
+            >>> agent = CascadeTS(3, 2, seed=0)
+            >>> lists, clicks = np.array([[0, 1]] * 9), np.array([[0, 1]] * 9, np.int8)
+            >>> agent.learn_sessions(lists, clicks, np.ones(9))
+            >>> agent.best()
+            array([1, 0])
+        """
+        if self.observes or not self.learns_from_any_list or self.why_not_compiled():
+            super().learn_sessions(rankings, clicks, rewards)
+            return
+        for first in range(0, len(rankings), ROOM):
+            part = slice(first, first + ROOM)
+            self.make_room(len(rankings[part]))
+            learn_step(self.update_kernel)(self.state, rankings[part], clicks[part])
 
     def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
         """Return the machine code of a kernel; ``rest`` are its arguments after the state and the

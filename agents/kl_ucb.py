@@ -205,6 +205,7 @@ class CascadeKLUCB(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    uses_bounds = True
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
@@ -289,6 +290,7 @@ class DCMKLUCB(CompiledAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
+    uses_bounds = True
     learns_from_any_list = True
     click_models = "DCM"
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb

@@ -158,6 +158,7 @@ class PBMUCB(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 4"
+    uses_bounds = True
     state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
     search_space = {"epsilon": Range(0.0, 1.0)}
 

@@ -51,6 +51,10 @@ class Described(NamedTuple):
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, if the instance has one."""
+    query: str = "custom"
+    """The query of a log from which the instance was estimated; else its name."""
+    item_labels: tuple[str, ...] = ()
+    """The name of each item in this log; of users without an instance none."""
 
 
 def described_users(
@@ -121,7 +125,8 @@ def _of_instance(
         kind = _kind(labelled, click_model)
     # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
-    return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking)
+    users = loaded.model(kind, n_positions)
+    return Described(users, loaded.name, initial_ranking, loaded.query, loaded.labels)
 
 
 def _kind(users: type[Users], click_model: type[ClickModel]) -> str:

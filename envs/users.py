@@ -138,6 +138,12 @@ class Users(ABC):
         """
         return None
 
+    def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64] | None:
+        """Return the exact probability that each position of ``ranking`` is clicked, ``(K,)``; None
+        if it is not known, or not the same in every session.
+        """
+        return None
+
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Any:
         """Build users from a description that `to_dict` returned, or that was written by hand.

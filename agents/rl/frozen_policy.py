@@ -122,6 +122,9 @@ class FrozenPolicy(Agent):
     def why_not_late(self, users: str) -> str:
         return users or "its policy observes the clicks on the last list"
 
+    def why_not_from_log(self) -> str:
+        return ""  # it does not learn
+
     def rank(self, observation: Any) -> NDArray[np.int64]:
         observed = self._policy.observed(observation)
         if self._draft is not None:

@@ -148,9 +148,18 @@ class Instance:
     @property
     def labels(self) -> tuple[str, ...]:
         """The name of each item in the log from which the instance was estimated, ``(L,)``; the ids
-        without a log.
+        without a log, and of a shipped instance, whose items have no names.
         """
-        return tuple(map(str, self.estimation.get("items", range(self.n_items))))
+        items = self.estimation.get("items")
+        if not isinstance(items, list | tuple) or len(items) != self.n_items:
+            return tuple(map(str, range(self.n_items)))
+        return tuple(map(str, items))
+
+    @property
+    def query(self) -> str:
+        """The query of the log from which the instance was estimated; without a log, its name."""
+        query = self.estimation.get("query")
+        return query if isinstance(query, str) else self.name
 
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
@@ -196,7 +205,10 @@ class Instance:
         order = np.random.default_rng(check_seed(seed)).permutation(self.n_items)
         initial = None if self.initial_ranking is None else np.argsort(order)[self.initial_ranking]
         models = {kind: model.relabelled(order) for kind, model in self.models.items()}
-        return replace(self, models=models, initial_ranking=initial)
+        estimation = dict(self.estimation)
+        if isinstance(estimation.get("items"), list | tuple):
+            estimation["items"] = [self.labels[item] for item in order]
+        return replace(self, models=models, initial_ranking=initial, estimation=estimation)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the instance to a JSON file, atomically; `load_instance` reads it."""

@@ -23,6 +23,7 @@ from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from .labels import AgentLike, EnvLike, split
 from .loop import AgentError
+from .warm_start import Past, past_sessions, start_agent
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -223,6 +224,7 @@ def make_agent(
     *,
     horizon: int | None = None,
     seed: Seed = None,
+    log: Any = None,
     **hyperparameters: Any,
 ) -> BaseAgent:
     """Build an agent for an environment.
@@ -240,6 +242,10 @@ def make_agent(
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
+        log: a click log, such as a ``ClickLog`` of clickgym-logs, from which the agent learns: the
+            sessions of the environment's query with K of its items, in their order. An initial
+            list that is not known otherwise is the log's production list. Only agents with
+            ``learns_from_any_list`` learn; `Fixed` and `BubbleRank` start with the production list.
         **hyperparameters: of the agent, beside those that ``agent`` brings.
 
     Returns:
@@ -248,7 +254,8 @@ def make_agent(
 
     Raises:
         ValueError: on an unknown agent, an agent that needs a horizon without one, or one that
-            needs knowledge that the environment does not have.
+            needs knowledge that the environment does not have, or cannot start from the log; users
+            who change, have features or a state; a log without such sessions.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Example:
@@ -267,11 +274,14 @@ def make_agent(
             names = [name for name in parameters if name not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
     sizes = sizes_of(env)
+    past = past_sessions(log, env) if log is not None and not isinstance(log, Past) else log
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
         core: Any = env.unwrapped
         is_known = key not in passed and isinstance(core, ClickEnv)
         known = core.knowledge(source) if is_known else None
+        if known is None and past is not None and key not in passed and source == "initial_ranking":
+            known = past.production
         if known is not None:
             filled_in[key] = known
         elif key in required and key not in passed:
@@ -292,4 +302,6 @@ def make_agent(
     if not isinstance(made, BaseAgent):
         raise TypeError(f"{name} returned {short(made)}; expected an agent")
     made.filled_in = filled_in
+    if past is not None:
+        start_agent(made, past, env)
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, start_of
 from .make import make_agent, make_env
 from .metrics import Metrics
+from .warm_start import past_sessions
 
 if TYPE_CHECKING:
     import polars
@@ -96,6 +98,7 @@ def run(
     checkpoints: ArrayLike | None = None,
     metrics: Sequence[str] = (),
     delay: str | None = None,
+    start: Any = None,
     engine: Engine = "auto",
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and
@@ -118,6 +121,8 @@ def run(
         delay: when the agent learns of clicks: None, at the end of each session; or
             ``"batch:B"``, ``"fixed:D"``, ``"geometric:m"``, as `clickgym.runner.delay.Delay`
             says, for agents with ``learns_from_any_list``.
+        start: a click log from which an agent given by name learns before the first session, as
+            `clickgym.make_agent` says of ``log``. Metrics start at session 1.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
             clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
@@ -130,7 +135,7 @@ def run(
 
     Raises:
         ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot
-            serve the pair.
+            serve the pair; as `clickgym.make_agent`.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
         SessionError: the environment failed; the message names it, the step and the fault.
@@ -151,7 +156,12 @@ def run(
     with compilation_note():
         env = make_env(env)
         if not isinstance(agent, BaseAgent):
-            agent = make_agent(agent, env, horizon=horizon, seed=seed)
+            past = None if start is None else past_sessions(start, env)
+            agent = make_agent(agent, env, horizon=horizon, seed=seed, log=past)
+            if past is not None and past.caution:
+                warnings.warn(past.caution, stacklevel=2)
+        elif start is not None:
+            raise ValueError("start is for agents given by name; an object has its own state")
         played_by = engine_of(agent, env, engine)
         return play(agent, env, played_by, steps, measured, seed, delay=delay)
 

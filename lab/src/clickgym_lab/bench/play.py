@@ -69,8 +69,8 @@ def prepared(agent: AgentLike, task: Task, env: gym.Env, seed: int) -> Any:
         known["examination"] = examination(env)
     made: Any = make_agent(agent, env, horizon=task.horizon, seed=seed, **known)
     if task.log and isinstance(made, Agent) and made.learns_from_any_list:
-        for ranking, clicks in zip(*log_of_production(task, seed), strict=True):
-            made.update(None, ranking, clicks, float(clicks.sum()))
+        rankings, clicks = log_of_production(task, seed)
+        made.learn_sessions(rankings, clicks, clicks.sum(axis=1).astype(float))
     return made
 
 

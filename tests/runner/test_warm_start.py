@@ -1,0 +1,187 @@
+"""Warm start: agents that learn from a log before their first session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, Agent
+from clickgym.agents.agent import UnsuitedError
+from clickgym.envs import ClickEnv, Instance, PositionBasedModel
+from clickgym.runner.warm_start import past_sessions
+
+LABELS = tuple("abcdef")
+USERS = PositionBasedModel([0.3, 0.1, 0.5, 0.2, 0.4, 0.15], [0.9, 0.6, 0.4])
+PRODUCTION = [0, 2, 1, 3, 4, 5]
+
+
+@dataclass
+class Log:
+    """No more of a log than the runner asks for."""
+
+    items: np.ndarray
+    clicks: np.ndarray
+    times: np.ndarray
+    queries: np.ndarray
+    item_labels: tuple[str, ...] = LABELS
+    query_labels: tuple[str, ...] = ("shoes",)
+
+    @property
+    def order(self):
+        return np.argsort(self.times, kind="stable")
+
+    def of_query(self, query):
+        rows = self.queries == self.query_labels.index(query)
+        parts = (self.items[rows], self.clicks[rows], self.times[rows], self.queries[rows])
+        return Log(*parts, self.item_labels, self.query_labels)
+
+
+def a_log(n=600, users=USERS, seed=0, production=PRODUCTION[:3]):
+    """Half of the lists are the production list; times are in no order."""
+    rng = np.random.default_rng(seed)
+    lists = rng.permuted(np.tile(np.arange(6), (n, 1)), axis=1)[:, :3]
+    lists[rng.random(n) < 0.5] = production
+    clicks = np.array([users.sample(ranking, rng) for ranking in lists])
+    return Log(lists, clicks, rng.permutation(n), np.zeros(n, int))
+
+
+def shop(initial=PRODUCTION, users=USERS, **facts):
+    estimation = {"query": "shoes", "items": list(LABELS), **facts}
+    return Instance("shoes", {"PBM": users}, 3, initial_ranking=initial, estimation=estimation)
+
+
+@pytest.fixture
+def env():
+    return gym.make("PBMRank-v0", instance=shop())
+
+
+class Counting(Agent):
+    """An agent in plain Python: items by clicks."""
+
+    learns_from_any_list = True
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.clicks, self.sizes, self.rewards = np.zeros(n_items), (n_items, n_positions), []
+
+    def rank(self, observation):
+        return np.argsort(-self.clicks, kind="stable")[: self.sizes[1]]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.clicks[ranking] += clicks
+        self.rewards.append(reward)
+
+
+@pytest.mark.parametrize("name", ["PBMHB", "GRAB", "CascadeSWUCB", "PBMTS", Counting])
+def test_start_is_update_session_by_session(env, name):
+    """The state is that of `update` in the order of time, and both engines go on alike."""
+    log = a_log()
+    warm, cold = (clickgym.make_agent(name, env, seed=3, log=it) for it in (log, None))
+    order = log.order
+    for ranking, clicks in zip(log.items[order], log.clicks[order], strict=True):
+        cold.update(None, ranking, clicks, float(clicks.sum()))
+    results = [clickgym.run(agent, env, 200, seed=1) for agent in (warm, cold)]
+    results.append(clickgym.run(name, env, 200, seed=1, start=log, engine="python"))
+    again = clickgym.make_agent(name, env, seed=1, horizon=200, log=log)
+    results.append(clickgym.run(again, env, 200, seed=1))
+    for one, other in (results[:2], results[2:]):
+        np.testing.assert_array_equal(one.regret, other.regret)
+        np.testing.assert_array_equal(one.clicks, other.clicks)
+
+
+def test_learned_sessions():
+    """Lists are cut to K; those that are shorter or show an unknown item there are left out."""
+    labels = (*"fedcba", "new")  # item i of the log is item 5 - i of the instance
+    items = np.array([[0, 1, 2, 6], [6, 0, 1, 2], [3, 4, -1, -1], [5, 4, 3, -1], [0, 2, 1, 3]])
+    clicks = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]])
+    log = Log(items, clicks, np.array([4, 0, 1, 2, 3]), np.zeros(5, int), labels)
+    past = past_sessions(log, gym.make("PBMRank-v0", instance=shop()))
+    assert past.rankings.tolist() == [[0, 1, 2], [5, 3, 4], [5, 4, 3]]
+    assert past.clicks.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert (len(past), past.n_sessions) == (3, 5)
+    other = past_sessions(replace(log, clicks=1 - clicks), ClickEnv("PBM", instance=shop()))
+    assert other.identity != past.identity
+
+
+@pytest.mark.parametrize(("reward", "expected"), [("clicks", [2, 0]), ("any_click", [1, 0])])
+def test_rewards(reward, expected):
+    """Clicks at the counted positions, or whether there is any."""
+    env = gym.make("PBMRank-v0", instance=shop(), reward=reward, cutoff=2)
+    clicks = np.array([[1, 1, 1], [0, 0, 1]])
+    log = Log(np.array([[0, 1, 2]] * 2), clicks, np.arange(2), np.zeros(2, int))
+    assert clickgym.make_agent(Counting, env, log=log).rewards == expected
+
+
+def test_initial_lists():
+    """That of the agent, else of the instance, else the log's latest frequent list."""
+    own = gym.make("PBMRank-v0", instance=shop(initial=None))
+    log = a_log()
+    log.items[log.order[-200:]] = [5, 4, 3]
+    for env, given, expected in (
+        (own, {}, [5, 4, 3]),
+        (gym.make("PBMRank-v0", instance=shop()), {}, PRODUCTION[:3]),
+        (own, {"ranking": [1, 2, 3]}, [1, 2, 3]),
+    ):
+        assert clickgym.make_agent("Fixed", env, log=log, **given).rank().tolist() == expected
+    assert clickgym.make_agent("BubbleRank", own, seed=0, log=log).best().tolist() == [5, 4, 3]
+
+
+def test_users_draw_as_without(env):
+    for agent in ("Fixed", "Oracle", "Random"):
+        cold, warm = (clickgym.run(agent, env, 50, seed=7, start=it) for it in (None, a_log()))
+        np.testing.assert_array_equal(cold.regret, warm.regret)
+        np.testing.assert_array_equal(cold.clicks, warm.clicks)
+
+
+def test_refusals(env):
+    log = a_log()
+    for agent in ("TopRank", "PPO", "RankedExp3"):
+        with pytest.raises(UnsuitedError, match=f"^{agent} cannot learn from a log .it learns"):
+            clickgym.run(agent, env, 10, start=log)
+    for kind, why in (("Contextual", "no features"), ("NonStationary", "users change")):
+        with pytest.raises(UnsuitedError, match=why):
+            clickgym.run("CascadeTS", f"{kind}PBMRank-v0", 10, start=log)
+    with pytest.raises(UnsuitedError, match="users change"):
+        clickgym.run("CascadeTS", "CascadeMDPRank-v0", 10, start=log)
+    with pytest.raises(ValueError, match="log has shoes; the instance is yandex-9982"):
+        clickgym.run("CascadeTS", "PBMRank-v0", 10, start=log)
+    with pytest.raises(ValueError, match="no session of 'shoes' with 3 items"):
+        clickgym.run("CascadeTS", env, 10, start=replace(log, item_labels=tuple("uvwxyz")))
+    with pytest.raises(ValueError, match="agents given by name"):
+        clickgym.run(clickgym.agents.CascadeTS(6, 3), env, 10, start=log)
+    with pytest.raises(TypeError, match="expected a click log, which has of_query"):
+        clickgym.run("CascadeTS", env, 10, start=[1, 2])
+
+
+def test_every_agent_starts_or_is_refused(env):
+    for name, kind in AGENTS.items():
+        if kind.observes or name == "FrozenPolicy":  # which needs a model
+            continue
+        starts = getattr(kind, "learns_from_any_list", False) or name == "BubbleRank"
+        try:
+            clickgym.make_agent(name, env, horizon=10, seed=0, log=a_log(5))
+        except UnsuitedError:
+            assert not starts, name
+        else:
+            assert starts, name
+
+
+def test_other_users(env):
+    """A log of other users is named, also if only its first half is of others."""
+    assert past_sessions(a_log(3000), env).caution == ""
+    others = PositionBasedModel(USERS.attraction[::-1].copy(), [0.9, 0.6, 0.4])
+    log, old = a_log(3000), a_log(3000, others)
+    is_early = log.times < 1500
+    log.items[is_early], log.clicks[is_early] = old.items[is_early], old.clicks[is_early]
+    with pytest.warns(UserWarning, match=r"clicked otherwise than these users of shoes.*part 1, 2"):
+        clickgym.run("CascadeTS", env, 10, start=log)
+
+
+def test_labels_of_a_shuffled_instance():
+    instance = shop().shuffled(3)
+    order = np.argsort([LABELS.index(label) for label in instance.labels])
+    np.testing.assert_array_equal(instance.model("PBM").attraction[order], USERS.attraction)
+    assert instance.query == "shoes"
