@@ -79,7 +79,8 @@ def ctrs(part, lead):
         for spec in specs:
             more = lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent) + 1e-6 * run
             rates = np.array([0.2 - more, 0.5 + more, 2 * (0.5 + more)])
-            table += [(ubm.ubm(k), "one", spec, run, n, *(n * rates)) for n in (500, 1000)]
+            steps = (200, 500, 800, 1000)
+            table += [(ubm.ubm(k), "one", spec, run, n, *(n * rates)) for n in steps]
     names = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
     return {part: curves(polars.DataFrame(table, names, orient="row"))}
 
@@ -251,13 +252,18 @@ HIGHEST, GROWS, BEHIND = "has the highest CTR", "lead over C2UCB grows", "C2UCB 
 AS_PAPER = {"UBMLinUCB": lambda k: 0.02 * k, "C2UCB": lambda k: -0.01 * k}
 STEADY = {"UBMLinUCB": lambda k: 0.06, "PBMLinUCB": lambda k: -0.01}
 SHRINKING = {"UBMLinUCB": lambda k: 0.02 * (6 - k), "C2UCB": lambda k: -0.01}
-TABLE1 = [(words, AS_PAPER, "yy") for words in (HIGHEST, GROWS, BEHIND)]
 HE = [
-    *TABLE1,
+    *((words, AS_PAPER, "yy") for words in (HIGHEST, GROWS, BEHIND)),
     (HIGHEST, SHRINKING, "nn"),
     (GROWS, STEADY, "nn"),
     (GROWS, SHRINKING, "nn"),
     (BEHIND, STEADY, "nn"),
+]
+WORSE = "PBM-UCB, which knows no features, performs worse"
+TABLE1 = [
+    *HE[:3],
+    (WORSE, {"PBMUCB": lambda k: -0.05}, "yy"),
+    (WORSE, {"PBMUCB": lambda k: 0.05}, "ny"),  # the theorem's α costs 0.1
 ]
 CASES = {
     zoghi.FIG1: ZOGHI1,
@@ -392,6 +398,15 @@ def test_lead_between_half_and_twice(factor, expected):
         assert ubm.as_much(one, ubm.BEST, kind).verdict() == expected
 
 
+@pytest.mark.parametrize(("agent", "expected"), [("PBMUCB", "yy"), ("CMLinUCB", "nn")])
+def test_agent_that_converges_late(agent, expected):
+    """Its clicks are proportional to the square of the steps."""
+    one = ctrs(ubm.TABLE1, {})[ubm.TABLE1].table
+    share = polars.when(polars.col("agent").str.starts_with(agent)).then(polars.col("step") / 1000)
+    late = Curves(one.with_columns(clicks=polars.col("clicks") * share.otherwise(1.0)))
+    assert verdicts(ubm.STUDY_TABLE1, {ubm.TABLE1: late}, "converges more slowly") == expected
+
+
 def test_ctr_set_is_the_optimum_less_the_regret():
     """Clicks that were luck, in one agent's sessions only, do not lift that agent."""
     one, env = ctrs(ubm.FIG2, {})[ubm.FIG2], ubm.ubm(3)
@@ -403,7 +418,7 @@ def test_ctr_set_is_the_optimum_less_the_regret():
         for agent in ("UBMLinUCB", "C2UCB")
     )
     np.testing.assert_allclose(ours, theirs)
-    np.testing.assert_allclose(ours.mean(), 0.4 + 0.25 / 25, atol=1e-5)  # shared by 25 agents
+    np.testing.assert_allclose(ours.mean(), 0.4 + 0.25 / 26, atol=1e-5)  # shared by 26 agents
 
 
 def test_best_alpha_is_measured_in_other_runs():

@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import polars
 import pytest
 from replay import differences, replay
 from scipy.special import stdtrit
 
+import clickgym
 from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import page
@@ -42,6 +44,34 @@ def test_study_plays_judges_and_draws(name, folder):
         assert row.verdict in ("yes", "no", "cannot tell")
     again = read_study(study, folder / f"{name}.parquet")
     assert page([again]) == text
+
+
+def test_pbm_ucb_of_a_catalogue():
+    """It ranks the candidates of every session by the indices of their item numbers."""
+    name = "clickgym_lab.studies.catalogue:CataloguePBMUCB:epsilon=0.5"
+    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=2,n_pool=7")
+    agent, loop = (clickgym.make_agent(name, env, seed=0) for _ in range(2))
+    kappa = env.unwrapped.knowledge("examination")
+    clicks, shown, weight = np.zeros((3, 7))
+    env.reset(seed=0)
+    for t in range(1, 301):
+        items = env.unwrapped.state.items[0].copy()
+        ranking = agent.rank({"items": items})
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width = np.sqrt(shown / weight) * np.sqrt(1.5 * np.log(t) / (2 * weight))
+            index = np.where(shown > 0, clicks / weight + width, np.inf)[items]
+        assert (np.sort(-index)[:2] == -index[ranking]).all()
+        observation, reward, *_ = env.step(ranking)
+        agent.update({"items": items}, ranking, observation["clicks"], reward)
+        chosen = items[ranking]
+        clicks[chosen] += observation["clicks"]
+        shown[chosen] += 1
+        weight[chosen] += kappa
+    clickgym.run(loop, env, 300, seed=0)
+    np.testing.assert_array_equal(loop.state.mean[:7], clicks / weight)
+    small = clickgym.make_agent(f"{name},n_catalogue=6", env, seed=0)
+    with pytest.raises(clickgym.AgentError, match="an item is beyond the catalogue"):
+        clickgym.run(small, env, 100, seed=0)
 
 
 @pytest.mark.usefixtures("undrawn")
