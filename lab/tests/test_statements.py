@@ -262,8 +262,8 @@ HE = [
 WORSE = "PBM-UCB, which knows no features, performs worse"
 TABLE1 = [
     *HE[:3],
-    (WORSE, {"PBMUCB": lambda k: -0.05}, "yy"),
-    (WORSE, {"PBMUCB": lambda k: 0.05}, "ny"),  # the theorem's α costs 0.1
+    (WORSE, {"PBM-UCB": lambda k: -0.05}, "yy"),
+    (WORSE, {"PBM-UCB": lambda k: 0.05}, "ny"),  # the theorem's α costs 0.1
 ]
 CASES = {
     zoghi.FIG1: ZOGHI1,
@@ -398,7 +398,7 @@ def test_lead_between_half_and_twice(factor, expected):
         assert ubm.as_much(one, ubm.BEST, kind).verdict() == expected
 
 
-@pytest.mark.parametrize(("agent", "expected"), [("PBMUCB", "yy"), ("CMLinUCB", "nn")])
+@pytest.mark.parametrize(("agent", "expected"), [("PBM-UCB", "yy"), ("CMLinUCB", "nn")])
 def test_agent_that_converges_late(agent, expected):
     """Its clicks are proportional to the square of the steps."""
     one = ctrs(ubm.TABLE1, {})[ubm.TABLE1].table

@@ -27,7 +27,7 @@ _LABELS = {
     (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
     (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO",
     (BLACK, DOTTED): "Fixed",
-    (SKY, SOLID): "BCMPTS MaskablePPO GRAB",
+    (SKY, SOLID): "BCMPTS MaskablePPO GRAB PBM-UCB",
     (BLACK, SOLID): "PDGD CascadeVI PBMHB",
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",

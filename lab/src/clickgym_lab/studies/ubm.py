@@ -39,7 +39,7 @@ POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
 BASELINE, OURS = "C2UCB", "UBMLinUCB"
 WITH_MODEL = ("PBMLinUCB", "CMLinUCB", "DCMLinUCB", OURS)
-CONTEXT_FREE = "PBMUCB"
+CONTEXT_FREE = "PBM-UCB"
 AGENTS = (BASELINE, *WITH_MODEL, CONTEXT_FREE)
 ALPHAS = (0.0, 0.1, 0.3, 1.0)
 SPECS = {agent: (agent, *(f"{agent}:alpha={alpha:g}" for alpha in ALPHAS)) for agent in AGENTS}
