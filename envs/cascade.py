@@ -89,7 +89,6 @@ class CascadeModel(ClickModel):
     default_instance = "yandex-9982"
     reward_threshold = 581.8617777983226
     shapes: ClassVar = {"attraction": "L"}
-    rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected

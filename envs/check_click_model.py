@@ -99,7 +99,7 @@ class _Checks:
         self.model: Any = model
 
     def attributes(self) -> None:
-        for name in ("short", "title", "rewards", *KERNELS[:3]):
+        for name in ("short", "title", *KERNELS[:3]):
             expect(hasattr(self.model_class, name), f"{name} is missing")
         shapes = self.model_class.shapes
         for name, shape in shapes.items():

@@ -110,10 +110,10 @@ class ClickChainModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        continue_after_skip: probability τ1 that the user continues below an item without a click.
-        continue_after_click: probability τ2 that the user continues below a click on an item that
+        continue_after_skip: probability τ_1 that the user continues below an item without a click.
+        continue_after_click: probability τ_2 that the user continues below a click on an item that
             is not relevant.
-        continue_after_relevant: probability τ3 that the user continues below a click on a relevant
+        continue_after_relevant: probability τ_3 that the user continues below a click on a relevant
             item.
         n_positions: K, at most L.
 
@@ -137,7 +137,6 @@ class ClickChainModel(ClickModel):
     default_instance = "yandex-9982"
     reward_threshold = 1030.4409295620085
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "")
-    rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected

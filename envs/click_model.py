@@ -115,6 +115,7 @@ class ClickModel(Users, abstract=True):
     click above it; ``""``, a single number. The probability that an examined item is clicked is
     called ``attraction`` and comes first; a model without it has no contextual environments.
     """
+    rewards: tuple[str, ...] = ("clicks", "any_click")
     are_alike = True
     max_search: ClassVar[int] = MAX_SEARCH
     """The largest number of lists that the search for the best list accepts; higher if

@@ -89,7 +89,6 @@ class PositionBasedModel(ClickModel):
     default_instance = "yandex-9982"
     reward_threshold = 1086.729663679
     shapes: ClassVar = {"attraction": "L", "examination": "K"}
-    rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected

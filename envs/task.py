@@ -28,23 +28,23 @@ from ..core.kernels import kernel
 from ..core.state import Floats, first_arrays
 
 
+@kernel
+def draw_nothing(users, state, b, rng):
+    """The kernel ``begin`` and ``advance`` of users whose sessions are all alike."""
+    return False
+
+
 class Kernels(NamedTuple):
     """The kernels of a kind of users."""
 
     session: Callable[..., tuple[float, float, int]]
     """Simulates one session of stream b: writes clicks and examined ``(K,)``; returns the realised
     and the expected reward, and the position at which the user left satisfied, or -1."""
-    begin: Callable[..., Any]
+    begin: Callable[..., Any] = draw_nothing
     """Draws the first session of a user on stream b."""
-    advance: Callable[..., bool]
+    advance: Callable[..., bool] = draw_nothing
     """Draws what follows a session on stream b; returns whether the user has left. Then only
     ``begin`` continues the stream."""
-
-
-@kernel
-def draw_nothing(users, state, b, rng):
-    """The kernel ``begin`` and ``advance`` of users whose sessions are all alike."""
-    return False
 
 
 class State(NamedTuple):
@@ -166,7 +166,7 @@ class ClickTask(Task):
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
         session = click_session(self.model.sample_kernel, self.model.expected_kernel)
-        return Kernels(session, draw_nothing, draw_nothing)
+        return Kernels(session)
 
     def first_state(self, n_streams: int) -> State:
         return State(np.full(n_streams, self.optimal_reward))

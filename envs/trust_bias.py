@@ -109,7 +109,6 @@ class TrustBiasModel(ClickModel):
     reward_threshold = 1569.6448359608364
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "K")
     contextual_reward = "clicks"
-    rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected

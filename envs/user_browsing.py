@@ -85,9 +85,9 @@ class UserBrowsingModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        examination: ``(K, K)`` probabilities γ. Row ``k`` (from 0) is the position; column 0: no
-            click yet, column ``j``: the last click was at the j-th position counted from 1. Row
-            ``k`` uses columns ``0..k``; the rest is ignored and stored as 0.
+        examination: ``(K, K)`` probabilities γ_{k,k'}. Row ``k`` (from 0) is the position; column
+            0: no click yet, column ``j``: the last click was at the j-th position counted from 1.
+            Row ``k`` uses columns ``0..k``; the rest is ignored and stored as 0.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
@@ -109,7 +109,6 @@ class UserBrowsingModel(ClickModel):
     default_instance = "yandex-9982"
     reward_threshold = 1230.4705918068412
     shapes: ClassVar = {"attraction": "L", "examination": "KK"}
-    rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected

@@ -35,7 +35,7 @@ class Users(ABC):
     """
 
     n_positions: int
-    rewards: tuple[str, ...]
+    rewards: tuple[str, ...] = ("clicks",)
     starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
     title: ClassVar[str] = "simulated users"

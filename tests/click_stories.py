@@ -7,6 +7,7 @@ code with the package.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -132,25 +133,18 @@ def make_model(model_class, n_items, n_positions, probabilities):
             for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
         ]
         return MixtureModel(models, [0.3, 0.2, 0.5])
-    attraction = probabilities(n_items)
-    if model_class is CascadeModel:
-        return CascadeModel(attraction, n_positions)
-    if model_class is DynamicBayesianModel:
-        perseverance = float(probabilities(1)[0])
-        return DynamicBayesianModel(
-            attraction, probabilities(n_items), perseverance, n_positions=n_positions
-        )
-    if model_class is ClickChainModel:
-        return ClickChainModel(attraction, *map(float, probabilities(3)), n_positions)
-    if model_class is TrustBiasModel:
-        trust_irrelevant, trust_relevant = np.sort(probabilities((2, n_positions)), axis=0)
-        return TrustBiasModel(
-            attraction, probabilities(n_positions), trust_relevant, trust_irrelevant
-        )
-    if model_class is UserBrowsingModel:
-        return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
-    assert model_class in (PositionBasedModel, DependentClickModel), f"add {model_class} here"
-    return model_class(attraction, probabilities(n_positions))
+    sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
+    shapes = model_class.shapes
+    # after the attraction numbers, then arrays: docs/off_policy.md has a table of such models
+    order = sorted(shapes, key=lambda name: (name != "attraction", shapes[name] != ""))
+    values = {name: probabilities(sizes[shapes[name]]) for name in order}
+    if model_class is TrustBiasModel:  # clicks on relevant items are at least as likely
+        trust = [values[name] for name in ("trust_irrelevant", "trust_relevant")]
+        values["trust_irrelevant"], values["trust_relevant"] = np.sort(trust, axis=0)
+    values |= {name: float(values[name][0]) for name, shape in shapes.items() if not shape}
+    if "n_positions" in inspect.signature(model_class).parameters:
+        values["n_positions"] = n_positions
+    return model_class(**values)
 
 
 def arguments_of(env_id, n_items, n_positions, probabilities):

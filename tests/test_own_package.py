@@ -187,7 +187,6 @@ class Remembering(Users):
     \"\"\"Users who click half as often on what the list before showed.\"\"\"
 
     title = "users who remember the last list"
-    rewards = ("clicks",)
     observes = ("remembered",)
     click_at_once = "the next list depends on what was shown"
 

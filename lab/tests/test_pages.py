@@ -108,20 +108,16 @@ def test_links():
             assert (file.parent / link).exists(), f"{file.name}: {link}"
 
 
-# The symbols of a user's moves in docstrings, and the parameters for which they stand.
-SYMBOLS = {
-    "α(d_k)": "attraction",
-    "s(d_k)": "satisfaction",
-    "χ_k": "examination",
-    "γ_{k,k'}": "examination",
-    "v_k": "termination",
-    "ε⁺_k": "trust_relevant",
-    "ε⁻_k": "trust_irrelevant",
-    "g": "perseverance",
-    "τ_1": "continue_after_skip",
-    "τ_2": "continue_after_click",
-    "τ_3": "continue_after_relevant",
-}
+def symbols_of(model_class):
+    """The parameter of each symbol of a user's moves, as its description under ``Args`` names it:
+    ``examination: ``(K,)`` probabilities χ_k that ...``.
+    """
+    described = re.findall(
+        r"^(\w+): (?:``.+?`` )?probabilit(?:y|ies) (\S+?)\.? ",
+        sections(model_class.__doc__)["Args"],
+        re.MULTILINE,
+    )
+    return {symbol.replace("(i)", "(d_k)"): name for name, symbol in described}
 
 
 def clicks_of_moves(model, ranking):
@@ -130,7 +126,7 @@ def clicks_of_moves(model, ranking):
         re.fullmatch(r"\s*(.+?) → (.+?): (.+?)\s*", line).groups()
         for line in sections(type(model).__doc__)["User"].splitlines()
     ]
-    clicks = np.zeros(len(ranking))
+    symbols, clicks = symbols_of(type(model)), np.zeros(len(ranking))
     reading = [Counter() for _ in range(len(ranking) + 1)]  # users at a position, by last click
     reading[0][0] = 1.0
 
@@ -140,8 +136,8 @@ def clicks_of_moves(model, ranking):
         if symbol == "1":
             return 1.0
         places = {"L": ranking[k], "K": k, "KK": (k, last), "": ()}
-        name = SYMBOLS.get(symbol)
-        assert name, f"{symbol} of a move is unknown: add it and its parameter to SYMBOLS"
+        name = symbols.get(symbol)
+        assert name, f"no description under Args begins with 'probabilities {symbol}'"
         return np.asarray(getattr(model.parameters, name))[places[model.shapes[name]]]
 
     def walk(state, weight, k, last, clicked):

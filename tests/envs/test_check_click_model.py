@@ -110,7 +110,6 @@ class Charming(ClickModel):
 
     short, title = "CHARM", "charming model"
     shapes: ClassVar = {"charm": "L", "looking": "K"}
-    rewards = ("clicks", "any_click")
     sample_kernel, marginals_kernel, expected_kernel = sample, marginals, expected
 
     def __init__(self, charm, looking):
