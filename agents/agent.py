@@ -18,7 +18,31 @@ Seed = int | np.random.SeedSequence | None
 class UnsuitedError(ValueError):
     """An agent cannot play an environment, for example because it needs knowledge that this
     environment does not have.
+
+    Args:
+        name: the agent.
+        reason: the rest of the sentence, "cannot ..." or another verb.
     """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.reason}"
+
+    @classmethod
+    def of_all(cls, errors: Mapping[str, UnsuitedError]) -> UnsuitedError:
+        """Return the error that names all agents, by their labels, those of one reason together."""
+        names: dict[str, list[str]] = {}
+        for label, error in errors.items():
+            names.setdefault(error.reason, []).append(label)
+        sentences = []
+        for reason, labels in names.items():
+            each = "each " if len(labels) > 1 and not reason.startswith("cannot") else ""
+            sentences.append((", ".join(labels), each + reason))
+        (name, reason), *others = sentences
+        return cls(name, "; ".join([reason, *map(" ".join, others)]))
 
 
 class EnvTraits(NamedTuple):
@@ -90,7 +114,7 @@ class BaseAgent:
 
     def why_not_from_log(self) -> str:
         """Why the agent cannot start from a log of other lists than its own; empty if it can."""
-        return "they learn from their own lists"
+        return "only from their own lists"
 
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
@@ -142,8 +166,9 @@ class Agent(BaseAgent, ABC):
         return f"{cls.__name__} is a plain Python agent"
 
     def why_not_late(self, users: str) -> str:
-        last = "" if self.learns_from_any_list else "it learns from its last list"
-        return users or (last and f"{last}; CascadeTS, for example, can learn from any")
+        if users or self.learns_from_any_list:
+            return users
+        return "only from the last list; CascadeTS, for example, can learn from any"
 
     def why_not_from_log(self) -> str:
         has_list = "initial_ranking" in self.requires.values()  # which the log shows

@@ -120,7 +120,7 @@ class FrozenPolicy(Agent):
         )
 
     def why_not_late(self, users: str) -> str:
-        return users or "its policy observes the clicks on the last list"
+        return users or "the policy observes those on the last list"
 
     def why_not_from_log(self) -> str:
         return ""  # it does not learn

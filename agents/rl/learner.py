@@ -154,19 +154,20 @@ class Learner(BaseAgent):
         name = type(self).__name__
         if env.obstacle:
             raise UnsuitedError(
-                f"{name} learns on streams of its own, which would bypass {env.layer}"
+                name, f"learns on streams of its own, which would bypass {env.layer}"
             )
         if env.changing:
             raise UnsuitedError(
-                f"{name} learns on streams with clocks of their own, and a {env.changing} changes "
-                "at given steps"
+                name,
+                f"learns on streams with clocks of their own, and a {env.changing} changes at "
+                "given steps",
             )
         if wanted != "auto":
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
         return self.engine
 
     def why_not_late(self, users: str) -> str:
-        return "it has a loop of its own"
+        return "generic RL has loops of its own"
 
     def _check_names(self, names: Iterable[str]) -> None:
         """Raise a TypeError for hyper-parameters that the library's class does not accept."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
@@ -210,6 +211,10 @@ class Instance:
             estimation["items"] = [self.labels[item] for item in order]
         return replace(self, models=models, initial_ranking=initial, estimation=estimation)
 
+    def refit(self, number: int) -> str:
+        """Return the name of an instance of the same query with parameters from other sessions."""
+        return f"{self.name} (refit {number})"
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the instance to a JSON file, atomically; `load_instance` reads it."""
         initial = self.initial_ranking
@@ -227,6 +232,11 @@ class Instance:
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
         write_whole(check_path("path", path), text)
+
+
+def is_refit(name: str) -> bool:
+    """Whether the name of an instance is one that `Instance.refit` made."""
+    return re.search(r" \(refit [0-9]+\)$", name) is not None
 
 
 def instance_of(

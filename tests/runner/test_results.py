@@ -247,6 +247,8 @@ CONFIG = {
     "metrics": [],
     "delay": None,
     "identities": {"env CMRank-v0": "a", "instance i": "b", "agent mine": "c"},
+    "start": {},
+    "start_words": [],
 }
 
 

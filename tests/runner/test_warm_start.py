@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, Agent
 from clickgym.agents.agent import UnsuitedError
+from clickgym.command_line import main
 from clickgym.envs import ClickEnv, Instance, PositionBasedModel
+from clickgym.runner.reports.table import in_words
+from clickgym.runner.results import Results, Trial
 from clickgym.runner.warm_start import past_sessions
 
 LABELS = tuple("abcdef")
@@ -139,7 +143,7 @@ def test_users_draw_as_without(env):
 def test_refusals(env):
     log = a_log()
     for agent in ("TopRank", "PPO", "RankedExp3"):
-        with pytest.raises(UnsuitedError, match=f"^{agent} cannot learn from a log .it learns"):
+        with pytest.raises(UnsuitedError, match=f"^{agent} cannot learn from a log, only from"):
             clickgym.run(agent, env, 10, start=log)
     for kind, why in (("Contextual", "no features"), ("NonStationary", "users change")):
         with pytest.raises(UnsuitedError, match=why):
@@ -167,6 +171,75 @@ def test_every_agent_starts_or_is_refused(env):
             assert not starts, name
         else:
             assert starts, name
+
+
+def notes_of(results):
+    return in_words(results).notes
+
+
+def test_sweep(tmp_path):
+    """Runs are those of `run`; the log is part of their identity; all unsuited are named."""
+    envs, agents = ["PBMRank-v0"], ["PBMHB", "CascadeUCB1", "Fixed"]
+    settings = {"instances": [shop()], "out": tmp_path / "r", "n_jobs": 1, "delay": "batch:10"}
+    warm = clickgym.sweep(envs, agents, 50, 2, start=a_log(), **settings)
+    trial = Trial("PBMRank-v0", "shoes", "PBMHB", 1)
+    seeds = trial.seeds(0)
+    env = gym.make("PBMRank-v0", instance=shop())
+    agent = clickgym.make_agent("PBMHB", env, seed=seeds[1], horizon=50, log=a_log())
+    by_hand = clickgym.run(agent, env, 50, seed=seeds[0], delay="batch:10")
+    rows = warm.rows.filter(polars.col("agent") == "PBMHB", polars.col("run") == 1)
+    assert rows["regret"].to_list() == by_hand.regret.tolist()
+    counts, caution = notes_of(Results(tmp_path / "r"))
+    assert "learned from 600 of 600 sessions of shoes" in counts
+    assert "CascadeUCB1 explores what the log does not show; with late clicks it" in caution
+    assert "started from 600 sessions" in in_words(warm).title
+    assert warm.configuration.command.endswith("--delay batch:10 --start LOG")
+    again = clickgym.sweep(envs, agents[:1], 50, 3, start=a_log(), **settings)
+    assert again.rows["run"].max() == 2
+    other = a_log()
+    other.clicks[0, 0] = 1 - other.clicks[0, 0]
+    with pytest.raises(ValueError, match="begun with another log of shoes"):
+        clickgym.sweep(envs, agents, 50, 2, start=other, **settings)
+    with pytest.raises(ValueError, match="start: a log there, none now"):
+        clickgym.sweep(envs, agents, 50, 2, **settings)
+    message = "^TopRank, mine, PPO cannot learn from a log, only from their own lists; PBMTS"
+    with pytest.raises(UnsuitedError, match=message):
+        clickgym.sweep(
+            envs, ["TopRank", "mine=BatchRank", "PPO", "Fixed"], 50, 2, start=a_log(), **settings
+        )
+
+
+def test_refusals_of_late_clicks():
+    """One message names all agents, by reason."""
+    message = (
+        "^TopRank, UniRank cannot learn from late clicks: only from the last list; CascadeTS, for "
+        "example, can learn from any; PPO cannot learn from late clicks: generic RL"
+    )
+    with pytest.raises(UnsuitedError, match=message):
+        clickgym.sweep(
+            ["PBMRank-v0"], ["TopRank", "CascadeTS", "PPO", "UniRank"], 10, 1, delay="fixed:2"
+        )
+
+
+def test_several_instances():
+    """The note says in how many instances the best agent lost less."""
+    other = replace(shop(), name=shop().refit(2))
+    first = replace(shop(), name=shop().refit(1))
+    agents = ["Oracle", "Fixed"]
+    results = clickgym.sweep(["PBMRank-v0"], agents, 20, 2, instances=[first, other], n_jobs=1)
+    wins, limits = notes_of(results)
+    assert wins == "PBMRank-v0: by instance, Oracle lost less than Fixed in 2 of 2."
+    assert "not whether the click model is right" in limits
+
+
+@pytest.mark.parametrize("words", [["--start", "log.csv"], ["--columns", "item=doc"]])
+def test_command_without_a_reader(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("clickgym.runner.commands.logs.entry_points", lambda group: [])
+    options = ["--horizon", "10", "--out", str(tmp_path / "r"), *words]
+    assert main(["run", "PBMRank-v0", "--agents", "CascadeTS", *options]) == 2
+    error = capsys.readouterr().err
+    assert ("no installed package has one" in error) or ("expected --start" in error)
+    assert not (tmp_path / "r").exists()
 
 
 def test_other_users(env):

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -22,6 +22,10 @@ from ..core.files import FORMAT, check_format
 
 COLUMNS = ("env", "instance", "agent")
 """The columns of results that have labels."""
+
+
+OPTIONAL = {"commit", "made", "start", "start_words"}
+"""Fields that a configuration may lack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,10 @@ class Config(Setting):
             none.
         identities: by ``"env LABEL"``, ``"instance LABEL"`` and ``"agent LABEL"`` the `identity`
             of what the label stands for; None if it has none.
+        start: by environment and instance what agents learned from a log before session 1: its
+            ``identity``, the ``query``, ``sessions`` ``of`` so many, and a ``caution``; empty
+            without a log.
+        start_words: the options by which the log can be typed.
         commit: of the checkout; empty outside of one.
         made: when the folder was begun.
         versions: of other packages, and the processor.
@@ -67,6 +75,8 @@ class Config(Setting):
     instances: dict[str, str | None]
     agents: dict[str, str | None]
     identities: dict[str, str | None]
+    start: dict[str, dict[str, dict[str, str | int]]] = field(default_factory=dict)
+    start_words: list[str] = field(default_factory=list)
     commit: str = ""
     made: str = ""
     versions: dict[str, str]
@@ -88,7 +98,7 @@ class Config(Setting):
         kinds = get_type_hints(cls)
         known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
         wrong = [name for name, value in known.items() if not _is_of(value, kinds[name])]
-        if wrong or kinds.keys() - known.keys() - {"commit", "made"}:
+        if wrong or kinds.keys() - known.keys() - OPTIONAL:
             raise ValueError(
                 f"{where} is not the configuration of a sweep"
                 + "".join(f"; {name} is {short(known[name])}" for name in wrong[:1])
@@ -124,7 +134,7 @@ class Config(Setting):
             "--engine": [self.engine] if self.engine != "auto" else [],
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
-        return shlex.join(["clickgym", "run", *envs, *words])
+        return shlex.join(["clickgym", "run", *envs, *words, *self.start_words])
 
     @property
     def origin(self) -> str:
@@ -134,7 +144,18 @@ class Config(Setting):
     def run_identity(self, env: str, instance: str, agent: str) -> str:
         """A hash of all that the runs of some labels depend on beside their number."""
         labels = [[key, self.identities.get(key)] for key in keys(env, instance, agent)]
-        return sha256(f"{self._shared} {labels}".encode()).hexdigest()[:32]
+        past = self.start.get(env, {}).get(instance)
+        log = f" {past['identity']}" if past else ""
+        return sha256(f"{self._shared} {labels}{log}".encode()).hexdigest()[:32]
+
+    @property
+    def past_sessions(self) -> str:
+        """From how many sessions of a log the agents started, in words; empty without a log."""
+        numbers = [int(past["sessions"]) for of in self.start.values() for past in of.values()]
+        if not numbers:
+            return ""
+        least, most = min(numbers), max(numbers)
+        return f"{least:,} to {most:,} sessions" if least < most else f"{most:,} sessions"
 
     @cached_property
     def _shared(self) -> str:
@@ -181,6 +202,8 @@ class Config(Setting):
             specs = [config.labels[column][label] for config in (self, new)]
             words = f": {specs[0]} there, {specs[1]} now" if specs[0] != specs[1] else ""
             different.append(f"{column} {label} has changed{words}")
+        if self.start or new.start:
+            different += self._other_logs(new)
         if different:
             raise ValueError(
                 f"{where} is of another configuration ({'; '.join(different)}); {cure}"
@@ -194,8 +217,27 @@ class Config(Setting):
             instances=self.instances | new.instances,
             agents=self.agents | new.agents,
             identities=self.identities | new.identities,
+            start={
+                env: self.start.get(env, {}) | new.start.get(env, {})
+                for env in self.start | new.start
+            },
             versions=new.versions | self.versions,
         )
+
+    def _other_logs(self, new: Config) -> list[str]:
+        """Where agents started from another log, or from none, in words."""
+        if not (self.start and new.start):
+            there, now = ("a log" if config.start else "none" for config in (self, new))
+            return [f"start: {there} there, {now} now"]
+        changed = set(self.changed(new))
+        return [
+            f"the folder was begun with another log of {past['query']}"
+            for env, pasts in new.start.items()
+            for instance, past in pasts.items()
+            for old in [self.start.get(env, {}).get(instance, past)]
+            if old["identity"] != past["identity"]
+            and not {f"env {env}", f"instance {instance}"} & changed
+        ][:1]
 
 
 def keys(env: str, instance: str, agent: str) -> list[str]:
@@ -231,7 +273,7 @@ def _is_of(value: Any, kind: Any) -> bool:
     if container not in (list, dict):
         return isinstance(value, kind)
     values = value.values() if isinstance(value, dict) else value
-    return isinstance(value, container) and all(isinstance(v, get_args(kind)[-1]) for v in values)
+    return isinstance(value, container) and all(_is_of(v, get_args(kind)[-1]) for v in values)
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -103,8 +103,7 @@ def check_learns_late(agent: BaseAgent, env: gym.Env) -> None:
     if "state" in agent.observes:  # also where users are of another package
         reason = STATE_SHOWS_CLICKS
     if reason := agent.why_not_late(reason or _changed_observation(env)):
-        name = type(agent).__name__
-        raise UnsuitedError(f"{name} cannot learn from late clicks: {reason}")
+        raise UnsuitedError(type(agent).__name__, f"cannot learn from late clicks: {reason}")
 
 
 def _changed_observation(env: gym.Env) -> str:

@@ -285,14 +285,13 @@ def make_agent(
         if known is not None:
             filled_in[key] = known
         elif key in required and key not in passed:
-            raise UnsuitedError(
-                f"{name} requires {key}, which {name_of(env)} does not have: give {key}=..."
-            )
+            reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
+            raise UnsuitedError(name, reason)
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:
             filled_in[key] = getattr(sizes, key)
             if not filled_in[key]:
-                raise UnsuitedError(f"{name} ranks by {what}, which only {where} have")
+                raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
     if "horizon" in parameters and horizon is not None:
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:

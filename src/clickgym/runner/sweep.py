@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, nullcontext
@@ -22,7 +23,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from ..agents.agent import BaseAgent
+from ..agents.agent import BaseAgent, UnsuitedError
 from ..core.checks import (
     check_choice,
     check_count,
@@ -47,6 +48,7 @@ from .metrics import Metrics
 from .progress import Progress
 from .results import RUNS, Results, RunFiles, Trial, open_folder, read_runs, write_runs
 from .run import checkpoint_steps, play
+from .warm_start import Past, TypedLog, past_sessions
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -64,6 +66,7 @@ def sweep(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     delay: str | None = None,
+    start: Any = None,
     again: str | Sequence[str] = (),
     progress: bool = True,
 ) -> Results:
@@ -100,6 +103,8 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics, delay: as in `run`.
+        start: a click log from which the agents learn before session 1, each from the sessions of
+            the query and of the items of its environment, as `clickgym.make_agent` says of ``log``.
         again: labels of agents, environments or instances whose runs are repeated. If such a label
             has changed, all its earlier runs are removed from the folder; other runs stay.
         progress: whether to show a bar in a terminal (on stderr) and in a notebook.
@@ -112,7 +117,8 @@ def sweep(
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results that contradict: of another version, horizon, seed,
-            checkpoints, engine, metrics or delay, or of a label that stood for something else.
+            checkpoints, engine, metrics, delay or log, or of a label that stood for something else.
+        UnsuitedError: agents do not suit the environments, late clicks or the log; all are named.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
         WorkerError, FileError: a worker process was killed, or nothing more can be written;
@@ -120,7 +126,7 @@ def sweep(
 
     Warns:
         UserWarning: the folder is of other versions of packages, or of another processor; what a
-            label stands for cannot be compared.
+            label stands for cannot be compared; the log may be of other users.
 
     Example:
         >>> import clickgym
@@ -151,7 +157,10 @@ def sweep(
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     used = [None] if instances is None else instances
-    job, trials, planned = _plan(setting, envs, agents, used, runs, n_jobs, is_kept=out is not None)
+    is_kept = out is not None
+    job, trials, planned = _plan(setting, envs, agents, used, runs, n_jobs, is_kept, start)
+    for caution in dict.fromkeys(past.caution for past in job.pasts.values() if past.caution):
+        warnings.warn(caution, stacklevel=2)
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
@@ -207,6 +216,7 @@ class Job(NamedTuple):
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
+        pasts: what agents learn before session 1, by environment and instance; empty without a log.
     """
 
     setting: Setting
@@ -214,13 +224,15 @@ class Job(NamedTuple):
     agents: Mapping[str, AgentMaker]
     instances: Mapping[str, Any]
     users: Mapping[str, type[Users]]
+    pasts: Mapping[tuple[str, str], Past]
 
     def pair(self, trial: Trial) -> tuple[BaseAgent, gym.Env, str]:
         """Make the agent and the environment of a trial; with the engine that plays them."""
         Users.classes.update(self.users)
         env = make_env(self.envs[trial.env], self.instances[trial.instance])
         horizon, seed = self.setting.horizon, trial.seeds(self.setting.seed)[1]
-        agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed)
+        past = self.pasts.get((trial.env, trial.instance))
+        agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed, log=past)
         return agent, env, engine_of(agent, env, self.setting.engine)
 
 
@@ -247,14 +259,18 @@ def _plan(
     runs: int,
     n_jobs: int,
     is_kept: bool,
+    start: Any,
 ) -> Plan:
     """Make every environment and every agent once, to see that they fit, and plan all runs.
 
     Args:
         setting: of the sweep.
         envs, agents: by label.
-        instances, runs, n_jobs: as in `sweep`.
+        instances, runs, n_jobs, start: as in `sweep`.
         is_kept: whether the results go into a folder, which needs identities.
+
+    Raises:
+        UnsuitedError: naming all agents that cannot play.
     """
     env_makers = {label: env_maker(env) for label, env in envs.items()}
     agent_makers = {label: agent_maker(agent) for label, agent in agents.items()}
@@ -266,6 +282,9 @@ def _plan(
     metrics = Metrics(setting.metrics)
     named: dict[str, Any] = {}
     trials: dict[Trial, str] = {}
+    pasts: dict[tuple[str, str], Past] = {}
+    unsuited: dict[str, UnsuitedError] = {}
+    words = start.words if isinstance(start, TypedLog) else ["--start", "LOG"]
     for env_label, env_pair in env_makers.items():
         for instance in instances:
             env = make_env(env_pair, instance)
@@ -273,12 +292,22 @@ def _plan(
             name = getattr(env.unwrapped, "instance", "custom")
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
+            past = None
+            if start is not None:
+                pasts[env_label, name] = past_sessions(start, env)
+                past = pasts[env_label, name].empty
             for label, agent_pair in agent_makers.items():
-                agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
-                prefer = _check_pair(setting, agent, env, label, at_once)
+                try:
+                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=past)
+                    prefer = _check_pair(setting, agent, env, label, at_once)
+                except UnsuitedError as error:
+                    unsuited.setdefault(label, error)
+                    continue
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
+    if unsuited:
+        raise UnsuitedError.of_all(unsuited)
     if is_kept:
         used = {name: loaded(name if it is None else it) for name, it in named.items()}
         known |= identities("env", env_makers, stacklevel=4)
@@ -290,10 +319,20 @@ def _plan(
         instances={name: it if isinstance(it, str) else None for name, it in named.items()},
         agents={label: own_label(agent) for label, agent in agents.items()},
         identities=known,
+        start=_facts(pasts),
+        start_words=words if pasts else [],
         **provenance(),
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
-    return Plan(Job(setting, env_makers, agent_makers, named, users), trials, config)
+    return Plan(Job(setting, env_makers, agent_makers, named, users, pasts), trials, config)
+
+
+def _facts(pasts: Mapping[tuple[str, str], Past]) -> dict[str, dict[str, dict[str, str | int]]]:
+    """What a configuration says of logs, by environment and instance."""
+    facts: dict[str, dict[str, dict[str, str | int]]] = {env: {} for env, _ in pasts}
+    for (env, instance), past in pasts.items():
+        facts[env][instance] = past.facts
+    return facts
 
 
 def _check_pair(setting: Setting, agent: BaseAgent, env: gym.Env, label: str, at_once: int) -> str:

@@ -24,8 +24,9 @@ from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.files import make_folder, write_whole
 from .identity import identities, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
-from .make import agent_maker, env_maker, maker_name
+from .make import agent_maker, env_maker, make_env, maker_name
 from .sweep import resumable, sweep
+from .warm_start import past_sessions
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -67,6 +68,7 @@ def tune(
     instances: Sequence[Any] | None = None,
     search_space: SearchSpace | None = None,
     seed: int = 0,
+    start: Any = None,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
 ) -> Tuning:
@@ -92,10 +94,11 @@ def tune(
         search_space: a `Range` or the values of each hyper-parameter; None takes the
             ``search_space`` of the agent's class.
         seed: of the proposals and of all runs.
+        start: a click log, as in `sweep`; random lists, with which scores compare, learn nothing.
         out: the folder of Optuna's storage, an SQLite file, and of the table of trials. A second
             call with the same arguments resumes; with more trials it continues the search; with
-            others, or if the agent, an environment or an instance has changed, it begins another
-            study in the same file. None leaves no files.
+            others, or if the agent, an environment, an instance or the log has changed, it begins
+            another study in the same file. None leaves no files.
         n_jobs: as in `sweep`; the environments and instances of a run are played in parallel.
 
     Raises:
@@ -129,6 +132,10 @@ def tune(
         known |= identities("env", {label: env_maker(env) for label, env in envs.items()})
         numbered = enumerate(map(loaded, instances or ()))
         known |= identities("instance", {str(number): instance for number, instance in numbered})
+    if folder is not None and start is not None:
+        places = [make_env(env, it) for env in envs.values() for it in instances or (None,)]
+        pasts = [past_sessions(start, place) for place in places]
+        known |= {f"start {number}": past.identity for number, past in enumerate(pasts)}
     study = _study(folder, name, settings, known)
 
     def play(label: str, agent: AgentLike, runs: int, seed: int) -> polars.DataFrame:
@@ -139,6 +146,7 @@ def tune(
             runs,
             seed=seed,
             instances=instances,
+            start=start,
             checkpoints=[horizon],
             n_jobs=n_jobs,
             progress=False,
@@ -230,10 +238,9 @@ def _study(
         there = optuna.get_all_study_names(storage)
         is_changed = is_known and name not in there
         if is_changed and any(other.startswith(f"{agent} {start} ") for other in there):
-            text = (
-                f"the agent, an environment or an instance has changed since {folder / STUDY} was"
-            )
-            warnings.warn(f"{text} written: another study begins", stacklevel=3)
+            text = "the agent, an environment, an instance or the log has changed"
+            since = f"since {folder / STUDY} was written: another study begins"
+            warnings.warn(f"{text} {since}", stacklevel=3)
     pruner = optuna.pruners.MedianPruner()
     return optuna.create_study(storage=storage, study_name=name, pruner=pruner, load_if_exists=True)
 

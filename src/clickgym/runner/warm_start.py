@@ -8,11 +8,11 @@ show an item at these positions which the environment does not have, are left ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -45,6 +45,13 @@ all expected clicks.
 SUITED = "PBMTS, BCMPTS, PBMHB, CascadeTS and others can"
 
 
+class TypedLog(NamedTuple):
+    """A log that a command has read, and the words of its options."""
+
+    log: Any
+    words: list[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Past:
     """What agents learn from a log before their first session.
@@ -53,6 +60,7 @@ class Past:
         query: of the environment.
         rankings, clicks: ``(n, K)`` int64 and int8, the lists and clicks in the order of time.
         n_sessions: of the query, those that are left out included.
+        production: ``(K,)`` the most frequent list of the latest sessions.
         caution: why the log may mislead in this environment; empty if nothing speaks for it.
     """
 
@@ -60,6 +68,7 @@ class Past:
     rankings: NDArray[np.int64]
     clicks: NDArray[np.int8]
     n_sessions: int
+    production: NDArray[np.int64]
     caution: str = ""
 
     def __len__(self) -> int:
@@ -70,15 +79,13 @@ class Past:
         """A hash of the lists and clicks."""
         return sha256(self.rankings.tobytes() + self.clicks.tobytes()).hexdigest()[:32]
 
-    @cached_property
-    def production(self) -> NDArray[np.int64]:
-        """``(K,)`` the most frequent list of the latest sessions."""
-        latest = self.rankings[-max(RECENT, len(self) // BLOCKS) :]
-        lists, counts = np.unique(latest, axis=0, return_counts=True)
-        return lists[counts.argmax()]
+    @property
+    def empty(self) -> Past:
+        """The same without sessions: to see whether agents can start."""
+        return replace(self, rankings=self.rankings[:0], clicks=self.clicks[:0])
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, str | int]:
         """As a configuration holds it."""
         counts = {"sessions": len(self), "of": self.n_sessions}
         return {"identity": self.identity, "query": self.query, **counts, "caution": self.caution}
@@ -96,12 +103,13 @@ def past_sessions(log: Any, env: gym.Env) -> Past:
         UnsuitedError: what a log shows is not enough for these users.
         ValueError: the log has no such sessions.
     """
+    log = log.log if isinstance(log, TypedLog) else log
     missing = [name for name in NEEDED if not hasattr(log, name)]
     if missing:
         raise TypeError(f"start is {short(log)}; expected a click log, which has {missing[0]}")
     users, core = users_of(env), env.unwrapped
     if users is not None and (why := _why_no_log(users)):
-        raise UnsuitedError(f"agents cannot start from a log in {name_of(env)}: {why}")
+        raise UnsuitedError(name_of(env), f"cannot start agents from a log: {why}")
     n_items, n_positions, *_ = sizes_of(env)
     query = getattr(core, "query", "custom")
     labels = getattr(core, "item_labels", tuple(map(str, range(n_items))))
@@ -123,7 +131,9 @@ def past_sessions(log: Any, env: gym.Env) -> Past:
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
     clicks = np.ascontiguousarray(clicks, np.int8)
     caution = "" if users is None else _other_users(users, rankings, clicks, labels, query)
-    return Past(query, rankings, clicks, len(order), caution)
+    latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
+    lists, counts = np.unique(latest, axis=0, return_counts=True)
+    return Past(query, rankings, clicks, len(order), lists[counts.argmax()], caution)
 
 
 def _why_no_log(users: Users) -> str:
@@ -138,24 +148,15 @@ def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
     Raises:
         UnsuitedError: it cannot.
     """
-    if unsuited := refused_from_log({type(agent).__name__: agent}):
-        raise UnsuitedError(unsuited)
+    if why := agent.why_not_from_log():
+        reason = f"cannot learn from a log, {why}; {SUITED}"
+        raise UnsuitedError(type(agent).__name__, reason)
     if getattr(agent, "learns_from_any_list", False):
         core: Any = env.unwrapped
         counted = past.clicks[:, : getattr(core, "cutoff", None)].sum(axis=1)
         is_any = getattr(core, "reward", "clicks") == "any_click"
         rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
         agent.learn_sessions(past.rankings, past.clicks, rewards)  # type: ignore[attr-defined]
-
-
-def refused_from_log(agents: Mapping[str, BaseAgent]) -> str:
-    """Which of some agents, by label, cannot start from a log, and why; empty if all can."""
-    reasons = {label: agent.why_not_from_log() for label, agent in agents.items()}
-    unsuited = [label for label, reason in reasons.items() if reason]
-    if not unsuited:
-        return ""
-    why = "they learn from their own lists" if len(unsuited) > 1 else "it learns from its own lists"
-    return f"{', '.join(unsuited)} cannot learn from a log ({why}); {SUITED}"
 
 
 def _other_users(

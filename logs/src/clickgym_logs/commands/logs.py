@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from clickgym.runner.console import announce_compiling, errors
+
+from ..log import ClickLog
 from ..names import csv_fields
+from ..readers import read_log
 
 Log = Annotated[
     list[str],
@@ -43,6 +48,12 @@ Cutoff = Annotated[
         show_default="all",
     ),
 ]
+
+
+def read_start(files: Sequence[str], columns: str) -> ClickLog:
+    """The log from which agents start, as ``clickgym run --start`` reads it."""
+    with announce_compiling(errors()):
+        return read_log(files, columns=names(columns))
 
 
 def names(columns: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from ..results import TABLE, Results
 from ..sweep import sweep
 from ..terminal import say
 from ..workers import on_cluster
+from .logs import Columns, Start, typed_log
 
 Instances = Annotated[
     list[str] | None,
@@ -96,6 +97,8 @@ def run(
             "sessions later, or M later on average. By default at once.",
         ),
     ] = None,
+    start: Start = None,
+    columns: Columns = "",
     again: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,13 +115,16 @@ def run(
         --horizon 1e6 --out results/first
     clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
         --instance query.json --horizon 1e5 --out results/mine
+    clickgym run PBMRank-v0 --agents PBMHB CascadeTS Fixed --instance users.json \\
+        --start log.csv --delay batch:1000 --horizon 1e4 --out results/warm
 
     Each run is saved when it ends. You can stop the command with Ctrl-C; the same command, or one
     with a part of its agents, resumes. The same folder also takes further agents, environments,
-    instances and runs; horizon, seed, engine, metrics and delay must stay the same. An agent, an
-    environment or an instance that has changed is refused without --again. The exit code is 1 if
-    an agent or an environment fails in mid-run, 2 for wrong input.
+    instances and runs; horizon, seed, engine, metrics, delay and log must stay the same. An agent,
+    an environment or an instance that has changed is refused without --again. The exit code is 1
+    if an agent or an environment fails in mid-run, 2 for wrong input.
     """
+    log = typed_log(start, columns)
     with on_cluster(cluster):
         sweep(
             envs,
@@ -132,6 +138,7 @@ def run(
             engine=engine,
             metrics=metrics or (),
             delay=delay,
+            start=log,
             again=again or (),
         )
     results, console = Results(out), output()

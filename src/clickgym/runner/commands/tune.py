@@ -12,6 +12,7 @@ from ..terminal import say
 from ..tuning import TRIALS
 from ..tuning import tune as tune_
 from ..workers import on_cluster
+from .logs import Columns, Start, typed_log
 from .run import Instances, Jobs, Seed
 
 
@@ -49,6 +50,8 @@ def tune(
         int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")
     ] = 4,
     seed: Seed = 0,
+    start: Start = None,
+    columns: Columns = "",
     jobs: Jobs = -1,
     cluster: Cluster = None,
 ) -> None:
@@ -62,6 +65,7 @@ def tune(
     The score is the regret divided by that of random lists. Test the result on other instances
     than these. The same command resumes, also with more trials.
     """
+    log = typed_log(start, columns)
     with on_cluster(cluster):
         tuning = tune_(
             agent,
@@ -71,6 +75,7 @@ def tune(
             instances=instance,
             runs=runs,
             seed=seed,
+            start=log,
             out=out,
             n_jobs=jobs,
         )

@@ -130,6 +130,8 @@ def regret_figure(
         n_runs = curves["runs"].unique().sort()
         several = f"{n_runs[0]} to {n_runs[-1]}" if len(n_runs) > 1 else str(n_runs[0])
         title = "One run" if several == "1" else f"Mean and 95 % confidence band of {several} runs"
+        if config is not None and config.start:
+            title += f"; agents started from {config.past_sessions}"
     figure.suptitle(_literal(title), fontsize=11)
     plotted = [line for panel in figure.axes for line in panel.get_lines()]
     lines = {line.get_label(): line for line in reversed(plotted)}  # those of the first panel

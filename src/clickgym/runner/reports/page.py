@@ -47,7 +47,7 @@ def to_html(results: Results) -> str:
 <img src="data:image/svg+xml;base64,{figure}"
   alt="Cumulative regret; the last values are in the table">
 {_table(words.headings, words.rows)}
-<p>{_text(words.note)}</p>
+{"".join(f"<p>{_text(note)}</p>" for note in words.notes)}
 {"" if config is None else _repetition(config)}</body>
 </html>
 """

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import polars
+from polars import col
 from rich.console import Console
 
+from ...agents import AGENTS
 from ...core.formats import duration, regret_text
+from ...envs.instances.instance import is_refit
 from ..metrics import is_sum
 from ..results import Results
-from ..summaries import metrics_of, without_regret
+from ..summaries import metrics_of, with_loss, without_regret
 from ..terminal import Column, print_table, say
 
 
@@ -21,13 +26,14 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs.
         headings: those of most importance first.
         rows: the cells of each row.
-        note: a sentence about unknown regret; empty if all is known.
+        notes: sentences about unknown regret, the log from which agents learned, and the instances
+            in which one agent lost less than another.
     """
 
     title: str
     headings: list[str]
     rows: list[list[str]]
-    note: str
+    notes: list[str]
 
 
 def print_results(console: Console, results: Results) -> None:
@@ -37,8 +43,8 @@ def print_results(console: Console, results: Results) -> None:
     for rank, name in enumerate(words.headings[3:], 1):
         columns.append(Column(name, rank=rank, right=name != "engine"))
     print_table(console, columns, words.rows, title=words.title, groups=True)
-    if words.note:
-        say(console, words.note)
+    for note in words.notes:
+        say(console, note)
     console.print()
 
 
@@ -60,9 +66,10 @@ def in_words(results: Results) -> FormattedTable:
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
-    note = f"Regret is unknown in {names}; a higher total reward is better." if names else ""
+    notes = [f"Regret is unknown in {names}; a higher total reward is better."] if names else []
+    notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
-    return FormattedTable(title, [*headings, "time / session", "engine"], rows, note)
+    return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
 
 
 def _title_suffix(results: Results, table: polars.DataFrame) -> str:
@@ -74,5 +81,60 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
         words = f", mean over {most} instances"
     if results.configuration and results.configuration.delay:
         words += f", delay {results.configuration.delay}"
+    if results.configuration and results.configuration.start:
+        words += f", started from {results.configuration.past_sessions}"
     runs = " to ".join(map(str, sorted({min(table["runs"]), max(table["runs"])})))
     return words + (" (one run)" if runs == "1" else f" (mean ± 95 % interval over {runs} runs)")
+
+
+def _comparisons(results: Results) -> Iterator[str]:
+    """In how many of several instances the agent of the least loss lost less than each other."""
+    instances = results.names("instance")
+    if len(instances) == 1:
+        return
+    last = with_loss(results.rows).filter(col("step") == results.horizon)
+    for env in results.names("env"):
+        means = last.filter(col("env") == env).group_by("agent", "instance").agg(col("loss").mean())
+        best, *others = results.select(environments=[env]).table()["agent"]
+        wins = means.pivot("instance", index="agent", values="loss")
+        loss = {agent: np.array(values, float) for agent, *values in wins.iter_rows()}
+        parts = []
+        for other in others:
+            both = np.isfinite(loss[best]) & np.isfinite(loss[other])
+            parts.append(f"{other} in {(loss[best] < loss[other])[both].sum()} of {both.sum()}")
+        if parts:
+            yield f"{env}: by instance, {best} lost less than {', '.join(parts)}."
+    if all(map(is_refit, instances)):
+        yield (
+            "The instances are refits of one click model to resampled sessions: they show what so "
+            "few sessions leave open, and not whether the click model is right."
+        )
+
+
+def _about_the_log(results: Results) -> Iterator[str]:
+    """From what agents learned before session 1, and why it may mislead them."""
+    config = results.configuration
+    if config is None or not config.start:
+        return
+    envs, instances = results.names("env"), set(results.names("instance"))
+    pasts = [
+        past
+        for env in envs
+        for instance, past in config.start.get(env, {}).items()
+        if instance in instances
+    ]
+    counts = {
+        f"{past['sessions']:,} of {past['of']:,} sessions of {past['query']}" for past in pasts
+    }
+    learned = (
+        min(counts) if len(counts) == 1 else f"{config.past_sessions} of {len(counts)} queries"
+    )
+    yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
+    yield from dict.fromkeys(str(past["caution"]) for past in pasts if past["caution"])
+    names = results.names("agent")
+    kinds = {name: str(config.agents.get(name)).partition(":")[0] for name in names}
+    bold = [name for name, kind in kinds.items() if getattr(AGENTS.get(kind), "uses_bounds", False)]
+    if bold:
+        s, they = ("", "they") if len(bold) > 1 else ("s", "it")
+        late = f"; with late clicks {they} show{s} it for a whole batch" if config.delay else ""
+        yield f"Caution: {', '.join(bold)} explore{s} what the log does not show{late}."
