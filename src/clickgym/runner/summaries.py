@@ -24,6 +24,14 @@ def without_regret(frame: polars.DataFrame) -> list[str]:
     return frame.filter(col("regret").is_null())["env"].unique(maintain_order=True).to_list()
 
 
+def with_loss(frame: polars.DataFrame) -> polars.DataFrame:
+    """The rows with ``loss``, of which less is better: regret, or minus the reward in environments
+    in which some regret is unknown.
+    """
+    unknown = col("env").is_in(without_regret(frame))
+    return frame.with_columns(loss=polars.when(unknown).then(-col("reward")).otherwise("regret"))
+
+
 def per_session(frame: polars.DataFrame) -> polars.DataFrame:
     """The rows with further metrics divided by the sessions so far, as far as they are sums."""
     sums = [name for name in metrics_of(frame) if is_sum(name)]
@@ -83,10 +91,8 @@ def final_table(rows: polars.DataFrame) -> polars.DataFrame:
         ('A', 4.0, 2.0, 2)
     """
     last = rows.filter(col("step") == rows["step"].max())
-    unknown = col("env").is_in(without_regret(last))
-    last = last.with_columns(loss=polars.when(unknown).then(-col("reward")).otherwise("regret"))
     metrics, group = metrics_of(rows), ["env", "agent"]
-    table = average(per_session(last), group, ["loss", "regret", "reward", *metrics])
+    table = average(with_loss(per_session(last)), group, ["loss", "regret", "reward", *metrics])
     nanoseconds = (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session")
     speeds = last.group_by(group).agg(nanoseconds, col("engine", "step").first())
     table = table.join(speeds, on=group, how="left", maintain_order="left")
