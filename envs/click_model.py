@@ -341,14 +341,6 @@ class ClickModel(Users, abstract=True):
         order, names = check_order("order", order, self.n_items), self.item_parameters()
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
 
-    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the probability that a click at each position of ``(..., K)`` lists satisfies;
-        only for models with the reward ``satisfaction``.
-        """
-        raise NotImplementedError(
-            f"a {type(self).__name__} does not define which users are satisfied"
-        )
-
     def position_weights(self) -> NDArray[np.float64] | None:
         """Return the examination probability of each position, ``(K,)``, for agents that require
         it; None if it depends on the list.

@@ -130,10 +130,6 @@ class DependentClickModel(ClickModel):
         """Probability that the user leaves after a click at each position, ``(K,)``."""
         return self.parameters.termination
 
-    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As in `ClickModel`: the termination probability of the position."""
-        return np.broadcast_to(self.termination, rankings.shape)
-
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Clicks: an attractive item at a position with high v ends sessions early, so no sorting
         # rule is optimal. Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is

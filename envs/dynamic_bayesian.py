@@ -180,10 +180,6 @@ class DynamicBayesianModel(ClickModel):
                 weight = further / unclicked if unclicked > 0 else 0.0
         return weights
 
-    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As in `ClickModel`: the satisfaction probability of the item."""
-        return self.satisfaction[rankings]
-
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Any click: by exchanging neighbours, for any perseverance.
         return np.arange(cutoff) if reward == ANY_CLICK else None

@@ -25,7 +25,7 @@ from ..click_model import ClickModel, click_model_of
 from ..order import may_be_equal
 from ..users import Users
 from .interactions import largest_norm
-from .round import CandidateTask, Pool
+from .task import CandidateTask, Pool
 
 ROUNDING = 1e-9  # tolerance of sums at a bound
 

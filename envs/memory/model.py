@@ -28,7 +28,7 @@ from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
 from ..users import STATE_SHOWS_CLICKS, Users
-from .round import StatefulTask, StatefulUsers
+from .task import StatefulTask, StatefulUsers
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]

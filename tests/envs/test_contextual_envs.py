@@ -456,3 +456,21 @@ def test_dbn_of_equal_items_is_a_ubm(perseverance):
     )
     assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
     assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
+
+
+@by_model
+def test_working_memory_carries_nothing_between_sessions(name):
+    """What the next session depends on lies in the state."""
+    env, twin = ClickEnv(MODELS[name]), ClickEnv(MODELS[name])
+    env.reset(seed=1)
+    twin.reset(seed=1)
+    for t in range(20):
+        users = twin.task.users
+        for memory in (*users.values, users.scratch):
+            memory.fill(np.nan)
+        ranking = (np.arange(K) + t) % L
+        seen, *_, info = env.step(ranking)
+        again, *_, expected = twin.step(ranking)
+        assert info == expected
+        assert seen["clicks"].tolist() == again["clicks"].tolist()
+        np.testing.assert_array_equal(seen["features"], again["features"])

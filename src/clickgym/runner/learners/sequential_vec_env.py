@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ...core.kernels import entry
 from ...envs import ClickEnv
 from ...envs.any_env import clicks_of, regret_of
-from ...envs.contextual.round import draw_candidates
 from ...envs.meter import Meter
 from ..metrics import Metrics
 
@@ -79,13 +78,12 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """The features ``(n, L, d)`` of the next n sessions, from those of the first: the
         environment will draw the same.
         """
-        task, rng = self._env.task, deepcopy(self._env.np_random)
-        users, state = task.users, deepcopy(self._env.state)
-        users = users._replace(values=deepcopy(users.values), work=deepcopy(users.work))
+        rng, state = deepcopy(self._env.np_random), deepcopy(self._env.state)
+        users, advance = self._env.task.users, entry(self._env.task.kernels.advance)
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
             rng.random(self._env.model.n_uniforms)  # the clicks
-            entry(draw_candidates)(users, state, 0, rng)
+            advance(users, state, 0, rng)
             features[b] = state.features[0]
         return features
 

@@ -1,8 +1,9 @@
 """The law of users whose candidates change: a user, the candidates, and their best list, drawn anew
 for every session.
 
-The item parameters of the candidates are written into the arrays that the kernels of the click
-model read. Letters as in `clickgym.envs.contextual.model`.
+The item parameters of the candidates lie in the state. Each kernel writes those of its stream into
+the arrays that the kernels of the click model read. Letters as in
+`clickgym.envs.contextual.model`.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class CandidateUsers(NamedTuple):
     """The users of a click model whose items are drawn from a pool."""
 
     model: Any  # the parameters of the click model
-    values: tuple[NDArray[np.float64], ...]  # p times (L,): the item parameters in ``model``
+    values: tuple[NDArray[np.float64], ...]  # p times (L,): working memory, and what ``model`` has
     reward: int
     cutoff: int
     scratch: NDArray[np.float64]
@@ -97,10 +98,11 @@ def insert(order, place, weights, item):
 
 @kernel
 def use_candidates(users, state, b):
-    """Let the click model's kernels read the candidates of stream b."""
+    """Let the kernels of the click model read the candidates of stream b."""
     for p in range(len(users.values)):
-        for a in range(state.values.shape[2]):
-            users.values[p][a] = state.values[b, p, a]
+        read, drawn = users.values[p], state.values[b, p]
+        for a in range(len(read)):
+            read[a] = drawn[a]
 
 
 @kernel
@@ -235,8 +237,7 @@ def session_of_stream(simulate: Callable[..., Any]) -> Callable[..., tuple[float
 
     @kernel
     def session(users, state, b, ranking, uniforms, clicks, examined):
-        if len(state.optimum) > 1:  # else they are those that were drawn last
-            use_candidates(users, state, b)
+        use_candidates(users, state, b)
         return simulate(users, state, b, ranking, uniforms, clicks, examined)
 
     return session
