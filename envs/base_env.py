@@ -107,7 +107,7 @@ class BaseClickEnv:
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self.streams.start()
             self._last = None
-        self.streams.begin_episode(self._np_random)
+        self.streams.start_episode(self._np_random)
         self._is_open, self._is_closed = True, False
 
     def _session_error(self, error: Exception, users: str) -> SessionError:

@@ -140,36 +140,39 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         else:
             ranking = np.array(checked_list(action, self._lists, "LehmerAction"))
         streams, rng = self.streams, self._np_random
-        if streams.drawn_from is not rng:
-            streams.bind(rng, single_step, self.shown, ranking)
+        bound = streams.bound
+        if bound.rng is not rng:
+            bound = streams.bind(rng, single_step, self.shown, ranking)
         try:
-            is_list, reward, expectation, optimum, satisfied, has_left = streams.code(
-                streams.task.users, streams.state, streams.source, self.shown, ranking
+            is_list, reward, expectation, optimum, satisfied, has_left = bound.code[single_step](
+                streams.task.users, streams.state, bound.source, self.shown, ranking
             )
         except Exception as error:
             raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
         if not is_list:
             checked_list(ranking, self._lists, "LehmerAction")
         regret = optimum - expectation
-        self.count(1, regret, ranking, reward, satisfied)
+        self.count_sessions(1, regret, ranking, reward, satisfied, has_left)
         self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
         observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
 
-    def count(
+    def count_sessions(
         self,
         steps: int,
         regret: float,
         ranking: NDArray[np.int64],
         reward: float,
         satisfied: int,
+        n_left: int,
     ) -> None:
-        """Count sessions that were played with ``streams`` and ``shown``; of the last one keep the
-        list, which is not copied, its reward, and where the user left satisfied.
+        """Count sessions that were played with ``streams`` and ``shown``, and in which so many
+        users have left for good; of the last session keep the list, which is not copied, its
+        reward, and where the user left satisfied.
         """
         self._last = ranking, reward, satisfied
-        self.streams.count(steps, regret, self._np_random)
+        self.streams.count_sessions(steps, regret, n_left, self._np_random)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     realised: Annotated[Floats, "B"]
     expectation: Annotated[Floats, "B"]
     optimum: Annotated[Floats, "B"]
-    ended: Annotated[Flags, "B"]  # whether the user has left
+    begins: Annotated[Flags, "B"]  # whether the next call draws a new user instead of a session
     seen: Annotated[Ints, "L"]
 
 
@@ -117,35 +117,37 @@ def batch_step(
 
     Returns:
         The entry ``batch_step(users, state, source, batch, rankings)``, which plays a session on
-        each stream and draws what follows. A stream whose user has left gets a new user instead,
-        and 0 everywhere. It returns the first stream with a bad list, or -1; if there is one,
-        nothing is drawn.
+        each stream and draws what follows. A stream that ``batch.begins`` gets a new user instead,
+        and 0 everywhere. It returns the first stream with a bad list, or -1 (if there is one,
+        nothing is drawn), and the number of users who have left for good.
     """
 
     @kernel
     def batch_step(users, state, source, batch, rankings):
-        rng, ended = generator_of(source), batch.ended
+        rng, begins, n_left = generator_of(source), batch.begins, 0
         batch.seen[:] = -1
         for b in range(len(rankings)):
-            if not ended[b] and not is_ranked_list(rankings[b], batch.seen, b):
-                return b
+            if not begins[b] and not is_ranked_list(rankings[b], batch.seen, b):
+                return b, n_left
         for b in range(len(rankings)):
             for k in range(batch.uniforms.shape[1]):
                 batch.uniforms[b, k] = rng.random()
         for b in range(len(rankings)):
             clicks, examined = batch.clicks[b], batch.examined[b]
-            if ended[b]:
+            if begins[b]:
                 clicks[:], examined[:] = 0, 0
                 batch.realised[b], batch.expectation[b], batch.optimum[b] = 0.0, 0.0, 0.0
-                ended[b] = False
+                begins[b] = False
                 begin(users, state, b, rng)
             else:
                 batch.optimum[b] = state.optimum[b]
                 batch.realised[b], batch.expectation[b], _ = session(
                     users, state, b, rankings[b], batch.uniforms[b], clicks, examined
                 )
-                ended[b] = advance(users, state, b, rng)
-        return -1
+                if advance(users, state, b, rng):
+                    begins[b] = True
+                    n_left += 1
+        return -1, n_left
 
     return entry(batch_step)
 

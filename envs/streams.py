@@ -10,29 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.draws import source_of
+from ..core.draws import Bound, source_of
+from ..core.faults import SessionError
 from .session import begin_streams
 from .task import draw_nothing
 from .users import Users
 
 
 class Streams:
-    """Streams of sessions of the same users, all at the same step.
+    """Streams of sessions of the same users: each has had the same number of sessions.
 
-    Machine code is kept for the present task and generator. A copy of the streams makes it again:
-    addresses are others there.
+    The generator belongs to the environment, and is an argument of all that draws.
 
     Attributes:
         task: the law of the users at this step (see `Task`); users who change have a task for
             each epoch.
         state: of the next session on each stream, as the task declares it. It is new at `start`
             and where the users change.
-        steps: the number of sessions of each stream since `start`.
+        steps: the number of sessions of each stream since `start`; one that only replaced a user
+            counts.
         next_change: the step at which the users change.
         regret: the regret since `start`: of one stream, or ``(B,)``.
-        code: what `bind` has bound, to be called with ``source``.
-        source: the generator as compiled code gets it.
-        drawn_from: the generator for which ``code`` and ``source`` hold; None before `bind`.
+        bound: the machine code for the present task, by the function that makes its entry, and the
+            source of the generator of the last `bind`.
 
     Args:
         model, reward, cutoff, reference: as in `ClickEnv`.
@@ -41,10 +41,7 @@ class Streams:
 
     task: Any
     state: Any
-    code: Any
-    source: Any
-    drawn_from: np.random.Generator | None
-    _begin_code: Any
+    bound: Bound
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class Streams:
     ) -> None:
         self._tasks = model.tasks(reward, cutoff, reference)
         self._changes = [*model.starts[1:], sys.maxsize]
-        self._may_leave = model.may_leave
+        self._model = model
         self.all = np.ones(n_streams, np.bool_)
         self.task = None
         self.start()
@@ -66,11 +63,11 @@ class Streams:
         self.steps, self.regret, self._is_begun = 0, 0.0, False
         self._select_task()
 
-    def begin_episode(self, rng: np.random.Generator) -> None:
+    def start_episode(self, rng: np.random.Generator) -> None:
         """Draw what an episode starts with: on new streams a session, otherwise a user if users
         may leave.
         """
-        if self._may_leave or not self._is_begun:
+        if self._model.may_leave or not self._is_begun:
             self.begin(self.all, rng)
         self._is_begun = True
 
@@ -78,28 +75,43 @@ class Streams:
         """Draw the first session of a new user on the streams ``which``, ``(B,)``."""
         begin = self.task.kernels.begin
         if begin is not draw_nothing:
-            source = self.source if rng is self.drawn_from else source_of(rng)
+            source = self.bound.source if rng is self.bound.rng else source_of(rng)
             arguments = self.task.users, self.state, source, which
-            if self._begin_code is None:
-                self._begin_code = begin_streams(begin).bound(*arguments)
-            self._begin_code(*arguments)
+            code = self.bound.code.get(begin_streams)
+            if code is None:
+                self.bound.code[begin_streams] = code = begin_streams(begin).bound(*arguments)
+            code(*arguments)
 
-    def bind(self, rng: np.random.Generator, step: Callable[..., Any], *rest: Any) -> None:
-        """Set ``code`` and ``source`` for a generator: the first arguments of the code are
-        ``task.users, state, source``.
+    def bind(self, rng: np.random.Generator, step: Callable[..., Any], *rest: Any) -> Bound:
+        """Set and return ``bound`` for a generator: ``bound.code[step]`` gets ``task.users, state,
+        bound.source``, and then the rest.
 
         Args:
             rng: the generator.
             step: makes the entry from the kernels of the task.
             *rest: arguments of the types of all further ones.
         """
-        self.source, self.drawn_from = source_of(rng), rng
-        if self.code is None:
-            arguments = self.task.users, self.state, self.source, *rest
-            self.code = step(*self.task.kernels).bound(*arguments)
+        self.bound = self.bound.drawing_from(rng)
+        if step not in self.bound.code:
+            arguments = self.task.users, self.state, self.bound.source, *rest
+            self.bound.code[step] = step(*self.task.kernels).bound(*arguments)
+        return self.bound
 
-    def count(self, steps: int, regret: Any, rng: np.random.Generator) -> None:
-        """Count sessions, which end at or before a change of the users."""
+    def count_sessions(
+        self, steps: int, regret: Any, n_left: int, rng: np.random.Generator
+    ) -> None:
+        """Count sessions, which end at or before a change of the users, and in which so many users
+        have left.
+
+        Raises:
+            SessionError: users have left who may not.
+        """
+        if n_left and not self._model.may_leave:
+            name = type(self._model).__name__
+            raise SessionError(
+                f"advance of a {name} returned True, that the user has left; expected False, "
+                f"because {name}.may_leave is False"
+            )
         self.regret += regret
         self.steps += steps
         if self.steps == self.next_change:
@@ -111,11 +123,6 @@ class Streams:
         epoch = bisect.bisect_right(self._changes, self.steps)
         if self.task is not self._tasks[epoch]:
             self.task = self._tasks[epoch]
-            self.code = self._begin_code = self.source = None
-            self.drawn_from = None
+            self.bound = Bound()
         self.next_change = self._changes[epoch]
         self.state = self.task.first_state(len(self.all))
-
-    def __getstate__(self) -> dict[str, Any]:
-        code = dict.fromkeys(("code", "_begin_code", "source", "drawn_from"))
-        return self.__dict__ | code

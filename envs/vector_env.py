@@ -109,7 +109,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         )
         self._shape = (num_envs, self._lists.n_positions)
         self._batch: Batch = nothing_shown(self.model, num_envs)
-        self._reset_count()
+        self._reset_steps()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -157,8 +157,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             no_stream = ~self.streams.all
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
         restarting = None  # the streams on which this call starts an episode, if any
-        if self.model.may_leave and self._batch.ended.any():
-            restarting = self._batch.ended.copy()
+        if self.model.may_leave and self._batch.begins.any():
+            restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
         active = self.streams.all if restarting is None else ~restarting
         infos = _masked(active, infos)
@@ -209,10 +209,13 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             expectation=np.empty(self.num_envs),
             optimum=np.empty(self.num_envs),
         )
-        if streams.drawn_from is not rng:
-            streams.bind(rng, batch_step, batch, rankings)
+        bound = streams.bound
+        if bound.rng is not rng:
+            bound = streams.bind(rng, batch_step, batch, rankings)
         try:
-            bad = streams.code(streams.task.users, streams.state, streams.source, batch, rankings)
+            bad, n_left = bound.code[batch_step](
+                streams.task.users, streams.state, bound.source, batch, rankings
+            )
         except Exception as error:
             users = f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
             raise self._session_error(error, users) from error
@@ -224,7 +227,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         regret = batch.optimum - batch.expectation
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
-        streams.count(1, regret, rng)
+        streams.count_sessions(1, regret, n_left, rng)
         infos = {
             "expected_reward": batch.expectation,
             "regret": regret,
@@ -241,13 +244,13 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             self._episode_steps += 1
             is_over = self._episode_steps == self.max_episode_steps
             return ~every, every.copy() if is_over else ~every, is_over
-        ended = self._batch.ended
-        terminated = ended.copy()
+        begins = self._batch.begins
+        terminated = begins.copy()
         self._episode_steps += every if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
-        ended |= truncated  # draw another user, as after one who has left
-        self._episode_steps[ended] = 0
-        return terminated, truncated, bool(ended.any())
+        begins |= truncated  # draw another user, as after one who has left
+        self._episode_steps[begins] = 0
+        return terminated, truncated, bool(begins.any())
 
     def _start_next(
         self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
@@ -265,7 +268,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             observations, firsts = self._start_episode()
             return observations, finals | firsts
         self.streams.begin(over, self._np_random)
-        self._batch.ended[over] = False
+        self._batch.begins[over] = False
         clicks = clicks.copy()
         clicks[over] = 0
         others = infos | _restricted(infos, ~over)
@@ -275,7 +278,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def _start_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
         """Start an episode on all streams; return the first observations and the infos."""
         self._restart(seed)
-        self._reset_count()
+        self._reset_steps()
         clicks = np.zeros(self._shape, np.int8)
         return self.task.observe(self.state, ALL, clicks), self._reset_infos(self.streams.all)
 
@@ -284,9 +287,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         best, optimum = self.task.best(self.state), self.state.optimum.copy()
         return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
 
-    def _reset_count(self) -> None:
+    def _reset_steps(self) -> None:
         """Count the sessions of the episodes from 0."""
-        self._batch.ended.fill(False)
+        self._batch.begins.fill(False)
         self._episode_steps = np.zeros(self.num_envs, np.int64) if self.model.may_leave else 0
         self._all_ended = False
 

@@ -22,7 +22,15 @@ from gymnasium.vector import AutoresetMode
 import clickgym
 from clickgym.agents import CompiledAgent, Random
 from clickgym.core.state import Floats, Ints
-from clickgym.envs import ClickEnv, ClickVectorEnv, Kernels, Task, Users, kernel
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    Kernels,
+    SessionError,
+    Task,
+    Users,
+    kernel,
+)
 
 ATTRACTION = [0.9, 0.2, 0.5, 0.4]
 
@@ -205,6 +213,21 @@ def test_streams(mode):
 @pytest.mark.parametrize("kind", [Random, CarefulAgent])
 def test_both_engines(kind):
     assert_engines_agree(lambda: kind(4, 2, seed=1), lambda: ClickEnv(users()), 300)
+
+
+class StayingUsers(BoredUsers):
+    may_leave = False
+
+
+@pytest.mark.parametrize("how", ["step", "streams", "compiled"])
+def test_users_who_leave_although_they_may_not(how):
+    model = StayingUsers(ATTRACTION, 2)
+    with pytest.raises(SessionError, match=r"^advance of a StayingUsers returned True.*is False$"):
+        if how == "compiled":
+            clickgym.run(Random(4, 2, seed=0), ClickEnv(model), 2000, seed=0, engine="compiled")
+        env = ClickEnv(model) if how == "step" else ClickVectorEnv(model, 1)
+        env.reset(seed=0)
+        play(env, 200) if how == "step" else [env.step(np.array([[1, 3]])) for _ in range(200)]
 
 
 def test_late_clicks_are_refused_in_its_words():

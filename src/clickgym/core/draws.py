@@ -39,6 +39,12 @@ class Bound:
         self.source = None if rng is None else source_of(rng)
         self.code: dict[Any, Any] = {}
 
+    def drawing_from(self, rng: Any) -> Bound:
+        """Return the same machine code with another generator."""
+        bound = Bound(rng, self.made_for)
+        bound.code = self.code
+        return bound
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
 

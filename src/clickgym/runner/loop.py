@@ -68,9 +68,9 @@ def session_loop(
     session: Callable[..., tuple[float, float, int]],
     begin: Callable[..., Any],
     advance: Callable[..., bool],
-) -> Callable[..., tuple[int, float, int]]:
-    """The kernel that plays sessions; it returns how many before a bad list, and of the last one
-    the reward and where the user left satisfied.
+) -> Callable[..., tuple[int, float, int, int]]:
+    """The kernel that plays sessions; it returns how many before a bad list, of the last one the
+    reward and where the user left satisfied, and how many users have left for good.
     """
     play = play_session(session)
 
@@ -78,24 +78,25 @@ def session_loop(
     def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
         users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-        realised, satisfied, played = 0.0, -1, np.int64(0)
+        last_reward, last_satisfied, played, n_left = 0.0, -1, np.int64(0), np.int64(0)
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *stage.observed)
-            is_list, reward, expectation, left = play(users, state, env_rng, shown, ranking)
+            is_list, reward, expectation, satisfied = play(users, state, env_rng, shown, ranking)
             if not is_list:
                 break
-            realised, satisfied = reward, left
+            last_reward, last_satisfied = reward, satisfied
             regret += state.optimum[0] - expectation
-            rewards += realised
+            rewards += reward
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
             measure(stage.contexts, ranking, shown.clicks, expectation, totals)
             learn(stage.late, played, agent, ranking, shown.clicks, *stage.observed)
             if advance(users, state, np.int64(0), env_rng):
                 begin(users, state, np.int64(0), env_rng)
+                n_left += 1
             played += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-        return played, realised, satisfied
+        return played, last_reward, last_satisfied, n_left
 
     return sessions
 
@@ -159,21 +160,22 @@ def _play_chunk(
     agent: CompiledAgent,
     env: ClickEnv,
     meter: Meter,
-    loop: Callable[[int], tuple[int, float, int]],
+    loop: Callable[[int], tuple[int, float, int, int]],
     size: int,
 ) -> float:
     """Play a chunk of sessions, and count it; return its seconds."""
     n_lists = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
-        played, realised, satisfied = loop(size)
+        played, reward, satisfied, n_left = loop(size)
     except Exception as error:
         raise _blamed(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
     if played < size:
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
-    env.count(size, meter.totals[0] - regret, agent.ranking.copy(), realised, satisfied)
+    regret = meter.totals[0] - regret
+    env.count_sessions(size, regret, agent.ranking.copy(), reward, satisfied, n_left)
     agent.ranking[0] = -1  # its clicks are learned
     meter.advance(size)
     return lasted
