@@ -222,12 +222,16 @@ class StayingUsers(BoredUsers):
 @pytest.mark.parametrize("how", ["step", "streams", "compiled"])
 def test_users_who_leave_although_they_may_not(how):
     model = StayingUsers(ATTRACTION, 2)
-    with pytest.raises(SessionError, match=r"^advance of a StayingUsers returned True.*is False$"):
+
+    def sessions():
         if how == "compiled":
             clickgym.run(Random(4, 2, seed=0), ClickEnv(model), 2000, seed=0, engine="compiled")
         env = ClickEnv(model) if how == "step" else ClickVectorEnv(model, 1)
         env.reset(seed=0)
         play(env, 200) if how == "step" else [env.step(np.array([[1, 3]])) for _ in range(200)]
+
+    with pytest.raises(SessionError, match=r"^advance of a StayingUsers returned True.*is False$"):
+        sessions()
 
 
 def test_late_clicks_are_refused_in_its_words():
