@@ -3,6 +3,7 @@ is said.
 """
 
 import io
+import pickle
 import re
 import sys
 import time
@@ -20,7 +21,8 @@ import clickgym
 from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
-from clickgym.runner.progress import Progress
+from clickgym.runner.progress import CountedSessions, Progress, TimeLeft
+from clickgym.runner.results import Trial
 from clickgym.runner.terminal import Column, print_table
 
 
@@ -140,18 +142,80 @@ def test_regret_and_interval_stand_first(width, printed, results):
 # ----------------------------------------------------------------------------------------- progress
 
 
+RUNS = [Trial("PBMRank-v0", "yandex-9866", "TopRank", run) for run in range(10)]
+
+
 @pytest.mark.parametrize("horizon", [10**4, 10**7, 10**12])
 @pytest.mark.parametrize("width", [40, *WIDTHS])
 def test_the_bar_is_never_cut(width, horizon):
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, no_color=True)
-    with Progress(console, True, horizon, 10, 0) as progress:
-        progress.sessions(horizon)
+    with Progress(console, True, horizon, 10, RUNS) as progress:
+        progress.finished(RUNS[0], 1e5)
         progress._bar.refresh()
     frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
     assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
-    assert any("run 1 of 10" in frame and "left" in frame for frame in frames)
+    assert any("run 2 of 10" in frame and "10 days, 10:00:00 left" in frame for frame in frames)
     assert ("10 %" in text.getvalue()) == (width >= 80)
+
+
+def test_time_left_is_of_the_runs_that_are_left():
+    """Of each agent by its own speed: a bandit of a millisecond says nothing of a learner."""
+    now = [0.0]
+    bandit, *learners = RUNS[0], *(trial._replace(agent="PPO") for trial in RUNS[:4])
+    left = TimeLeft(1000, [bandit, *learners], 2, clock=lambda: now[0])
+    left.finished(bandit, 0.001)
+    assert left.seconds() is None
+    for trial in learners[:2]:
+        left.played(trial, 0)
+    now[0] = 8.0  # torch is loaded
+    left.played(learners[0], 64)
+    now[0] = 9.0
+    left.played(learners[0], 96)
+    assert left.seconds() is None, "too early to tell"
+    now[0] = 18.0
+    left.played(learners[0], 564)
+    run = 10 / 500 * 1000  # seconds
+    assert left.seconds() == pytest.approx((run * 0.436 + 3 * run) / 2)
+    now[0] = 26.72
+    left.finished(learners[0], 26.72)
+    assert left.seconds() == pytest.approx(3 * run / 2)
+    for trial in learners[1:3]:
+        left.finished(trial, 5.0)
+    assert left.seconds() == 5, "one run is left, and one worker idle"
+    left.finished(learners[3], 5.0)
+    assert left.seconds() == 0
+
+
+def test_time_left_of_other_environments():
+    """A cell that was not played is thought to last as the agent lasted elsewhere."""
+    other = RUNS[0]._replace(env="ContextualPBMRank-v0")
+    left = TimeLeft(1000, [RUNS[0], RUNS[1], other], 1)
+    left.finished(RUNS[0], 2.0)
+    assert left.seconds() == 4
+    left.finished(other, 30.0)
+    assert left.seconds() == 2
+
+
+def test_progress_of_worker_processes(tmp_path):
+    """Their sessions are seen while they play, and counted once when they end."""
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with Progress(console, True, 1000, 2, RUNS[:2], 2) as progress:
+        with progress.watching(RUNS[:2]) as counters:
+            count = pickle.loads(pickle.dumps(counters[1]))
+            for sessions in (0, 300, 200):
+                count(sessions)
+            wait_until(lambda: progress._bar.tasks[0].completed == 500)
+            progress.finished(RUNS[1], 1.0)
+        assert progress._bar.tasks[0].completed == 1000
+    CountedSessions(tmp_path / "of another machine", 0)(64)
+
+
+def wait_until(is_so):
+    due = time.monotonic() + 20
+    while not is_so() and time.monotonic() < due:
+        time.sleep(0.01)
+    assert is_so()
 
 
 def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
@@ -199,7 +263,6 @@ def test_progress_in_a_notebook_without_its_widgets(monkeypatch):
     display = SimpleNamespace(display=lambda table, display_id: shown.append(table) or handle)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     console = Console(force_jupyter=True, file=io.StringIO())
-    with Progress(console, True, 100, 2, 0) as progress:
-        progress.sessions(100)
-        progress.finished()
+    with Progress(console, True, 100, 2, RUNS[:2]) as progress:
+        progress.finished(RUNS[0], 1.0)
     assert len(shown) >= 2

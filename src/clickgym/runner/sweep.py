@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
@@ -175,9 +176,11 @@ def sweep(
             write_runs(place / RUNS / files.path(trial), frame, config)
             frames[trial] = frame
 
-        with Progress(Console(stderr=True), is_shown, horizon, len(trials), len(frames)) as bar:
+        left = [trial for trial in trials if trial not in frames]
+        at_once = joblib.effective_n_jobs(n_jobs)
+        with Progress(Console(stderr=True), is_shown, horizon, len(trials), left, at_once) as bar:
             for prefer in ("threads", "processes"):
-                due = [trial for trial in trials if trial not in frames and trials[trial] == prefer]
+                due = [trial for trial in left if trials[trial] == prefer]
                 if due:
                     _play_all(due, job, n_jobs, prefer, bar, keep)
         if out is not None:
@@ -380,28 +383,37 @@ def _play_all(
     shared = getattr(backend, "supports_sharedmem", False)  # threads, which report their progress
     stop = threading.Event()
 
-    def on_chunk(sessions: int) -> None:
-        if stop.is_set():
-            raise InterruptedError
-        progress.sessions(sessions)
+    def counter(trial: Trial) -> Callable[[int], None]:
+        played = 0
 
-    calls = [(_play, trial, job, on_chunk if shared else None) for trial in trials]
-    results = in_parallel(calls, n_jobs, prefer)
-    try:
-        for trial, frame in results:
-            keep(trial, frame)
-            if not shared:
-                progress.sessions(job.setting.horizon)
-            progress.finished()
-    except BrokenExecutor as error:
-        raise WorkerError(what_broke(error)) from None
-    finally:
-        stop.set()
+        def on_chunk(sessions: int) -> None:
+            nonlocal played
+            if stop.is_set():
+                raise InterruptedError
+            played += sessions
+            progress.played(trial, played)
+
+        return on_chunk
+
+    with nullcontext(map(counter, trials)) if shared else progress.watching(trials) as counters:
+        calls = [(_play, trial, job, count) for trial, count in zip(trials, counters, strict=True)]
+        results = in_parallel(calls, n_jobs, prefer)
+        try:
+            for trial, frame, seconds in results:
+                keep(trial, frame)
+                progress.finished(trial, seconds)
+        except BrokenExecutor as error:
+            raise WorkerError(what_broke(error)) from None
+        finally:
+            stop.set()
 
 
 def _play(
-    trial: Trial, job: Job, on_chunk: Callable[[int], None] | None
-) -> tuple[Trial, polars.DataFrame]:
+    trial: Trial, job: Job, on_chunk: Callable[[int], None]
+) -> tuple[Trial, polars.DataFrame, float]:
+    """Play a trial; return it with its measurements, and the seconds that it took."""
+    before = time.monotonic()
+    on_chunk(0)
     result = play(
         *job.pair(trial),
         np.array(job.setting.checkpoints),
@@ -413,4 +425,5 @@ def _play(
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     measured = {"engine": result.engine, "seconds": result.seconds}
     columns = {name: polars.lit(value) for name, value in {**names, **measured}.items()}
-    return trial, result.to_frame(trial.run).with_columns(**columns)
+    frame = result.to_frame(trial.run).with_columns(**columns)
+    return trial, frame, time.monotonic() - before
