@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import gymnasium as gym
@@ -25,10 +26,8 @@ LOOPS = "needs pip install 'clickgym[loops]'"
 
 def program(library):
     """The program of the page that imports a library."""
-    (code,) = (
-        code for code in CODE if re.search(rf"^(from|import) {library}\b", code, flags=re.MULTILINE)
-    )
-    return code
+    imports = rf"^(from|import) {re.escape(library)}\b"
+    return next(code for code in CODE if re.search(imports, code, flags=re.MULTILINE))
 
 
 def printed(*arguments, folder):
@@ -76,9 +75,44 @@ def test_the_program_of_gymnasium_tells_returns(capsys):
 @pytest.mark.slow
 def test_the_program_of_stable_baselines3_evaluates(tmp_path):
     pytest.importorskip("stable_baselines3")
-    mean, _, best = numbers(printed("-c", program("stable_baselines3"), folder=tmp_path))
+    mean, _, best = numbers(
+        printed("-c", next(code for code in CODE if "evaluate_policy" in code), folder=tmp_path)
+    )
     assert best == round(1000 * optimum())
     assert 0.5 * best < mean < 1.15 * best
+
+
+@pytest.mark.slow
+def test_tensorboard_has_returns_from_the_first_rollout(tmp_path):
+    """Of 64 sessions, in which three episodes end; the callback evaluates at each."""
+    for library in ("stable_baselines3", "tensorboard"):
+        pytest.importorskip(library, reason=LOOPS)
+    (code,) = (code for code in CODE if "tensorboard_log" in code)
+    printed("-c", code, folder=tmp_path)
+    events = """
+import sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+log = EventAccumulator("log/PPO_1").Reload()
+for name in ("rollout/ep_rew_mean", "eval/mean_reward"):
+    print(*(event.step for event in log.Scalars(name)))
+    assert all(0 < event.value < 20 * 5 for event in log.Scalars(name))
+"""
+    assert printed("-c", events, folder=tmp_path).splitlines() == ["64 128 192 256"] * 2
+
+
+@pytest.mark.slow
+def test_short_programs(tmp_path):
+    """TorchRL makes an environment by its id; SBX and Optuna train."""
+    expected = {"torchrl.envs": r"\d+ clicks in 200 sessions\n", "sbx": r"SBX would show \[.*\]\n"}
+    expected["optuna"] = r"learning rate [\d.e-]+: \d+ clicks\n"
+    missing = []
+    for library, words in expected.items():
+        if find_spec(library.partition(".")[0]) is None:
+            missing.append(library)
+        else:
+            assert re.fullmatch(words, printed("-c", program(library), folder=tmp_path))
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
 
 
 @pytest.mark.slow
