@@ -1,7 +1,7 @@
 """A small service in one file: an agent for each query ranks for real users, and acknowledged
 events survive a kill.
 
-    python examples/service.py --store clicks.db --agent CascadeTS --positions 3
+    python examples/service.py --store clicks.db --agent PBMHB --log log.csv --production 1000
     curl localhost:8000/rank -d '{"query": "red shoes", "items": ["a", "b", "c", "d", "e"]}'
     curl localhost:8000/click -d '{"impression": 1, "item": "c"}'
     curl localhost:8000/close -d '{"impression": 1}'
@@ -10,6 +10,7 @@ events survive a kill.
 `rank` returns a list, `click` reports a click on it, `close` that the user has left: then the agent
 learns. Each call is a row in SQLite before it is answered. An agent is the replay of the rows of
 its query, also after a restart. It must learn from any list, because several lists are pending.
+It learns from a log first; if the items of a query change, a new one starts, and a note says so.
 
 One process serves a file. Every caller influences the agents: put authentication and bot detection
 in front of it.
@@ -24,25 +25,26 @@ import re
 import sqlite3
 import sys
 import threading
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clickgym.agents import Agent
 from clickgym.envs import check_ranking
-from clickgym.runner import agent_maker
+from clickgym.runner import agent_maker, sessions_of, typed_log
 
 SCHEMA = """
 PRAGMA locking_mode = EXCLUSIVE;  -- a second process would have other agents
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;      -- FULL also survives a loss of power, but is slower
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS queries (query TEXT PRIMARY KEY, items TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS queries (query TEXT PRIMARY KEY, items TEXT, since INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY,   -- of a list, this is also the number of the impression
     query TEXT NOT NULL,
@@ -54,16 +56,17 @@ CREATE INDEX IF NOT EXISTS events_of_query ON events (query, number);
 CREATE INDEX IF NOT EXISTS events_of_impression ON events (impression);
 """
 LONGEST_BODY = 1_000_000
+LEAST_SHOWN = 20
 CALLS = ("/rank", "/click", "/close", "/report")
+# Other names may be those of web pages whose scripts call the service (DNS rebinding).
 HOSTS = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?", re.IGNORECASE)
-"""Other names may be those of web pages whose scripts call the service (DNS rebinding)."""
 
 
 class BadCallError(ValueError):
     """A fault of the caller."""
 
 
-def agent_class(name: str, n_positions: int = 1) -> Callable[..., Agent]:
+def agent_class(name: str, n_positions: int = 1, protected: int = 0) -> Callable[..., Agent]:
     """Return what makes an agent, also ``module:Class``; a ValueError says why it cannot serve."""
     try:
         found, arguments = agent_maker(name)
@@ -74,24 +77,64 @@ def agent_class(name: str, n_positions: int = 1) -> Callable[..., Agent]:
         if not found.learns_from_any_list:
             raise TypeError("it does not learn from any list, and here lists wait for their clicks")
         make = partial(found, **arguments)
-        make(n_positions + 1, n_positions, seed=0)
+        made: Any = make(n_positions + 1, n_positions, seed=0)
+        if protected:
+            made.best()
     except Exception as error:  # also of your own module
         raise ValueError(f"{name} cannot serve: {' '.join(str(error).split())}") from error
     return make
 
 
+class Ranker:
+    """The agent of a query, and the production list that protects its users.
+
+    With ``protected`` > 0 the production list is shown until the agent has learned from so many
+    sessions, the log's included, and by its own estimates its list ``best()`` is at least as good.
+    No list has higher estimates than ``best()``, but an estimate of an item that hardly any session
+    showed is none: each item of ``best()`` must have been in `LEAST_SHOWN` sessions. From then on
+    the agent ranks; it may explore, and nothing returns to the production list, which is the latest
+    frequent list of the log, else the first items of the first call.
+    """
+
+    def __init__(self, agent: Agent, names: list[str], production: Any, protected: int) -> None:
+        self.agent, self.names, self.production = agent, names, production
+        self.protected, self.learned, self.shown = protected, 0, np.zeros(len(names), int)
+
+    def rank(self) -> list[str]:
+        """Return the items to show."""
+        enough = self.protected and self.learned >= self.protected
+        if enough and min(self.shown[self.agent.best()]) >= LEAST_SHOWN:
+            self.protected = 0
+        ranking = self.production if self.protected else self.agent.rank(None)
+        ranking = check_ranking(ranking, len(self.names), len(self.production))
+        return [self.names[item] for item in ranking]
+
+    def learn(self, rankings: NDArray[np.int64], clicks: NDArray[np.int8]) -> None:
+        """Learn from sessions, ``(n, K)`` each."""
+        self.agent.learn_sessions(rankings, clicks, clicks.sum(axis=1).astype(float))
+        self.learned += len(rankings)
+        self.shown += np.bincount(rankings.ravel(), minlength=len(self.shown))
+
+    def close(self, shown: list[str], clicked: set[str]) -> None:
+        """Learn from a list and the clicked items."""
+        ranking = np.array([[self.names.index(item) for item in shown]])
+        self.learn(ranking, np.array([[item in clicked for item in shown]], np.int8))
+
+
 class Service:
     """The agents of all queries, and the table of their events, for one thread at a time."""
 
-    def __init__(self, store: str, agent: str, n_positions: int, seed: int = 0) -> None:
-        self.make_agent = agent_class(agent, n_positions)
-        self.n_positions, self.seed = n_positions, seed
-        self.agents: dict[str, Agent] = {}
+    def __init__(self, store: str, agent: str, n_positions: int, seed=0, log=None, protected=0):
+        self.make_agent = agent_class(agent, n_positions, protected)
+        self.n_positions, self.seed, self.log, self.protected = n_positions, seed, log, protected
+        self.rankers: dict[str, Ranker] = {}
+        content = log and (log.item_labels, log.items.tobytes(), log.clicks.tobytes())
         try:
             kind = {"isolation_level": None, "check_same_thread": False}
             self.store = sqlite3.connect(store, timeout=1.0, **kind)
             self.store.executescript(SCHEMA)
             settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
+            settings |= {"log": str(crc32(repr(content).encode())), "protected": str(protected)}
             self.store.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings.items())
         except sqlite3.Error as error:
             raise ValueError(f"{store} cannot be opened: {error}") from None
@@ -100,13 +143,12 @@ class Service:
 
     def rank(self, query: str, items: list[str] | None = None) -> dict[str, Any]:
         """Return a list for a user; the first call of a query needs all its items."""
-        names = self._items(query, items)
-        agent = self._agent(query)
-        del self.agents[query]  # if what follows fails, the next call replays the agent
-        shown = self._ranked(agent, names)
+        note = self._start(query, items)
+        ranker = self._taken(query)
+        shown = ranker.rank()
         impression = self._write(query, "list", None, json.dumps(shown))
-        self.agents[query] = agent
-        return {"impression": impression, "items": shown}
+        self.rankers[query] = ranker
+        return {"impression": impression, "items": shown} | note
 
     def click(self, impression: int, item: str) -> dict[str, Any]:
         """Report a click; the same click a second time changes nothing."""
@@ -120,34 +162,43 @@ class Service:
     def close(self, impression: int) -> dict[str, Any]:
         """Report that the user has left; the agent learns."""
         query, shown, clicked = self._open(impression)
-        agent = self._agent(query)
+        ranker, (_, since) = self._taken(query), self._known(query)
         self._write(query, "close", impression, None)
-        del self.agents[query]
-        learn(agent, self._items(query), shown, clicked)
-        self.agents[query] = agent
+        if impression > since:  # else the list was of an agent for other items
+            ranker.close(shown, clicked)
+        self.rankers[query] = ranker
         return {"closed": True}
 
     def report(self) -> dict[str, Any]:
         """Return the number of events of each kind."""
         return dict(self.store.execute("SELECT kind, COUNT(*) FROM events GROUP BY kind"))
 
-    def _items(self, query: str, items: Any = None) -> list[str]:
-        known, is_text = "SELECT items FROM queries WHERE query = ?", isinstance(query, str)
-        if is_text and (row := self.store.execute(known, [query]).fetchone()):
-            if items is not None and items != json.loads(row[0]):
-                raise BadCallError(f"the query {query!r} was begun with other items")
-            return json.loads(row[0])
-        are_texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
-        if not (is_text and are_texts and len(set(items)) == len(items) >= self.n_positions):
+    def _known(self, query: str) -> tuple[list[str], int]:
+        """Return the items of a query, none if it is new, and the last event before its agent."""
+        of_query = "SELECT items, since FROM queries WHERE query = ?"
+        items, since = self.store.execute(of_query, [query]).fetchone() or ("[]", 0)
+        return json.loads(items), since
+
+    def _start(self, query: str, items: Any) -> dict[str, str]:
+        """Start an agent if the query is new or has other items; return what there is to say."""
+        are_texts = isinstance(query, str) and isinstance(items, list | None)
+        names = [] if items is None or not are_texts else items
+        are_texts = are_texts and all(isinstance(name, str) for name in names)
+        known = self._known(query)[0] if are_texts else []
+        if known and (items is None or sorted(names) == sorted(known)):
+            return {}
+        if not are_texts or not len(set(names)) == len(names) >= self.n_positions:
             needed = f"a text and a list of texts: at least {self.n_positions} items, each once"
             raise BadCallError(f"a new query needs {needed}")
         try:
-            agent = self._new_agent(query, len(items))
+            ranker = self._new_ranker(query, items)
         except ValueError as error:  # such as more items than the memory holds
             raise BadCallError(str(error)) from None
-        self.store.execute("INSERT INTO queries VALUES (?, ?)", [query, json.dumps(items)])
-        self.agents[query] = agent
-        return items
+        values = "?, ?, (SELECT COALESCE(MAX(number), 0) FROM events)"
+        row = [query, json.dumps(items)]
+        self.store.execute(f"INSERT OR REPLACE INTO queries VALUES ({values})", row)
+        self.rankers[query] = ranker
+        return {"note": "other items: a new agent has started"} if known else {}
 
     def _write(self, *event: str | int | None) -> int | None:
         """Add query, kind, impression and content; after the return they survive a kill."""
@@ -166,41 +217,34 @@ class Service:
             raise BadCallError(f"the impression {impression} is closed")
         return row[0], json.loads(row[1]), {item for _, item in later}
 
-    def _agent(self, query: str) -> Agent:
-        """Return the agent of a query; replay it from the table if it is not in memory."""
-        if query in self.agents:
-            return self.agents[query]
-        names = self._items(query)
-        agent = self._new_agent(query, len(names))
-        lists: dict[int, list[str]] = {}
-        clicks: dict[int, set[str]] = {}
-        of_query = "SELECT * FROM events WHERE query = ? ORDER BY number"
-        for number, _, kind, impression, content in self.store.execute(of_query, [query]):
+    def _taken(self, query: str) -> Ranker:
+        """Take an agent from memory, or replay it: so the next call does where this one fails."""
+        if query in self.rankers:
+            return self.rankers.pop(query)
+        names, since = self._known(query)
+        ranker, pending = self._new_ranker(query, names), {}
+        of_query = "SELECT * FROM events WHERE query = ? AND number > ? ORDER BY number"
+        for number, _, kind, impression, content in self.store.execute(of_query, [query, since]):
             if kind == "list":
-                lists[number], clicks[number] = json.loads(content), set()
-                if self._ranked(agent, names) != lists[number]:
+                pending[number] = json.loads(content), set()
+                if ranker.rank() != pending[number][0]:
                     raise RuntimeError(f"the list {number} is of another version of the agent")
-            elif kind == "click":
-                clicks[impression].add(content)
-            else:
-                learn(agent, names, lists.pop(impression), clicks.pop(impression))
-        self.agents[query] = agent
-        return agent
+            elif impression in pending and kind == "click":
+                pending[impression][1].add(content)
+            elif impression in pending:
+                ranker.close(*pending.pop(impression))
+        return ranker
 
-    def _new_agent(self, query: str, n_items: int) -> Agent:
-        seed = zlib.crc32(f"{self.seed} {query}".encode())
-        return self.make_agent(n_items, self.n_positions, seed=seed)
-
-    def _ranked(self, agent: Agent, names: list[str]) -> list[str]:
-        ranking = check_ranking(agent.rank(None), len(names), self.n_positions)
-        return [names[item] for item in ranking]
-
-
-def learn(agent: Agent, names: list[str], shown: list[str], clicked: set[str]) -> None:
-    """Update an agent with a list and the clicked items."""
-    ranking = np.array([names.index(item) for item in shown])
-    clicks = np.array([item in clicked for item in shown], np.int8)
-    agent.update(None, ranking, clicks, float(clicks.sum()))
+    def _new_ranker(self, query: str, names: list[str]) -> Ranker:
+        seed = crc32(f"{self.seed} {query}".encode())
+        agent = self.make_agent(len(names), self.n_positions, seed=seed)
+        ranker = Ranker(agent, names, np.arange(self.n_positions), self.protected)
+        with suppress(ValueError):  # of a log without this query
+            if self.log is not None:
+                past = sessions_of(self.log, query, names, self.n_positions)
+                ranker.production = past.production
+                ranker.learn(past.rankings, past.clicks)
+        return ranker
 
 
 def arguments_of(call: Callable[..., Any], body: bytes) -> dict[str, Any]:
@@ -273,11 +317,16 @@ def main() -> None:
     parser.add_argument("--store", required=True, help="the file of the tables")
     parser.add_argument("--agent", default="CascadeTS", help="a name, or your own module:Class")
     parser.add_argument("--positions", type=int, default=5, help="number of items of a list")
+    parser.add_argument("--log", nargs="+", help="a click log from which agents learn first")
+    parser.add_argument("--columns", default="", help="names of its columns, as item=doc_id")
+    parser.add_argument("--production", type=int, default=0, help="sessions before it ranks")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--port", type=int, default=8000, help="0: any free port")
     words = parser.parse_args()
     try:
-        Handler.service = Service(words.store, words.agent, words.positions, words.seed)
+        log = words.log and typed_log(words.log, words.columns).log
+        settings = words.positions, words.seed, log, words.production
+        Handler.service = Service(words.store, words.agent, *settings)
         server = ThreadingHTTPServer(("127.0.0.1", words.port), Handler)
     except (ValueError, OSError, OverflowError) as error:
         sys.exit(f"service: {error}")

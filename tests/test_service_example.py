@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym_logs import ClickLog
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 QUERIES, ITEMS, K = ["shoes", "été", "third"], list("abcdef"), 3
@@ -227,7 +228,7 @@ def test_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
     assert len(events) <= len(acknowledged) + KILLS * 4
     service = example.Service(store, "CascadeTS", K)
     for query in QUERIES:
-        assert_equal_agents(service._agent(query), replayed_by_hand(events, query))
+        assert_equal_agents(service._taken(query).agent, replayed_by_hand(events, query))
 
 
 def test_service_that_starts_again(example, tmp_path):
@@ -242,9 +243,11 @@ def test_service_that_starts_again(example, tmp_path):
             assert service.click(shown["impression"], shown["items"][1]) == {"new": False}
         if shown not in waiting:
             service.close(shown["impression"])
-    alive = service._agent("q")
+    alive = service._taken("q").agent
     service.store.close()
-    assert_equal_agents(example.Service(tmp_path / "clicks.db", "PBMHB", K)._agent("q"), alive)
+    assert_equal_agents(
+        example.Service(tmp_path / "clicks.db", "PBMHB", K)._taken("q").agent, alive
+    )
 
 
 @pytest.mark.parametrize("name", sorted(clickgym.agents.__all__))
@@ -268,7 +271,7 @@ def test_wrong_calls_are_refused_and_change_nothing(example, tmp_path):
         (service.rank, ["new"], "a new query needs"),
         (service.rank, ["new", ["a", "b"]], "at least 3 items"),
         (service.rank, ["new", ["a", "b", "b"]], "each once"),
-        (service.rank, ["q", ["a", "b", "c"]], "begun with other items"),
+        (service.rank, ["q", ["a", "b"]], "at least 3 items"),
         (service.click, [shown, "z"], "has no item 'z'"),
         (service.click, [99, "a"], "no impression 99"),
         (service.close, [2], "impression 2 is closed"),
@@ -281,3 +284,56 @@ def test_wrong_calls_are_refused_and_change_nothing(example, tmp_path):
     service.store.close()
     with pytest.raises(ValueError, match="was begun with"):
         example.Service(tmp_path / "clicks.db", "CascadeTS", 2)
+
+
+def a_log(n=400):
+    """Production shows c, b, a; d is in a list of ten, and users like it."""
+    lists = np.tile([2, 1, 0], (n, 1))
+    lists[::10, 0] = 3
+    clicks = np.random.default_rng(0).random((n, 3)) < np.array([0.1, 0.2, 0.3, 0.9])[lists]
+    return ClickLog(lists, clicks, np.zeros(n, int), ("a", "b", "c", "d"), ("q",))
+
+
+def test_log_and_production(example, tmp_path):
+    """The production list is that of the log; the agent ranks after N sessions, and at once where
+    the log has as many; a restart is a replay, but not with another log.
+    """
+    log, items = a_log(), list("dcba")
+    service = example.Service(tmp_path / "a.db", "PBMHB", 3, log=log, protected=403)
+    for _ in range(3):
+        shown = service.rank("q", items)
+        assert shown["items"] == ["c", "b", "a"]
+        service.click(shown["impression"], "c")
+        service.close(shown["impression"])
+    free = [service.rank("q", items)["items"] for _ in range(5)]
+    assert all(ranking[0] == "d" for ranking in free)
+    alive = service._taken("q")
+    assert alive.learned == 403
+    service.store.close()
+    again = example.Service(tmp_path / "a.db", "PBMHB", 3, log=log, protected=403)
+    assert_equal_agents(again._taken("q").agent, alive.agent)
+    assert again.rank("other", items)["items"] == ["d", "c", "b"]  # not in the log
+    again.store.close()
+    with pytest.raises(ValueError, match="was begun with"):
+        example.Service(tmp_path / "a.db", "PBMHB", 3, log=log[:-1], protected=403)
+    cold = example.Service(tmp_path / "b.db", "PBMHB", 3, log=log[:150], protected=100)
+    assert cold.rank("q", items)["items"] == ["c", "b", "a"]  # d was shown in 15 sessions
+    with pytest.raises(ValueError, match="CascadeVI cannot serve"):
+        example.agent_class("CascadeVI", protected=1)
+
+
+def test_items_that_change(example, tmp_path):
+    """A new agent starts, and the answer says so; open lists of the old one teach it nothing."""
+    service = example.Service(tmp_path / "a.db", "CascadeTS", 2)
+    old = service.rank("q", ["a", "b", "c"])
+    closed = service.rank("q", ["c", "a", "b"])  # the same items
+    assert "note" not in closed
+    service.close(closed["impression"])
+    new = service.rank("q", ["a", "b", "z"])
+    assert new["note"] == "other items: a new agent has started"
+    service.click(old["impression"], old["items"][0])
+    assert service.close(old["impression"]) == {"closed": True}
+    assert service._taken("q").learned == 0
+    service.close(new["impression"])
+    assert service._taken("q").learned == 1
+    assert "note" not in service.rank("q")

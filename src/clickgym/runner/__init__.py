@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..envs.any_env import checked_clicks as checked_clicks
     from ..envs.any_env import clicks_shown as clicks_shown
     from ..envs.any_env import sizes_of as sizes_of
+    from .commands.logs import typed_log as typed_log
     from .engines import engine_of as engine_of
     from .identity import identities as identities
     from .labels import AgentLike as AgentLike
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .results import IDENTITY as IDENTITY
     from .results import read_sealed as read_sealed
     from .sweep import resumable as resumable
+    from .warm_start import sessions_of as sessions_of
 
 _MODULES = {
     "IDENTITY": ".results",
@@ -47,7 +49,9 @@ _MODULES = {
     "read_sealed": ".results",
     "requirements": ".make",
     "resumable": ".sweep",
+    "sessions_of": ".warm_start",
     "sizes_of": "..envs.any_env",
+    "typed_log": ".commands.logs",
     "wrong_pairs": ".metrics",
 }
 __all__ = sorted(_MODULES)

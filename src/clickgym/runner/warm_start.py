@@ -103,16 +103,33 @@ def past_sessions(log: Any, env: gym.Env) -> Past:
         UnsuitedError: what a log shows is not enough for these users.
         ValueError: the log has no such sessions.
     """
-    log = log.log if isinstance(log, TypedLog) else log
-    missing = [name for name in NEEDED if not hasattr(log, name)]
-    if missing:
-        raise TypeError(f"start is {short(log)}; expected a click log, which has {missing[0]}")
     users, core = users_of(env), env.unwrapped
     if users is not None and (why := _why_no_log(users)):
         raise UnsuitedError(name_of(env), f"cannot start agents from a log: {why}")
     n_items, n_positions, *_ = sizes_of(env)
     query = getattr(core, "query", "custom")
     labels = getattr(core, "item_labels", tuple(map(str, range(n_items))))
+    past = sessions_of(log, query, labels, n_positions)
+    caution = "" if users is None else _other_users(users, past, labels)
+    return replace(past, caution=caution)
+
+
+def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -> Past:
+    """The sessions of a query in a log, as lists of items.
+
+    Args:
+        log: an object with `NEEDED`.
+        query: its label.
+        labels: of the items; item 0 is the first of them.
+        n_positions: K, to which lists are cut.
+
+    Raises:
+        TypeError, ValueError: as `past_sessions`.
+    """
+    log = log.log if isinstance(log, TypedLog) else log
+    missing = [name for name in NEEDED if not hasattr(log, name)]
+    if missing:
+        raise TypeError(f"start is {short(log)}; expected a click log, which has {missing[0]}")
     try:
         part = log.of_query(query)
     except ValueError as error:
@@ -126,14 +143,13 @@ def past_sessions(log: Any, env: gym.Env) -> Past:
     rankings = items.take(shown.take(order, axis=0)[:, :n_positions])
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
-        what = f"{n_positions} items of the instance, of which it has {n_items}"
+        what = f"{n_positions} items of the instance, of which it has {len(labels)}"
         raise ValueError(f"the log has no session of {query!r} with {what}")
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
-    clicks = np.ascontiguousarray(clicks, np.int8)
-    caution = "" if users is None else _other_users(users, rankings, clicks, labels, query)
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
     lists, counts = np.unique(latest, axis=0, return_counts=True)
-    return Past(query, rankings, clicks, len(order), lists[counts.argmax()], caution)
+    clicks = np.ascontiguousarray(clicks, np.int8)
+    return Past(query, rankings, clicks, len(order), lists[counts.argmax()])
 
 
 def _why_no_log(users: Users) -> str:
@@ -159,31 +175,26 @@ def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
         agent.learn_sessions(past.rankings, past.clicks, rewards)  # type: ignore[attr-defined]
 
 
-def _other_users(
-    users: Users,
-    rankings: NDArray[np.int64],
-    clicks: NDArray[np.int8],
-    labels: Sequence[str],
-    query: str,
-) -> str:
+def _other_users(users: Users, past: Past, labels: Sequence[str]) -> str:
     """A caution, if the clicks of a part of the log are not those of the users; else empty.
 
     An item appears at most once in a list, so the variance of its clicks is known exactly.
     """
-    rows = np.unique(np.linspace(0, len(rankings) - 1, SAMPLE).astype(np.int64))
-    lists, index = np.unique(rankings[rows], axis=0, return_inverse=True)
+    rows = np.unique(np.linspace(0, len(past) - 1, SAMPLE).astype(np.int64))
+    rankings, clicks = past.rankings[rows], past.clicks[rows]
+    lists, index = np.unique(rankings, axis=0, return_inverse=True)
     if users.click_probabilities(lists[0]) is None:
         return ""
     expected = np.array([users.click_probabilities(ranking) for ranking in lists])[index.ravel()]
     parts = PARTS * np.arange(len(rows)) // len(rows)
-    cells = (parts[:, None] * len(labels) + rankings[rows]).ravel()
+    cells = (parts[:, None] * len(labels) + rankings).ravel()
 
     def by_part(values: NDArray[Any]) -> NDArray[Any]:
         """The sums of values by part and item."""
         sums = np.bincount(cells, values.ravel(), PARTS * len(labels))
         return sums.reshape(PARTS, len(labels))
 
-    displays, seen, mean = by_part(np.ones(cells.shape)), by_part(clicks[rows]), by_part(expected)
+    displays, seen, mean = by_part(np.ones(cells.shape)), by_part(clicks), by_part(expected)
     difference = np.abs(seen - mean)
     noise = np.sqrt(by_part(expected * (1 - expected)))
     beyond = np.where(difference > SIGMAS * noise, difference, 0.0)
@@ -196,7 +207,7 @@ def _other_users(
     there, here = (values[part, item] / displays[part, item] for values in (seen, mean))
     where = ", ".join(str(other + 1) for other in others)
     return (
-        f"Caution: in the log, users clicked otherwise than these users of {query}, most in part "
-        f"{part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display there, "
+        f"Caution: in the log, users clicked otherwise than these users of {past.query}, most in "
+        f"part {part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display there, "
         f"{here:.2f} here; others in part {where}). Agents that learn from it may be misled."
     )
