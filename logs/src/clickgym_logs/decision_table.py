@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ class Row(NamedTuple):
     cells: tuple[str, ...]
 
 
+USERS = "users.json"
+"""The file of the users of a proposal, beside the page."""
 LIST_HEADS = dict.fromkeys(("sessions", "verdict", "gain", "interval", "p"), 0)
 QUERY_HEADS = {"sessions": 0, "verdict": 0, "gain": 1, "worth": 0, "A/B test": 2, "periods": 3}
 """The columns beside the lists; a narrow terminal leaves out those of the highest rank first."""
@@ -44,6 +47,7 @@ class View(NamedTuple):
         sentence: what to do.
         heads: of the cells of rows, with their ranks.
         rows, notes: of the table, and below it.
+        command: that plays the proposal against the production list; empty without one.
     """
 
     title: str
@@ -51,13 +55,33 @@ class View(NamedTuple):
     heads: dict[str, int]
     rows: list[Row]
     notes: list[str]
+    command: str = ""
 
 
-def view_of_query(decision: Decision) -> View:
-    """What is shown of one query."""
+def view_of_query(decision: Decision, folder: str | None = None) -> View:
+    """What is shown of one query, whose page and users are in a folder, if in any."""
     title = f"{decision.query}: {decision.n_sessions:,} sessions"
     rows, notes = rows_of_lists(decision), notes_of_query(decision)
-    return View(title, decision.sentence, LIST_HEADS, rows, notes)
+    command = play_command(decision, folder)
+    return View(title, decision.sentence, LIST_HEADS, rows, notes, command)
+
+
+def play_command(decision: Decision, folder: str | None) -> str:
+    """The command that plays the proposal against the production list, with the users of the click
+    model that proposes it; regret is what is lost beside the proposal.
+    """
+    proposal = decision.proposal
+    if proposal is None or proposal.instance is None:
+        return ""
+    folder = "DIR" if folder is None else folder
+    best, today = (str(list(ranking)).replace(" ", "") for ranking in proposal.rankings)
+    (kind,) = proposal.instance.models
+    settings = f"reference={best},reward={decision.reward}"
+    settings += "" if decision.cutoff is None else f",cutoff={decision.cutoff}"
+    words = ["clickgym", "run", f"{kind}Rank-v0:{settings}"]
+    words += ["--instance", f"{folder}/{USERS}", "--agents", f"proposal=Fixed:ranking={best}"]
+    words += [f"production=Fixed:ranking={today}", "--horizon", "1e4", "--out", f"{folder}/run"]
+    return shlex.join(words)
 
 
 def view_of_queries(decisions: Sequence[Decision]) -> View:
@@ -141,6 +165,12 @@ def notes_of_query(decision: Decision) -> list[str]:
             f"{csv_line(proposal.labels)}{search}. This is an untested proposal: an A/B test of "
             f"{proposal.sessions:,} sessions would settle it."
         )
+        if proposal.instance is not None:
+            notes.append(
+                f"The users of {proposal.model} are in {USERS} of --out DIR. On them the command "
+                "below plays the proposal against the production list, and agents that you add. "
+                "There the proposal wins by construction: only the A/B test can prove it."
+            )
     return [*notes, *decision.cautions]
 
 

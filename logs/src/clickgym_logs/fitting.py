@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Fitted:
         instances: what the latter say of each query, by its label. With a ``bootstrap``
             ``estimation["standard_errors"]`` has the standard error of each parameter by model and
             name, None where clicks do not tell it (see `fit_models`).
+        replicates: by query further instances, with the parameters of models that were fitted to as
+            many sessions drawn from the log with replacement.
         variety: by query how many lists the log shows, and the share of displays in which an item
             is at its most frequent position.
         rare: how many pairs of query and item the log shows in fewer than 10 sessions, and how many
@@ -59,6 +61,7 @@ class Fitted:
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
     rare: tuple[int, int]
+    replicates: Mapping[str, Sequence[Instance]] = field(default_factory=dict)
 
 
 def fit_models(
@@ -70,6 +73,7 @@ def fit_models(
     test_share: float = 0.2,
     seed: int = 0,
     bootstrap: int = 0,
+    replicates: int = 0,
     origin: str = ORIGIN,
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
@@ -90,6 +94,8 @@ def fit_models(
             for none. Clicks do not tell what no session has shown, leaving after the last position
             (DCM), and the common factor of attraction and examination (PBM, UBM): there the errors
             hold for the examination at position 1 as it is in the instance.
+        replicates: instances of each query whose models are refits to resampled sessions. Agents
+            that differ less than their results over these are not told apart by so few sessions.
         origin: where the instances say that they come from.
 
     Raises:
@@ -114,6 +120,7 @@ def fit_models(
     n_items = max(10, log.n_positions) if n_items is None else check_count("n_items", n_items)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    check_count("replicates", replicates, 0)
     check_kind("origin", origin, str, "text")
     labels = list(queries) or frequent_queries(log)
     items = {label: items_of(log, label, n_items) for label in labels}
@@ -143,11 +150,12 @@ def fit_models(
     }
     if bootstrap:
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
+    refits = _replicates(instances, best, log, fit, replicates, seed)
     variety = {label: _variety(log, label) for label in labels}
     _, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
     displays = np.bincount(pairs[pairs >= 0], minlength=len(codes))
     rare = int((displays < FEW_SESSIONS).sum()), len(codes)
-    return Fitted(train, test, scored, estimators, instances, variety, rare)
+    return Fitted(train, test, scored, estimators, instances, variety, rare, refits)
 
 
 def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
@@ -182,6 +190,36 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     rows, positions = np.nonzero(lists >= 0)
     np.add.at(displays, (lists[rows, positions], positions), counts[rows])
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
+
+
+def _replicates(
+    instances: Mapping[str, Instance],
+    estimators: Mapping[str, Estimator],
+    log: ClickLog,
+    fit: Callable[..., Estimator],
+    n: int,
+    seed: int,
+) -> dict[str, list[Instance]]:
+    """Instances of each query from n refits to as many sessions, drawn with replacement."""
+    refits: dict[str, list[Instance]] = {label: [] for label in instances}
+    for number in range(1, n + 1):
+        drawn = np.random.default_rng([seed, 1, number]).integers(len(log), size=len(log))
+        sample = log[np.sort(drawn)]
+        fitted = [fit(name, sample, estimator) for name, estimator in estimators.items()]
+        for label, instance in instances.items():
+            items = instance.estimation["items"]
+            models = [estimator.click_model(label, items, unseen=True) for estimator in fitted]
+            facts = {**instance.estimation, "refit": number}
+            facts.pop("standard_errors", None)
+            refit = replace(
+                instance,
+                name=instance.refit(number),
+                models={model.kind: model for model in models},
+                description=f"{instance.description}, refitted to resampled sessions",
+                estimation=facts,
+            )
+            refits[label].append(refit)
+    return refits
 
 
 def _with_standard_errors(

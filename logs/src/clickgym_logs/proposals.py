@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
 
-from clickgym.envs import ClickModel, PositionBasedModel
+from clickgym.envs import ClickModel, Instance, PositionBasedModel
 
 from .best_list import best_list
 from .counting import by_query
@@ -46,6 +46,8 @@ class Proposal:
         sessions: of the A/B test, both halves together, that proves such a gain with a probability
             of 80 %.
         exact: whether the model expects no more of any list; else a local search found it.
+        rankings: the whole list, and the production list, as numbers of the items of ``instance``.
+        instance: the fitted users, of `decide`; None for many queries.
     """
 
     model: str
@@ -53,6 +55,8 @@ class Proposal:
     gain: float
     sessions: int
     exact: bool
+    rankings: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    instance: Instance | None = field(default=None, repr=False, compare=False)
 
 
 def experiment(gain: float, variance: float, level: float) -> int:
@@ -90,7 +94,8 @@ def propose(shown: QueryLists, production: Ranking, level: float, seed: int) -> 
     instance = query_instance(log, shown.query, items, {name: whole})
     users = instance.model(whole.model_class.short)
     settings = shown.reward, shown.cutoff, level, float(shown.earned.var())
-    return _proposal(name, users, instance.estimation["items"], labels, *settings)
+    proposed = _proposal(name, users, instance.estimation["items"], labels, *settings)
+    return proposed if isinstance(proposed, str) else replace(proposed, instance=instance)
 
 
 def propose_all(
@@ -176,4 +181,5 @@ def _proposal(
     if gain <= 0:
         return f"the click model {model} expects most of the production list"
     labels = tuple(items[item] for item in best[:cutoff])
-    return Proposal(model, labels, gain, experiment(gain, variance, level), exact)
+    rankings = tuple(best.tolist()), tuple(today.tolist())
+    return Proposal(model, labels, gain, experiment(gain, variance, level), exact, rankings)

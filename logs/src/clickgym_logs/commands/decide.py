@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from clickgym.core.formats import visible
 from clickgym.runner.console import announce_compiling, errors, output
 from clickgym.runner.terminal import Column, print_table, say
 
@@ -96,7 +98,8 @@ def decide(
             decisions = [decide_(sessions, query, production=today, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     console = output()
-    view = view_of_queries(decisions) if every else view_of_query(decisions[0])
+    folder = None if out is None else str(out)
+    view = view_of_queries(decisions) if every else view_of_query(decisions[0], folder)
     say(console, view.sentence, "bold")
     heads = [
         Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
@@ -110,5 +113,7 @@ def decide(
     print_table(console, heads, cells, title=view.title)
     for sentence in view.notes:
         say(console, sentence)
+    if view.command:  # not folded, so that it can be pasted
+        console.print(Text(visible(view.command)), soft_wrap=True)
     if files:
         say(console, f"In {out}: {', '.join(file.name for file in files)}")

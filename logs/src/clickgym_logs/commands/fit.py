@@ -95,6 +95,14 @@ def fit(
         int,
         typer.Option(metavar="N", help="Refits to resampled sessions, for intervals; 0 for none."),
     ] = 10,
+    replicates: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Also write N instances of refits to resampled sessions, to run agents on each: "
+            "which of them is better may depend on what the log leaves open.",
+        ),
+    ] = 0,
     columns: Columns = "",
     seed: Seed = 0,
 ) -> None:
@@ -131,6 +139,7 @@ def fit(
             test_share=test_share,
             seed=seed,
             bootstrap=bootstrap,
+            replicates=replicates,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
     held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
@@ -143,6 +152,12 @@ def fit(
         file = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(file)
         say(console, f"{file}: {instance.description}")
+        if refits := fitted.replicates[label]:
+            folder = file.with_name(f"{file.stem}-refits")
+            make_folder(folder)
+            for number, refit in enumerate(refits, 1):
+                refit.save(folder / f"{number:02}.json")
+            say(console, f"{folder}: {len(refits)} refits to resampled sessions")
     for line in (*_parameter_lines(fitted), *_cautions(fitted)):
         say(console, line)
     if scores:
@@ -163,6 +178,15 @@ def fit(
         settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
         # Not folded, so that it can be pasted.
         console.print(Text(visible(f"clickgym run {users} {settings}")), soft_wrap=True)
+        words = [shell_quote(word) for word in log]
+        words += ["--columns", shell_quote(columns)] if columns else []
+        late = "--agents PBMHB CascadeTS Fixed --delay batch:1000 --metrics violations"
+        last = f"--start {' '.join(words)} --horizon 1e4 --out results/warm"
+        if replicates:
+            each = f"{shell_quote(str(folder))}/*.json"
+            users, last = f"{env_id} --instance {each}", f"--runs 2 {last}"
+        say(console, "To let agents learn from the log first, with clicks that arrive in batches:")
+        console.print(Text(visible(f"clickgym run {users} {late} {last}")), soft_wrap=True)
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
