@@ -103,13 +103,15 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
         Returns:
             The observation: ``(K,)`` zeros, or a dict with ``clicks`` and ``features`` ``(L, d)``
-            or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``.
+            or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
+            candidates change also with ``user`` and ``candidates``, as in `step`.
         """
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
         self._restart(seed)
         task, state = self.streams.task, self.streams.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
+        info |= task.info(state, 0)
         return task.observe(state, 0, np.zeros(self._shape, np.int8)), info
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -124,7 +126,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             next candidates or the next state of a stateful user); the realised reward; whether a
             stateful user has left; False; and an info with ``expected_reward``, ``regret`` and
             ``optimal_reward`` of the list shown. For stateful users these are Q* of the list, V* -
-            Q*, and V* of the state in which it was shown.
+            Q*, and V* of the state in which it was shown. If candidates change, the info also has
+            ``user``, the number of the user, and ``candidates``, ``(L,)`` the item numbers of the
+            candidates. ⚠ These belong to the observation that is returned, so that
+            ``info["candidates"][ranking]`` are the items of the next list; the other three belong
+            to the list just shown.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the position and the fault.
@@ -155,6 +161,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         self.count_sessions(1, regret, ranking, reward, satisfied, has_left)
         self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        info |= streams.task.info(streams.state, 0)
         observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
 

@@ -99,6 +99,19 @@ class Task:
         """
         return clicks
 
+    def info(self, state: Any, b: int | slice) -> dict[str, Any]:
+        """Return what ``info`` tells of the next session, in new arrays: the numbers of its user
+        and candidates, if these change.
+        """
+        return {}
+
+    def gains(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+        """Return gains for the metric ``ndcg@k``, and for each of the first stream's candidates the
+        index of its gain: views of the state. None where items do not change from session to
+        session, or have no gain.
+        """
+        return None
+
     def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
         """Return what kernels of an agent get of the first stream, by the keys of an observation:
         views of the state; of a field with one value for a stream ``(1,)``.

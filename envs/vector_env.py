@@ -123,7 +123,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
             d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
-            ``optimal_reward`` ``(B,)``.
+            ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
+            ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
         """
         seed = checked_seed(seed, options)
         super().reset(seed=seed)
@@ -141,7 +142,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Returns:
             Observations (clicks ``(B, K)``, or a dict), rewards, terminations and truncations
             ``(B,)``, and infos with the arrays ``expected_reward``, ``regret`` and
-            ``optimal_reward`` ``(B,)`` (with masks, as in Gymnasium's vector environments).
+            ``optimal_reward`` ``(B,)`` (with masks, as in Gymnasium's vector environments). If
+            candidates change also ``user`` ``(B,)`` and ``candidates`` ``(B, L)``, of the returned
+            observations.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the stream, the position and the
@@ -161,7 +164,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
         active = self.streams.all if restarting is None else ~restarting
-        infos = _masked(active, infos)
+        infos = _masked(active, infos | self.task.info(self.state, ALL))
         if restarting is not None:
             infos = _merged(infos, self._reset_infos(restarting))
         observations = self.task.observe(self.state, ALL, clicks)
@@ -285,7 +288,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""
         best, optimum = self.task.best(self.state), self.state.optimum.copy()
-        return _masked(streams, {"optimal_ranking": best, "optimal_reward": optimum})
+        infos = {"optimal_ranking": best, "optimal_reward": optimum}
+        return _masked(streams, infos | self.task.info(self.state, ALL))
 
     def _reset_steps(self) -> None:
         """Count the sessions of the episodes from 0."""

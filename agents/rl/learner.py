@@ -279,6 +279,11 @@ class Learner(BaseAgent):
             if going_on and missing > 0:  # it ended within the last lists
                 self.model.learn(missing, after_step, log_interval=None, reset_num_timesteps=False)
 
+    def best(self, features: Any = None) -> Any:
+        """Refused: the networks take all candidates of a session, and rank no other number."""
+        name = type(self).__name__
+        raise ValueError(f"{name} has no best list: see FrozenPolicy, which ranks by its model")
+
     def __repr__(self) -> str:
         return as_call(
             self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters

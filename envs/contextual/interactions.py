@@ -11,12 +11,15 @@ the same norm, and hide the information in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import integers, numbers, short
 
+ROWS = 4096
+"""Rows that are worked on at once."""
 INTERACTIONS = ("products", "outer")
 """The kinds of products: of features at the same place (u∘v), or of all pairs (u ⊗ v)."""
 
@@ -73,6 +76,15 @@ def with_products(features: ArrayLike, pairs: ArrayLike) -> NDArray[np.float64]:
     return np.hstack(
         [features, features[:, pairs[:, 0]] * features[:, pairs[:, 1]] / features[:, :1]]
     )
+
+
+def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ``(n,)`` the squared norms of rows, in doubles; of float32 no whole copy is made."""
+    totals = np.empty(len(rows))
+    for first in range(0, len(rows), ROWS):
+        part = rows[first : first + ROWS].astype(np.float64, copy=False)
+        totals[first : first + ROWS] = (part**2).sum(axis=1)
+    return totals
 
 
 def largest_norm(

@@ -24,7 +24,7 @@ from ...core.sums import weighted_sums
 from ..click_model import ClickModel, click_model_of
 from ..order import may_be_equal
 from ..users import Users
-from .interactions import largest_norm
+from .interactions import largest_norm, squared_norms
 from .task import CandidateTask, Pool
 
 ROUNDING = 1e-9  # tolerance of sums at a bound
@@ -48,7 +48,8 @@ class ContextualModel(Users, abstract=True):
 
     Args:
         base: the click model of the users, or its ``to_dict()``.
-        items: ``(N, d_v)`` V, the features of the items.
+        items: ``(N, d_v)`` V, the features of the items. A float32 array stays one, and is not
+            copied if it is read-only: large sets need little memory.
         users: ``(M, d_u)`` U, the features of the users; None: users have no features.
         candidates: for each user the numbers of its possible candidates, distinct, at least L;
             None: all N items.
@@ -63,6 +64,7 @@ class ContextualModel(Users, abstract=True):
     pool: Pool
     mean: ClickModel
     interactions: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+    gain: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -74,12 +76,15 @@ class ContextualModel(Users, abstract=True):
         self.base = click_model_of("base", base)
         if "attraction" not in self.base.shapes:
             raise ValueError(f"base is a {self.base.kind}; expected items with an attraction")
-        self.items = numbers("items", items, (None, None))
+        single = isinstance(items, np.ndarray) and items.dtype == np.float32
+        copies = not (isinstance(items, np.ndarray) and single) or items.flags.writeable
+        self.items = numbers("items", items, (None, None), copy=copies, single=True)
+        self.items.flags.writeable = not single
         self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None
         self.n_positions = self.base.n_positions
         self.rewards = self.base.rewards
-        squares = (self.items**2).sum(axis=1)
+        squares = squared_norms(self.items)
         if candidates is None:
             if len(self.items) < self.n_items:
                 expected = f"expected at least n_items = {self.n_items}"
@@ -149,7 +154,7 @@ class ContextualModel(Users, abstract=True):
             raise ValueError(
                 "reference is a list; expected None, because candidates change in every session"
             )
-        return [CandidateTask(self.base, self.pool, self.kind, reward, cutoff)]
+        return [CandidateTask(self.base, self.pool, self.kind, reward, cutoff, self.gain)]
 
     def _check_item_parameters(self, others: Mapping[str, Any]) -> list[str]:
         """Check that all item parameters except attraction are passed; return their names."""
@@ -326,6 +331,8 @@ class LabelledModel(ContextualModel):
             for the q-th pair. The first feature x_0 must be a positive constant c, so that x is c
             times ``[1, u, v, u_a v_b, ...]``. Clicks and attractions do not change. Products are
             computed in every session.
+        gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
+            1``; None: its attraction. Neither clicks nor regret depend on it.
         **others: like ``attraction``, the other item parameters of the base model.
 
     Raises:
@@ -353,6 +360,7 @@ class LabelledModel(ContextualModel):
         items: ArrayLike,
         users: ArrayLike | None = None,
         interactions: ArrayLike | None = None,
+        gain: ArrayLike | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
         if candidates is None:
@@ -364,6 +372,8 @@ class LabelledModel(ContextualModel):
             for name, labels in {"attraction": attraction, **others}.items()
         }
         self.interactions = self._checked_interactions(interactions)
+        if gain is not None:
+            self.gain = numbers("gain", gain, (len(self.items),), 0.0, expected="a number from 0")
         nothing = np.zeros(1)
         first, *rest = (np.concatenate(self.labels[name]) for name in self.base.item_parameters())
         self._set_pool(nothing, nothing, [nothing for _ in rest], first, rest)
@@ -418,7 +428,9 @@ class LabelledModel(ContextualModel):
 
     def to_dict(self) -> dict[str, Any]:
         labels = {name: [row.tolist() for row in rows] for name, rows in self.labels.items()}
-        return self._describe() | labels | {"interactions": self.interactions.tolist() or None}
+        gain = {} if self.gain is None else {"gain": self.gain.tolist()}
+        pairs = self.interactions.tolist() or None
+        return self._describe() | labels | gain | {"interactions": pairs}
 
     def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
@@ -428,5 +440,6 @@ class LabelledModel(ContextualModel):
             items=self.items,
             users=self.users,
             interactions=self.interactions,
+            gain=self.gain,
             **self.labels,
         )

@@ -30,7 +30,7 @@ class Pool(NamedTuple):
     """
 
     users: NDArray[np.float64]  # (M, d_u)
-    items: NDArray[np.float64]  # (N, d_v)
+    items: NDArray[np.float64]  # (N, d_v), or float32
     user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
     item_attraction: NDArray[np.float64]  # (N,) the items' part
     # (P, N) other item parameters (satisfaction)
@@ -251,6 +251,7 @@ class CandidateTask(Task):
         pool: the items from which candidates are drawn.
         kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.
+        gain: ``(N,)`` the gain of each item; None: its attraction.
 
     Raises:
         ValueError: the best list requires a search that would be too large.
@@ -259,9 +260,15 @@ class CandidateTask(Task):
     state_type = State
 
     def __init__(
-        self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None
+        self,
+        base: ClickModel,
+        pool: Pool,
+        kind: str,
+        reward: str,
+        cutoff: int | None,
+        gain: NDArray[np.float64] | None = None,
     ) -> None:
-        self.model = base
+        self.model, self.gain = base, gain
         code, counted = base.check_reward(reward, cutoff)
         names = base.item_parameters()
         self.sizes = {
@@ -315,3 +322,15 @@ class CandidateTask(Task):
         self, state: Any, b: int | slice, clicks: NDArray[np.int8]
     ) -> dict[str, NDArray[Any]]:
         return {"clicks": clicks, "features": state.features[b].copy()}
+
+    def gains(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+        if self.gain is None:
+            return state.values[0, 0], np.arange(self.model.n_items)
+        return self.gain, state.items[0]
+
+    def info(self, state: Any, b: int | slice) -> dict[str, Any]:
+        user = state.user[b]
+        return {
+            "user": int(user) if isinstance(b, int) else user.copy(),
+            "candidates": state.items[b].copy(),
+        }

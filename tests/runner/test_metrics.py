@@ -84,8 +84,8 @@ def plain(
     attraction = model.attraction
     if name == "any_click":
         return float(sum(clicks) > 0)
-    if name == "ndcg":
-        m = min(5, n)
+    if name.startswith("ndcg"):
+        m = min(10 if name == "ndcg@10" else 5, n)
         gains = [
             sum(attraction[item] / math.log2(k + 2) for k, item in enumerate(items[:m]))
             for items in (ranking, sorted(range(len(attraction)), key=lambda i: -attraction[i]))

@@ -17,6 +17,13 @@ from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .evaluation import evaluate
 from .fitting import fit_models, train_test_split
+from .judgments import (
+    GRADED_USERS,
+    Judgments,
+    held_out_ndcg,
+    judged_instance,
+    read_judgments,
+)
 from .log import ClickLog, write_tidy
 from .page import write_decisions
 from .policies import (
@@ -32,6 +39,7 @@ from .simulability import check_models
 from .yandex import read_yandex
 
 __all__ = [
+    "GRADED_USERS",
     "CCMEstimator",
     "CMEstimator",
     "ClickLog",
@@ -39,6 +47,7 @@ __all__ = [
     "DCMEstimator",
     "Estimator",
     "FixedPolicy",
+    "Judgments",
     "ListPolicy",
     "PBMEstimator",
     "SDBNEstimator",
@@ -52,6 +61,9 @@ __all__ = [
     "empirical_policy",
     "evaluate",
     "fit_models",
+    "held_out_ndcg",
+    "judged_instance",
+    "read_judgments",
     "read_log",
     "read_ratings",
     "read_yandex",

@@ -42,6 +42,8 @@ HEAD, CHUNK, OVERLAP = 1 << 16, 1 << 20, 1 << 10
 """Bytes that tell the format of a file; that are searched at once for names; and how many of them
 once more with the next, because a name may stand across.
 """
+BLOCK = 1 << 22
+"""Bytes of lines that are read at once."""
 CONTROL = re.compile(b"[\0-\x08\x0e-\x1f]")
 FEATURE_KEY = re.compile(rb'"(feature_[1-9][0-9]*)"')
 
@@ -91,7 +93,9 @@ class Table:
     Args:
         source: a file or a data frame.
         wanted: the columns to read of JSON, where any object may be the first to have one;
-            ``feature_1``, ``feature_2``, ... are read, too. None: only ``head`` and `content` are.
+            ``feature_1``, ``feature_2``, ... are read, too. None: only ``head``, `content` and
+            `blocks` are.
+        expected: what a file should be, for messages.
 
     Attributes:
         name: what messages call it.
@@ -106,7 +110,13 @@ class Table:
         OSError: there is no such file.
     """
 
-    def __init__(self, source: Path | pl.DataFrame, wanted: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        source: Path | pl.DataFrame,
+        wanted: Collection[str] | None = None,
+        expected: str = EXPECTED,
+    ) -> None:
+        self._expected = expected
         self.is_csv = self._is_lines = self._is_zipped = False
         self.schema: dict[str, Any] = {}
         self.head = b""
@@ -143,6 +153,18 @@ class Table:
         """All bytes of a file, unzipped."""
         with self._reading(), self._stream() as stream:
             return stream.read()
+
+    def blocks(self) -> Iterator[list[bytes]]:
+        """The lines of a file, unzipped and without a byte-order mark, some at a time."""
+        mark = BOM
+        with self._stream() as stream:
+            while True:
+                with self._reading():
+                    block = stream.readlines(BLOCK)
+                if not block:
+                    return
+                block[0], mark = block[0].removeprefix(mark), b""
+                yield block
 
     def line(self, row: int) -> str:
         """Where a row, counted from 0, is found: the line of a text file, or the row from 1."""
@@ -253,7 +275,7 @@ class Table:
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """Context that makes a ValueError of one line of every fault of the file."""
-        with reading(self.name, "cannot be read", EXPECTED), _without_panics():
+        with reading(self.name, "cannot be read", self._expected), _without_panics():
             try:
                 yield
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

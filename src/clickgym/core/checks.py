@@ -360,8 +360,9 @@ def numbers(
     expected: str = "a finite number",
     empty: bool = False,
     copy: bool = True,
-) -> NDArray[np.float64]:
-    """Return ``values`` as an array of finite floats; as `integers`.
+    single: bool = False,
+) -> NDArray[Any]:
+    """Return ``values`` as an array of finite floats, float64; as `integers`.
 
     Args:
         name, values, shape, empty: as in `integers`.
@@ -369,8 +370,11 @@ def numbers(
         above: a bound that entries must exceed.
         expected: what an entry must be, for messages.
         copy: whether the result is always a copy.
+        single: whether float32 stays float32.
     """
-    array = _number_array(name, values, "numbers").astype(np.float64, order="C", copy=copy)
+    array = _number_array(name, values, "numbers")
+    dtype = np.float32 if single and array.dtype == np.float32 else np.float64
+    array = array.astype(dtype, order="C", copy=copy)
     _check_shape(name, array, shape, empty)
     low, high = array.min(initial=most), array.max(initial=-math.inf)  # nan if an entry is nan
     if array.size and not (above < low and least <= low and high <= most and np.isfinite(high)):

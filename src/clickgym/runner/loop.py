@@ -247,6 +247,7 @@ def play_python(
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if not is_foreign and click_env.task is not task:
                 task, contexts = click_env.task, metrics.contexts(click_env)
+            measured = metrics.before_step(contexts)
             last = observation
             if has_own_step:  # which may write into its own arrays, and into the list
                 last, ranking = copy.deepcopy(observation), np.array(ranking)
@@ -276,7 +277,7 @@ def play_python(
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
                 items = np.asarray(ranking, np.int64)
-                metrics.measure(contexts, items, clicks, expectation, meter.totals)
+                metrics.measure(measured, items, clicks, expectation, meter.totals)
             meter.add(regret, reward, int(clicks.sum()))
             if is_over:
                 if delay is not None and terminated:

@@ -8,14 +8,15 @@ table and the command line then know it. A metric that is not asked for is not c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_labels
+from ..core.checks import check_choice, check_labels, short
 from ..core.kernels import entry, kernel
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
@@ -32,7 +33,8 @@ class Metric(NamedTuple):
         description: one line, for the command line.
         kernel: what is summed over the sessions; None for a metric that follows from the regret.
         context: builds the kernel's context; None if it needs none. A metric with a context is
-            refused where candidates or states change from session to session.
+            refused where states change from session to session, and unless it takes candidates
+            where those change.
         kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
             session (so a ratio of two sums is none); or ``"window"``, the mean since the checkpoint
             before.
@@ -42,6 +44,7 @@ class Metric(NamedTuple):
     kernel: Callable[..., float] | None
     context: Callable[[Env], Any] | None = None
     kind: Literal["sum", "window"] = "sum"
+    takes_candidates: bool = False
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -59,24 +62,72 @@ def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 
 class GainContext(NamedTuple):
-    gain: NDArray[np.float64]  # (L,) attraction
-    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1) over the ideal Σ gain / log2(k + 1)
+    gain: NDArray[np.float64]  # (L,) attraction; with candidates (N,) the gain of each item
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); of items that stay over the ideal
+    items: NDArray[np.int64]  # (L,) the index of each candidate's gain; (0,): items stay
+    largest: NDArray[np.float64]  # (m,) working memory
+
+    def before_step(self) -> GainContext:
+        """The context of the coming session, which stays when the state is overwritten."""
+        if not len(self.items):
+            return self
+        return self._replace(gain=self.gain[self.items], items=np.arange(len(self.items)))
+
+
+@kernel
+def ideal_gain(context):  # type: ignore[no-untyped-def]
+    """The discounted gain of the candidates with the largest gains, in falling order."""
+    largest, size = context.largest, len(context.largest)
+    largest[:] = 0.0
+    for a in range(len(context.items)):
+        gain, place = context.gain[context.items[a]], size
+        while place > 0 and largest[place - 1] < gain:
+            place -= 1
+            if place + 1 < size:
+                largest[place + 1] = largest[place]
+        if place < size:
+            largest[place] = gain
+    total = 0.0
+    for k in range(size):
+        total += largest[k] * context.discount[k]
+    return total
 
 
 @kernel
 def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
     total = 0.0
+    if len(context.items) == 0:
+        for k in range(len(context.discount)):
+            total += context.gain[ranking[k]] * context.discount[k]
+        return total
     for k in range(len(context.discount)):
-        total += context.gain[ranking[k]] * context.discount[k]
-    return total
+        total += context.gain[context.items[ranking[k]]] * context.discount[k]
+    ideal = ideal_gain(context)
+    return total / ideal if ideal > 0.0 else 0.0
 
 
-def gain_context(env: Env) -> GainContext:
-    """The gains and discounts of NDCG."""
+def gain_context(env: Env, k: int = 5) -> GainContext:
+    """The gains and discounts of NDCG of the first k positions."""
+    discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
+    largest = np.zeros(len(discount))
+    if not env.model.are_alike:
+        gain, items = env.task.gains(env.state)
+        return GainContext(gain, discount, items, largest)
     gain = env.task.model.attraction
-    discount = 1.0 / np.log2(np.arange(2, min(5, env.model.n_positions) + 2))
     ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
-    return GainContext(gain, discount / ideal if ideal > 0 else np.zeros(len(discount)))
+    relative = discount / ideal if ideal > 0 else np.zeros(len(discount))
+    return GainContext(gain, relative, np.zeros(0, np.int64), largest)
+
+
+def ndcg_at(k: int) -> Metric:
+    """The metric ``ndcg@k``."""
+    return Metric(
+        f"NDCG of the first {k} positions (ndcg@K of K), also where candidates change; the gain is "
+        "that of the users' model, else attraction",
+        ndcg,
+        partial(gain_context, k=k),
+        takes_candidates=True,
+    )
 
 
 # --------------------------------------------------------------------------------------- violations
@@ -132,6 +183,7 @@ METRICS: dict[str, Metric] = {
         ndcg,
         gain_context,
     ),
+    "ndcg@10": ndcg_at(10),
     "violations": Metric(
         "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list "
         "(Li et al. 2019, eq. 7)",
@@ -150,7 +202,20 @@ METRICS: dict[str, Metric] = {
         kind="window",
     ),
 }
-"""The metrics by name."""
+"""The metrics by name; `metric_of` also knows ``ndcg@k`` for other k."""
+
+
+def metric_of(name: str) -> Metric:
+    """The metric of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name.startswith("ndcg@"):
+        if not re.fullmatch("ndcg@[1-9][0-9]{0,8}", name):
+            raise ValueError(f"metric is {short(name)}; expected ndcg@k, k from 1, as in ndcg@10")
+        return ndcg_at(int(name.partition("@")[2]))
+    return METRICS[check_choice("metric", name, METRICS)]
 
 
 def is_sum(name: str) -> bool:
@@ -196,19 +261,20 @@ class Metrics:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = check_labels("metrics", names)
-        for name in self.names:
-            check_choice("metric", name, METRICS)
-        self.summed = tuple(name for name in self.names if METRICS[name].kernel)
+        self._metrics = {name: metric_of(name) for name in self.names}
+        self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
         self.kernel = nothing
         for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
-            self.kernel = chain(METRICS[name].kernel, column, self.kernel)
+            kernel = self._metrics[name].kernel
+            assert kernel is not None
+            self.kernel = chain(kernel, column, self.kernel)
         self.measure = entry(self.kernel)
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         for name in self.names:
-            if METRICS[name].kind == "window":
+            if self._metrics[name].kind == "window":
                 windows = np.diff(meter.steps, prepend=0)
                 columns[name] = np.diff(meter.regret, prepend=0.0) / windows
         return {name: columns[name] for name in self.names}
@@ -219,21 +285,33 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        contexts = []
+        contexts: list[Any] = []
         for name in self.summed:
-            builder = METRICS[name].context
-            contexts.append(None if builder is None else builder(_with_users(env, name)))
+            metric = self._metrics[name]
+            if metric.context is None:
+                contexts.append(None)
+            else:
+                _check_users(env, name, metric)
+                contexts.append(metric.context(env))
         return tuple(contexts)
 
+    def before_step(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The contexts of the coming session, where a step also draws the candidates after it."""
+        return tuple(
+            context.before_step() if isinstance(context, GainContext) else context
+            for context in contexts
+        )
 
-def _with_users(env: Any, metric: str) -> Any:
-    """An environment whose users a metric can know; they must be the same in every session."""
+
+def _check_users(env: Any, name: str, metric: Metric) -> None:
+    """Refuse users whom a metric cannot know, or with other items or states in every session."""
     users = users_of(env)
     if users is None:
-        raise ValueError(f"the metric {metric!r} needs the click model; {env} is no ClickEnv")
-    if not users.are_alike:
+        raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
+    has_gains = env.task.gains(env.state) is not None
+    if not users.are_alike and not (has_gains and metric.takes_candidates):
+        cure = "; expected ndcg@10" if has_gains and name == "ndcg" else ""
         raise ValueError(
-            f"the metric {metric!r} needs the same items and users in every session; "
-            f"{env} has others"
+            f"the metric {name!r} needs the same items and users in every session; "
+            f"{env} has others{cure}"
         )
-    return env

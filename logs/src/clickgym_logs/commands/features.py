@@ -1,69 +1,132 @@
-"""``clickgym features``: contextual instances from ratings."""
+"""``clickgym features``: contextual instances from ratings or from judged queries."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from clickgym.envs import Instance
 from clickgym.runner.console import output
 from clickgym.runner.terminal import say
 
 from ..contextual import ATTRACTION_ONLY, contextual_instance, read_ratings
+from ..judgments import GRADED_USERS, judged_instance, read_judgments
+
+LARGEST = 5_000_000
+"""Numbers in an instance file."""
+USERS = ", ".join(GRADED_USERS[2])
 
 
 def features(
     data: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="DATA",
             show_default=False,
             help="Ratings: a .csv or .parquet file with the columns userId, movieId, rating; CSV "
             "may be gzipped.",
         ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, name.json.")],
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The instance file, name.json.", show_default=False)
+    ] = ...,  # type: ignore[assignment]
+    judgments: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE...",
+            help="Instead of DATA: judged queries in SVMlight format, which may be gzipped.",
+            show_default=False,
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             "-m",
             metavar="MODEL...",
-            help=f"One or more of {', '.join(map(str, ATTRACTION_ONLY))}.",
+            help=f"Ratings: one or more of {', '.join(map(str, ATTRACTION_ONLY))}.",
             show_default="UBM",
         ),
     ] = None,
     candidates: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="L",
-            help="Candidate items per session. Users with fewer ratings are left out.",
+            help="Candidate items per session. Users with fewer ratings are left out; queries with "
+            "fewer documents get blank rows.",
+            show_default="10; the largest query",
         ),
-    ] = 10,
-    positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 5,
+    ] = None,
+    positions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Positions of a list.", show_default="5; with --judgments 10"
+        ),
+    ] = None,
     linear: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--linear",
-            help="Replace the attraction probabilities by their best linear fit from the features.",
+            help="Ratings: replace the attraction probabilities by their best linear fit from the "
+            "features.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     dimension: Annotated[
-        int, typer.Option(metavar="N", help="N features of the user and N of the item.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Ratings: N features of the user and N of the item.",
+            show_default="10",
+        ),
+    ] = None,
     interactions: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="none|products|outer",
-            help="Add products of features: of the user's with the item's at the same place, or "
-            "all "
-            "of them.",
+            help="Ratings: add products of features: of the user's with the item's at the same "
+            "place, or all of them.",
+            show_default="none",
         ),
-    ] = "none",
+    ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USERS",
+            help=f"Judgments: who clicks, one of {USERS}.",
+            show_default="navigational",
+        ),
+    ] = None,
+    grades: Annotated[
+        int | None,
+        typer.Option(
+            metavar="2|3|5",
+            help="Judgments: the number of grades.",
+            show_default="the least that holds the largest grade",
+        ),
+    ] = None,
+    eta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ETA",
+            help="Judgments: users of a PBM, who examine position k with probability k^-ETA.",
+            show_default=False,
+        ),
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize",
+            help="Judgments: scale each feature to [0, 1] within each query.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Make a contextual instance (items with features) from ratings.
+    """Make a contextual instance (items with features) from ratings, or from judged queries.
 
     Films as candidates, with features from a singular value decomposition (He et al. 2020):
 
@@ -82,30 +145,83 @@ def features(
         --out movielens-products.json
 
     An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
+
+    Documents with relevance grades, and users who click by grade:
+
+    \b
+    clickgym features --judgments train.txt --users navigational --out letor.json
+
+    \b
+    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD LinearTS \\
+        --metrics ndcg@10 --horizon 1e5 --out letor
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
         raise ValueError(
             f"--out is {out}; expected the name of a .json file in a folder that exists"
         )
+    sizes = _given(n_items=candidates, n_positions=positions)
+    of_ratings = _given(model=model, linear=linear, dimension=dimension, interactions=interactions)
+    of_judgments = _given(users=users, grades=grades, eta=eta, normalize=normalize)
+    if (data is None) == (not judgments):
+        raise ValueError("expected either DATA, a file of ratings, or --judgments")
+    wrong, kind = (of_ratings, "ratings") if judgments else (of_judgments, "--judgments")
+    if wrong:
+        raise ValueError(f"{', '.join(f'--{name}' for name in wrong)}: only for {kind}")
+    console = output()
+    if judgments:
+        instance = _from_judgments(console, judgments, out.stem, sizes, of_judgments)
+        instance.save(out)
+        say(console, f"{out}: {instance.description}")
+        return
+    assert data is not None
     ratings = read_ratings(data)
+    n_candidates = sizes.setdefault("n_items", 10)
     with warnings.catch_warnings(record=True) as cautions:
         warnings.simplefilter("always", UserWarning)
         instance = contextual_instance(
             ratings,
-            model or ["UBM"],
-            n_items=candidates,
-            n_positions=positions,
-            linear=linear,
-            dimension=dimension,
-            interactions=interactions,
+            of_ratings.pop("model", ["UBM"]),
             name=out.stem,
             origin=f"made by clickgym from {data.name}",
+            **sizes,
+            **of_ratings,
         )
     instance.save(out)
-    console, left_out = output(), instance.estimation["left_out"]
+    left_out = instance.estimation["left_out"]
     say(console, f"read {len(ratings):,} ratings of {ratings['user'].n_unique():,} users")
     if left_out:
-        say(console, f"left out {left_out:,} users with fewer than {candidates} candidates")
+        say(console, f"left out {left_out:,} users with fewer than {n_candidates} candidates")
     say(console, f"{out}: {instance.description}")
     for caution in cautions:
         say(console, f"Caution: {caution.message}")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
+def _from_judgments(
+    console: Console, files: list[Path], name: str, sizes: Any, options: Any
+) -> Instance:
+    """Read judged queries and say what they are; return their instance."""
+    judged = read_judgments(files, normalize=options.pop("normalize", False))
+    n, d = judged.features.shape
+    say(console, f"read {n:,} documents of {len(judged.queries):,} queries, {d:,} features")
+    if n * d > LARGEST:
+        raise ValueError(
+            f"a JSON instance would have {n * d:,} numbers: make it in Python with judged_instance"
+        )
+    if "grades" in options:
+        options["n_grades"] = options.pop("grades")
+    origin = f"made by clickgym from {', '.join(file.name for file in files)}"
+    instance = judged_instance(judged, name=name, origin=origin, **sizes, **options)
+    c = judged.scale
+    say(
+        console,
+        f"features are divided by {c:.4g}: a learning rate η of the literature is "
+        f"PDGD:learning_rate=η·{c * c:.4g}",
+    )
+    if instance.estimation["blank"]:
+        say(console, "Blank rows make Random worse: compare with shuffled documents instead")
+    return instance

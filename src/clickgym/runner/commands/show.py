@@ -17,7 +17,7 @@ from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output
 from ..make import agent_maker, env_maker
-from ..metrics import METRICS
+from ..metrics import METRICS, metric_of
 from ..terminal import say
 
 
@@ -52,8 +52,8 @@ def text_of(name: str) -> str:
         ValueError: there is no such name.
     """
     ids, instances = ENVIRONMENTS, list_instances()
-    if name in METRICS:
-        return METRICS[name].description
+    if name in METRICS or name.startswith("ndcg@"):
+        return metric_of(name).description
     if name in FAMILIES:
         arguments = inspect.signature(FAMILIES[name]).parameters.values()
         defaults = "".join(f":{it.name}={it.default}" for it in arguments)

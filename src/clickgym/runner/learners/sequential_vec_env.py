@@ -41,7 +41,8 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.num_envs, self.meter = num_envs, meter
-        self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
+        self._env, self._metrics = env, metrics
+        metrics.contexts(env)  # refused before anything is drawn
         self.single_action_space = env.action_space
         self.action_space = batch_space(env.action_space, num_envs)
         space: Any = env.observation_space
@@ -53,6 +54,7 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in which the environment goes on; with a seed it begins anew."""
         observation, _ = self._env.reset(seed=seed, options=options)
+        self._contexts = self._metrics.contexts(self._env)
         return self._observed(observation), {}
 
     def step(
@@ -61,11 +63,12 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """Show ``(n, K)`` lists to the next n users."""
         rewards, never = np.empty(self.num_envs), np.zeros(self.num_envs, np.bool_)
         for b, ranking in enumerate(np.asarray(actions, np.int64)):
+            contexts = self._metrics.before_step(self._contexts)
             observation, rewards[b], _, _, info = self._env.step(ranking)
             clicks = clicks_of(observation)
             if self._metrics.summed and self.meter.step < self.meter.horizon:
                 self._metrics.measure(
-                    self._contexts, ranking, clicks, info["expected_reward"], self.meter.totals
+                    contexts, ranking, clicks, info["expected_reward"], self.meter.totals
                 )
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
         return self._observed(observation), rewards, never, never.copy(), {}
