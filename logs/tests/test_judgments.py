@@ -1,0 +1,333 @@
+"""Judged queries: the reader, instances, nDCG with candidates, held-out ranking, the command."""
+
+import gzip
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.command_line import main
+from clickgym_logs import (
+    GRADED_USERS,
+    Judgments,
+    held_out_ndcg,
+    judged_instance,
+    read_judgments,
+)
+
+TEXT = """# a comment
+2 qid:b 1:0.5 3:-2 # doc 1
+
+0\tqid:b\t2:1e1
+1 qid:a 3:.25  1:4
+0 qid:a
+1 qid:a 2:3
+"""
+FEATURES = [[0.5, 0, -2], [0, 10, 0], [4, 0, 0.25], [0, 0, 0], [0, 3, 0]]
+
+
+def judged(n_queries=7, n_features=4, seed=0):
+    """Queries of 1 to 7 documents."""
+    rng = np.random.default_rng(seed)
+    sizes = np.arange(n_queries) + 1
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    grades = rng.integers(0, 5, starts[-1])
+    features = rng.normal(size=(starts[-1], n_features))
+    return Judgments(tuple(map(str, range(n_queries))), starts, grades, features)
+
+
+def ndcg(shown, candidates, k):
+    """By the definition, of gains."""
+    gains = [
+        sum(gain / math.log2(p + 2) for p, gain in enumerate(row[:k]))
+        for row in (shown, sorted(candidates, reverse=True)[: min(k, len(shown))])
+    ]
+    return gains[0] / gains[1] if gains[1] else 0.0
+
+
+def test_a_file_by_hand(log_file):
+    for name, content in {
+        "a.txt": TEXT,
+        "b.txt": b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode(),
+        "c.txt.gz": gzip.compress(TEXT.encode()),
+    }.items():
+        read = read_judgments(log_file(name, content))
+        assert read.queries == ("b", "a")
+        assert (read.starts.tolist(), read.grades.tolist()) == ([0, 2, 5], [2, 0, 1, 0, 1])
+        assert read.features.dtype == np.float32
+        np.testing.assert_array_equal(read.features, FEATURES)
+        assert read.scale == pytest.approx(10 * (1 + 1e-6))
+
+
+def test_several_files_are_one_set(log_file, tmp_path):
+    files = [log_file("a.txt", TEXT), log_file("b.txt", "4.0 qid:7 5:1\n")]
+    read = read_judgments(files, n_features=6)
+    assert (read.queries, read.features.shape) == (("b", "a", "7"), (6, 6))
+    np.testing.assert_array_equal(read.features[:5, :3], FEATURES)
+    assert read.features[5].tolist() == [0, 0, 0, 0, 1, 0]
+
+
+def test_normalised_features_by_hand(log_file):
+    read = read_judgments(log_file("a.txt", TEXT + "3 qid:c 1:7\n"), normalize=True)
+    wanted = [[1, 0, 0], [0, 1, 1], [1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(read.features, wanted)
+
+
+def test_blocks_of_lines_are_one_file(log_file, monkeypatch):
+    """Also where a later one has a larger feature."""
+    path = log_file("a.txt", TEXT)
+    monkeypatch.setattr("clickgym_logs.tables.BLOCK", 1)
+    np.testing.assert_array_equal(read_judgments(path).features, FEATURES)
+    with pytest.raises(ValueError, match=r"a\.txt, line 8: feature 2 is there twice"):
+        read_judgments(log_file("a.txt", TEXT + "1 qid:c 2:1 3:4 2:1\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 1:0.5", "no qid"),
+        ("1 qid: 1:0.5", "no qid"),
+        ("1", "no qid"),
+        *(
+            (f"{grade} qid:c 1:1", "the grade is")
+            for grade in ("31", "-1", "1.5", "x", "nan", "1_0")
+        ),
+        ("1 qid:c 1", "expected feature:value"),
+        ("1 qid:c 1:", "expected feature:value"),
+        ("1 qid:c 1: 2", "expected feature:value"),
+        ("1 qid:c 1:2:3", "expected feature:value"),
+        ("1 qid:c 1:0x1", "expected feature:value"),
+        *(
+            (f"1 qid:c {place}:2", "a feature number")
+            for place in ("0", "-1", "1.0", "x", "9" * 20)
+        ),
+        *((f"1 qid:c 1:{v}", "a finite value") for v in ("nan", "inf", "-inf", "1e400", "1e39")),
+        ("1 qid:c 2:1 1:3 2:1", "feature 2 is there twice"),
+        ("1 qid:b 1:1", "query 'b' is there already, from .*a.txt, line 2"),
+        ("1 qid:c# 1:1", "a # in the qid"),
+        (b"1 qid:\xff 1:1", "is not UTF-8"),
+    ],
+)
+def test_bad_lines_are_named(line, message, log_file):
+    line = line if isinstance(line, bytes) else line.encode()
+    path = log_file("a.txt", TEXT.encode() + line + b"\n2 qid:z 1:1\n")
+    with pytest.raises(ValueError, match=message) as refusal:
+        read_judgments(path)
+    assert str(path) in str(refusal.value)
+    assert "line 8" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "", "it is empty"),
+        ("a.txt", "# nothing\n\n", "has no documents"),
+        ("a.txt", "1 qid:a\n", "no document has a feature"),
+        ("a.txt.gz", TEXT, "not gzipped"),
+        ("a.txt.gz", gzip.compress(TEXT.encode() * 99)[:-20], "gzip data are damaged"),
+        ("a.txt", bytes(range(256)), "not text"),
+        ("a.txt", TEXT.encode("utf-16"), "UTF-16"),
+        ("a.txt", "1 qid:a 1:1\r0 qid:a 1:2\r", "lines end in CR"),
+    ],
+)
+def test_bad_files_are_named(name, content, message, log_file):
+    path = log_file(name, content)
+    with pytest.raises(ValueError, match=message) as refusal:
+        read_judgments(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_bad_arguments_are_named(log_file, tmp_path):
+    path = log_file("a.txt", TEXT)
+    with pytest.raises(ValueError, match="line 2: '3:-2'; expected a feature number from 1 to 2"):
+        read_judgments(path, n_features=2)
+    with pytest.raises(ValueError, match=r"is there already, from .*a\.txt, line 2"):
+        read_judgments([path, path])
+    with pytest.raises(ValueError, match="is a folder"):
+        read_judgments(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_judgments(tmp_path / "absent")
+    with pytest.raises(ValueError, match="paths are none"):
+        read_judgments([])
+    with pytest.raises(ValueError, match="GB of memory are available"):
+        read_judgments(log_file("b.txt", "1 qid:a 2000000000:1\n" * 1000))
+
+
+# ------------------------------------------------------------ instances
+
+
+def test_rows_of_a_judged_instance():
+    """A query of n documents has L - n blank rows, and clicks follow the table of the users."""
+    judgments = judged()
+    instance = judged_instance(judgments, "informational", n_items=5, n_positions=3)
+    model = instance.model("LabelledModel of DBN")
+    click, stop = GRADED_USERS[5]["informational"]
+    n = len(judgments.grades)
+    assert (model.n_items, model.items.shape, model.base.perseverance) == (5, (n + 5, 4), 1.0)
+    np.testing.assert_allclose(model.items[:n], judgments.features / judgments.scale, rtol=1e-6)
+    assert not model.items[n:].any()
+    for q, candidates in enumerate(model.candidates):
+        own = list(range(judgments.starts[q], judgments.starts[q + 1]))
+        assert candidates[: q + 1].tolist() == own
+        assert (candidates[q + 1 :] >= n).all()
+        assert len(candidates) == max(q + 1, 5)
+        grades = judgments.grades[own].tolist()
+        blank = [0.0] * max(4 - q, 0)
+        assert model.labels["attraction"][q].tolist() == [click[g] for g in grades] + blank
+        assert model.labels["satisfaction"][q].tolist() == [stop[g] for g in grades] + blank
+    assert model.gain.tolist() == [2.0**g - 1 for g in judgments.grades] + [0.0] * 5
+    assert instance.estimation["blank"] == round((4 + 3 + 2 + 1) / 35, 4)
+    again = clickgym.envs.LabelledModel.from_dict(model.to_dict())
+    assert again.gain.tolist() == model.gain.tolist()
+    assert model.with_positions(2).items is model.items
+
+
+def test_users_with_position_bias():
+    model = judged_instance(judged(), "perfect", eta=0.5, n_positions=3).model(
+        "LabelledModel of PBM"
+    )
+    np.testing.assert_allclose(model.base.examination, [1, 2**-0.5, 3**-0.5])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"users": "angry"}, "unknown users 'angry'"),
+        ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
+        ({"n_grades": 3}, "n_grades is 3; expected one of 5; the largest grade is 4"),
+        ({"eta": -1, "n_positions": 3}, "eta is -1"),
+    ],
+)
+def test_wrong_arguments_of_a_judged_instance(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        judged_instance(judged(), **arguments)
+    with pytest.raises(
+        ValueError, match="a document of query 'a' has the grade 5; expected at most"
+    ):
+        judged_instance(Judgments(("a",), [0, 1], [5], [[1.0]]))
+
+
+# ------------------------------------------------------------ nDCG
+
+
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_ndcg_with_candidates_is_its_definition_on_both_engines(k):
+    judgments = judged()
+    instance = judged_instance(judgments, n_items=5, n_positions=3)
+    gain = instance.model("LabelledModel of DBN").gain
+    env, values, horizon = gym.make("ContextualDBNRank-v0", instance=instance), [], 200
+    agent = clickgym.make_agent("Random", env, seed=2)
+    observation, info = env.reset(seed=1)
+    for _ in range(horizon):
+        ranking, candidates = agent.rank(observation), info["candidates"]
+        np.testing.assert_array_equal(
+            observation["features"], instance.model("LabelledModel of DBN").items[candidates]
+        )
+        observation, _, _, _, info = env.step(ranking)
+        values.append(ndcg(gain[candidates[ranking]], gain[candidates], min(k, 3)))
+    runs = [
+        clickgym.run(
+            clickgym.make_agent("Random", env, seed=2),
+            env,
+            horizon,
+            seed=1,
+            engine=engine,
+            metrics=[f"ndcg@{k}"],
+            checkpoints=range(1, horizon + 1),
+        ).metrics[f"ndcg@{k}"]
+        for engine in ("compiled", "python")
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_allclose(runs[0], np.cumsum(values), rtol=1e-12)
+    assert 0 < runs[0][-1] < horizon
+
+
+def test_info_names_the_candidates_of_the_returned_observation():
+    instance = judged_instance(judged(), n_items=5, n_positions=3)
+    items = instance.model("LabelledModel of DBN").items
+    envs = gym.make_vec("ContextualDBNRank-v0", num_envs=3, instance=instance)
+    observations, infos = envs.reset(seed=0)
+    for _ in range(20):
+        np.testing.assert_array_equal(observations["features"], items[infos["candidates"]])
+        for user, candidates in zip(infos["user"], infos["candidates"], strict=True):
+            assert set(candidates) <= set(envs.unwrapped.model.candidates[user])
+        kept, before = infos["candidates"], infos["candidates"].copy()
+        observations, *_, infos = envs.step(envs.action_space.sample())
+        np.testing.assert_array_equal(kept, before)
+
+
+def test_the_best_list_has_ndcg_one():
+    """Of linear users, whose gain is their attraction, and who click the most attractive."""
+    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=10,n_positions=3")
+    result = clickgym.run("LinearTS", env, 3000, seed=0, metrics=["ndcg@3"], checkpoints=[2000])
+    first, last = result.metrics["ndcg@3"]
+    assert (last - first) / 1000 > 0.99
+    for name in ("ndcg@0", "ndcg@1.5", "ndcg@", "ndcg@01", "ndcg@x"):
+        with pytest.raises(ValueError, match=f"metric is '{name}'; expected ndcg@k, k from 1"):
+            clickgym.run("LinearTS", env, 10, metrics=[name])
+    with pytest.raises(ValueError, match="expected ndcg@10"):
+        clickgym.run("LinearTS", env, 10, metrics=["ndcg"])
+
+
+def test_held_out_ndcg_by_hand():
+    judgments = judged()
+    weights = np.array([1.0, -2.0, 0.5, 0.0])
+    values = []
+    for a, b in zip(judgments.starts[:-1], judgments.starts[1:], strict=True):
+        gains = [2.0**g - 1 for g in judgments.grades[a:b]]
+        scores = judgments.features[a:b].astype(float) @ weights
+        if any(gains):
+            values.append(ndcg([gains[i] for i in np.argsort(-scores)], gains, 3))
+    mine = held_out_ndcg(lambda x: np.argsort(-(x @ weights)), judgments, 3)
+    assert mine == pytest.approx(np.mean(values), rel=1e-12)
+
+
+def test_what_ranks_no_features_is_refused():
+    judgments = judged()
+    env = gym.make(
+        "ContextualDBNRank-v0", instance=judged_instance(judgments, n_items=5, n_positions=3)
+    )
+    assert 0 < held_out_ndcg(clickgym.make_agent("PDGD", env).best, judgments) < 1
+    with pytest.raises(ValueError, match="Random has no best list"):
+        held_out_ndcg(clickgym.make_agent("Random", env).best, judgments)
+    with pytest.raises(TypeError, match="takes no features"):
+        held_out_ndcg(lambda: 1, judgments)
+    with pytest.raises(ValueError, match="expected an order of its 2 rows"):
+        held_out_ndcg(lambda x: [0, 0], Judgments(("a",), [0, 2], [1, 0], np.eye(2)))
+    with pytest.raises(ValueError, match="no query has a relevant document"):
+        held_out_ndcg(lambda x: [0], Judgments(("a",), [0, 1], [0], [[1.0]]))
+
+
+# ------------------------------------------------------------ the command
+
+
+def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, refused):
+    path, out = str(log_file("a.txt", TEXT)), str(tmp_path / "letor.json")
+    words = ["features", "--judgments", path, "--positions", "2", "--out", out]
+    text = printed([*words, "--users", "perfect"])
+    assert "read 5 documents of 2 queries, 3 features" in text
+    assert "17 % of the rows are blank" in text
+    assert "a learning rate η of the literature is PDGD:learning_rate=η·100" in text
+    env = gym.make("ContextualDBNRank-v0", instance=out)
+    judgments = read_judgments(path)
+    direct = judged_instance(judgments, "perfect", n_positions=2)
+    same = gym.make("ContextualDBNRank-v0", instance=direct)
+    both = [clickgym.run("PDGD", e, 50, seed=0, metrics=["ndcg@2"]) for e in (env, same)]
+    np.testing.assert_array_equal(both[0].metrics["ndcg@2"], both[1].metrics["ndcg@2"])
+    assert "--linear: only for ratings" in refused([*words, "--linear"])
+    assert "either DATA" in refused(["features", "--out", out])
+    assert "--users: only for --judgments" in refused(
+        ["features", path, "--users", "perfect", "--out", out]
+    )
+    assert main(["show", "ndcg@7"]) == 0
+
+
+def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused, monkeypatch):
+    monkeypatch.setattr("clickgym_logs.commands.features.LARGEST", 14)
+    out = tmp_path / "letor.json"
+    words = ["features", "--judgments", str(log_file("a.txt", TEXT)), "--out", str(out)]
+    assert "would have 15 numbers: make it in Python with judged_instance" in refused(words)
+    assert not out.exists()

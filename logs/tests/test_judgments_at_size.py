@@ -1,0 +1,51 @@
+"""The size of MSLR-WEB10K: seconds and memory, in a process of its own."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+N_QUERIES, LENGTH, N_FEATURES = 6_000, 120, 136
+
+PROGRAM = """
+import resource, sys, time
+import clickgym, gymnasium as gym
+from clickgym_logs import judged_instance, read_judgments
+
+start = time.perf_counter()
+judged = read_judgments(sys.argv[1])
+instance = judged_instance(judged, n_items=100)
+seconds = time.perf_counter() - start
+env = gym.make("ContextualDBNRank-v0", instance=instance)
+clickgym.run("Random", env, 1_000, seed=0)  # compiles
+before = time.perf_counter()
+clickgym.run("Random", env, 20_000, seed=0)
+session = (time.perf_counter() - before) / 20_000
+print(judged.features.shape, instance.n_positions)
+print(seconds, session, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has another unit")
+def test_the_size_of_mslr(tmp_path):
+    """720,000 documents with 136 features: less than 1 GB and 60 s; at most 60 µs a session."""
+    rng, path = np.random.default_rng(0), tmp_path / "train.txt"
+    with path.open("w") as file:
+        for query in range(N_QUERIES):
+            values = rng.random((LENGTH, N_FEATURES)).round(6).tolist()
+            for grade, row in zip(rng.integers(0, 5, LENGTH), values, strict=True):
+                pairs = " ".join(f"{i}:{value}" for i, value in enumerate(row, 1))
+                file.write(f"{grade} qid:{query} {pairs}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=True
+    )
+    path.unlink()
+    shape, figures = done.stdout.splitlines()
+    print(figures)
+    assert shape == f"({N_QUERIES * LENGTH}, {N_FEATURES}) 10"
+    seconds, session, n_bytes = map(float, figures.split())
+    assert seconds < 60
+    assert session < 60e-6
+    assert n_bytes < 1e9
