@@ -28,18 +28,44 @@ def shuffle_front(rng, items, start, stop, count):
 
 
 @kernel
+def precedes(index, item, other):
+    """Whether an item stands before another: by decreasing index, ties by id."""
+    return index[item] > index[other] or (index[item] == index[other] and item < other)
+
+
+@kernel
+def reverse(items, start, stop):
+    """Reverse ``items[start:stop]``."""
+    for i in range((stop - start) // 2):
+        items[start + i], items[stop - 1 - i] = items[stop - 1 - i], items[start + i]
+
+
+@kernel
 def sort_by_index(index, order):
-    """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted."""
-    for i in range(1, len(order)):
-        item = order[i]
-        j = i - 1
-        value = index[item]
-        while j >= 0 and (
-            index[order[j]] < value or (index[order[j]] == value and order[j] > item)
-        ):
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = item
+    """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted.
+
+    What is sorted already moves at once: K items that fall behind many others need time for these,
+    not K times as much.
+    """
+    i = 1
+    while i < len(order):
+        item, place, stop = order[i], i, i + 1
+        while place > 0 and precedes(index, item, order[place - 1]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = item
+        if place < i:
+            while (
+                stop < len(order)
+                and precedes(index, order[stop], order[place + 1])
+                and precedes(index, order[stop - 1 if stop > i + 1 else place], order[stop])
+            ):
+                stop += 1
+            if stop > i + 1:
+                reverse(order, place + 1, i + 1)
+                reverse(order, i + 1, stop)
+                reverse(order, place + 1, stop)
+        i = stop
 
 
 @kernel
@@ -271,15 +297,22 @@ def topological_layers(beats, layer, order, start):
 
 @kernel
 def cholesky(matrix, ridge, factor):
-    """Write into the lower triangle of ``factor`` the F with ``F Fᵀ = matrix``; the eigenvalues of
-    ``matrix`` are at least ``ridge``.
+    """Write into ``factor`` the lower triangle of the F with ``F Fᵀ = matrix``, and above it that
+    of Fᵀ; the eigenvalues of ``matrix`` are at least ``ridge``.
 
     The square of each diagonal entry of F is then at least ``ridge``, too; rounding errors cannot
-    make it smaller than ``ridge / 2``.
+    make it smaller than ``ridge / 2``. Each entry subtracts its products from the first column to
+    the last, whole rows at a time, which the compiler turns into vector instructions.
     """
     for i in range(len(matrix)):
         for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, 0.5 * ridge)) if i == j else total / factor[j, j]
+            factor[i, j] = matrix[i, j]
+    for k in range(len(matrix)):
+        factor[k, k] = math.sqrt(max(factor[k, k], 0.5 * ridge))
+        for i in range(k + 1, len(matrix)):
+            factor[i, k] /= factor[k, k]
+            factor[k, i] = factor[i, k]
+        for i in range(k + 1, len(matrix)):
+            row, above, scale = factor[i, k + 1 : i + 1], factor[k, k + 1 : i + 1], factor[i, k]
+            for j in range(i - k):
+                row[j] -= scale * above[j]
