@@ -208,6 +208,6 @@ def _other_users(users: Users, past: Past, labels: Sequence[str]) -> str:
     where = ", ".join(str(other + 1) for other in others)
     return (
         f"Caution: in the log, users clicked otherwise than these users of {past.query}, most in "
-        f"part {part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display there, "
-        f"{here:.2f} here; others in part {where}). Agents that learn from it may be misled."
+        f"part {part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display "
+        f"there, {here:.2f} here; others in part {where}). Agents that learn from it may be misled."
     )
