@@ -2,6 +2,7 @@
 is said.
 """
 
+import importlib
 import io
 import pickle
 import re
@@ -225,7 +226,7 @@ def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    module = sys.modules["clickgym.runner.run"]
+    module = importlib.import_module("clickgym.runner.run")
     play = module.play_compiled
 
     def slow(*arguments):
