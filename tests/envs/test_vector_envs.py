@@ -346,6 +346,6 @@ def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
         assert paid == rewards[0]
         assert (terminated, truncated) == (False, False)
         assert info.keys() == {"expected_reward", "regret", "optimal_reward"} | names
-        assert all(infos[name][0] == value for name, value in info.items())
+        assert all(np.array_equal(infos[name][0], value) for name, value in info.items())
     generators = one.unwrapped.np_random, many.np_random
     assert generators[0].bit_generator.state == generators[1].bit_generator.state
