@@ -7,6 +7,7 @@ Further letters: d features, M users, N items in the pool from which L candidate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,16 @@ class ContextualModel(Users, abstract=True):
         if norm > (1 + ROUNDING) ** 2:
             has = f"the features of some user and item have the norm {norm**0.5:g}"
             raise ValueError(f"{has}; expected at most 1")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ContextualModel:
+        """Return a copy that shares features in float32, which are read-only: Gymnasium copies the
+        arguments of an environment several times.
+        """
+        if not self.items.flags.writeable:
+            memo[id(self.items)] = self.items
+        memo[id(self)] = copied = object.__new__(type(self))
+        vars(copied).update(deepcopy(vars(self), memo))
+        return copied
 
     @property
     def _users_part(self) -> NDArray[np.float64]:
