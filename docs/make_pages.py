@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+import rl_page
 from matplotlib.figure import Figure
 
 from clickgym.core.files import write_whole
@@ -34,6 +35,10 @@ def pages() -> dict[Path, str]:
     text = _between(text, "boards", _boards())
     text = _between(text, "learners", _table(*learners()))
     texts[scorecard] = _between(text, "recommended", _table(*recommended()))
+    rl = (DOCS / "rl.md").read_text(encoding="utf-8")
+    for name, rows in rl_page.tables().items():
+        rl = _between(rl, name, _table(*rows))
+    texts[DOCS / "rl.md"] = _between(rl, "origin", f"`{rl_page.origin()}`")
     return texts
 
 
@@ -109,6 +114,7 @@ def main() -> None:
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             write_whole(file, text)
             print(file.relative_to(ROOT))
+    rl_page.write_picture()
 
 
 if __name__ == "__main__":

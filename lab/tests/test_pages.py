@@ -3,6 +3,7 @@ of users is what the kernels do.
 """
 
 import inspect
+import io
 import re
 import textwrap
 from collections import Counter
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rl_page
 from make_pages import pages
 from pages import (
     SECTION,
@@ -20,10 +22,12 @@ from pages import (
     package_page,
     plain,
 )
+from PIL import Image
 
 import clickgym_logs
 from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
+from clickgym.runner.reports.figures import figure_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +42,17 @@ def test_made_pages_are_up_to_date():
     """The shipped results of all studies, judged again, give what the pages say."""
     for file, text in pages().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
+
+
+def test_figure_and_sentence_of_reinforcement_learning():
+    """They are those of the shipped runs (the tables are compared above)."""
+    shipped = Image.open(rl_page.FIGURE)
+    assert shipped.text["Description"] == rl_page.about()
+    drawn = Image.open(io.BytesIO(figure_bytes(rl_page.figure(), "png")))
+    pixels = [np.asarray(image.convert("RGB"), float) for image in (shipped, drawn)]
+    assert pixels[0].shape == pixels[1].shape
+    assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
+    assert rl_page.sentence() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -29,6 +29,8 @@ _LABELS = {
     (BLACK, DOTTED): "Fixed",
     (SKY, SOLID): "BCMPTS MaskablePPO GRAB PBM-UCB",
     (BLACK, SOLID): "PDGD CascadeVI PBMHB",
+    (BLACK, DASHED): "SAC",
+    (SKY, DASHED): "TD3",
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
     (SKY, MIXED): "CascadeTS",

@@ -1,0 +1,121 @@
+"""Play the runs of docs/rl.md, and write docs/rl.parquet.
+
+nice -n 19 python benchmarks/shipped/play_rl.py OUT
+
+Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
+A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
+makes the tables and the figure of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars
+
+import clickgym
+from clickgym.agents import FrozenPolicy, Learner
+from clickgym.core.files import make_folder, sealed, write_whole
+from clickgym.runner.results import file_name
+from clickgym_lab.results import write_results
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
+RUNS, FROZEN_SESSIONS = 5, 5_000
+CONTEXTUAL, PLAIN = "ContextualPBMRank-v0", ("PBMRank-v0", "CMRank-v0")
+HORIZONS = {CONTEXTUAL: 50_000, **dict.fromkeys(PLAIN, 100_000)}
+WORLDS = [
+    f"{world}seed={seed}"
+    for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
+    for world in ("linear:", "personal:features=outer,", "personal:")
+]
+LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0123", "Random")
+"""With the published widths, and with those that a search found."""
+BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
+BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
+FOUND = (
+    "PPO:n_envs=32,learning_rate=0.0035,net_arch=[32],batch_size=512,ent_coef=0.001,clip_range=0.1"
+)
+"""What a search of 12 trials found for PPO."""
+
+Pair = tuple[str, str, str, int]
+"""Environment, instance (empty: the default), agent, and number of the run: the seed of both."""
+
+
+def pairs() -> Iterator[Pair]:
+    """Yield what is played; what the page needs most comes first."""
+    for is_plain in (False, True):
+        for run in range(RUNS):
+            for world, agent in product(WORLDS, (*LINEAR, *BY_ROWS)):
+                if world.startswith("personal:seed") == is_plain:
+                    yield CONTEXTUAL, world, agent, run
+            if is_plain:
+                for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
+                    yield env, "", agent, run
+                for world, agent in product(WORLDS[:3], () if run else OTHERS):
+                    yield CONTEXTUAL, world, agent, run
+    for run, world in product(range(RUNS), WORLDS):
+        yield CONTEXTUAL, world, FOUND, run
+
+
+def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
+    """Return a row for each checkpoint: regret so far, seconds of processor time of the run, and
+    regret per session of the frozen policy; null for other agents.
+    """
+    env = gym.make(env_id, **({"instance": instance} if instance else {}))
+    horizon = HORIZONS[env_id]
+    steps = {horizon // 2, *np.geomspace(100, horizon, 22).astype(int).tolist()}
+    start = time.process_time()
+    player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
+    result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
+    seconds, frozen = time.process_time() - start, None
+    if isinstance(player, Learner):
+        settings = {"model": player.model, "actions": player.actions, "items": player.items}
+        policy = FrozenPolicy(player.n_items, player.n_positions, **settings)
+        lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
+        frozen = float(lost) / FROZEN_SESSIONS
+    columns = {"env": env_id, "instance": instance, "agent": agent, "run": run}
+    measured = {"step": result.steps, "regret": result.regret.round(2)}
+    table = polars.DataFrame(measured).with_columns(
+        *(polars.lit(value).alias(name) for name, value in columns.items()),
+        polars.lit(round(seconds, 1)).alias("seconds"),
+        polars.lit(frozen, polars.Float64).round(5).alias("frozen"),
+    )
+    return table.select(*columns, *measured, "seconds", "frozen")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("out", type=Path, help="folder of the runs")
+    parser.add_argument("--write", action="store_true", help="write what is finished, play nothing")
+    options = parser.parse_args(arguments)
+    out = options.out
+    make_folder(out)
+    for pair in () if options.write else pairs():
+        path = out / (file_name(" ".join(map(str, pair))) + ".parquet")
+        if not path.exists():
+            table = play(*pair)
+            write_whole(path, sealed(table))
+            print(*table.row(-1), flush=True)
+    write(out)
+
+
+def write(out: Path) -> None:
+    """Write all finished runs of a folder to the file that ships."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
+    command = "python benchmarks/shipped/play_rl.py OUT"
+    write_results(FILE, polars.concat(tables), {"commit": commit, "command": command})
+
+
+if __name__ == "__main__":
+    main()

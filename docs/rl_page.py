@@ -1,0 +1,192 @@
+"""The tables and the figure of docs/rl.md, made from the runs in docs/rl.parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import polars
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from polars import col
+
+from clickgym.agents import AGENTS, Learner
+from clickgym.runner.reports.figures import write_figure
+from clickgym_lab.results import read_results
+from clickgym_lab.studies.evidence import estimate, number
+from clickgym_lab.studies.plots import grid, style_of
+
+DOCS = Path(__file__).resolve().parent
+FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
+CONTEXTUAL, RANDOM = "ContextualPBMRank-v0", "Random"
+WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
+"""The name of each world on the page; a colon, a comma and the seed follow in the runs."""
+UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
+"""Learners that choose row numbers, which mean other candidates in every session."""
+KEYS = ("world", "instance", "agent", "run")
+Rows = list[list[str]]
+
+
+def runs() -> polars.DataFrame:
+    """Return a row for each run: regret as a share of that of random lists, the same of the second
+    half and of the frozen policy, regret, and seconds of processor time.
+    """
+    frame, _ = read_results(FILE)
+    world = col("instance").str.replace(r"[:,]seed=\d+$", "")
+    ends = frame.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
+        regret=col("regret").last(),
+        late=col("regret").last()
+        - col("regret").filter(2 * col("step") == col("step").max()).first(),
+        frozen=col("frozen").last() * col("step").last(),
+        seconds=col("seconds").last(),
+    )
+    random = ends.filter(agent=RANDOM).select("env", "instance", "run", "regret", "late")
+    joined = ends.join(random, on=["env", "instance", "run"], suffix="_random")
+    return joined.with_columns(
+        world=polars.when(col("env") == CONTEXTUAL).then(world).otherwise("env"),
+        share=col("regret") / col("regret_random"),
+        late=col("late") / col("late_random"),
+        frozen=col("frozen") / col("regret_random"),
+    )
+
+
+def _percent(values: polars.Series) -> str:
+    """The mean of shares in per cent, and the worst."""
+    mean, worst = values.mean(), values.max()
+    if mean is None:
+        return ""
+    return f"{number(100 * float(mean))} ({number(100 * float(worst))})"  # type: ignore[arg-type]
+
+
+def _interval(values: NDArray[np.float64]) -> str:
+    """The mean with its 95 % interval, if there are several values."""
+    return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
+
+
+def _told(agent: str) -> str:
+    if agent in UNSHARED:
+        return "features; no shared row function"
+    if issubclass(AGENTS[agent.partition(":")[0]], Learner):
+        return "features"
+    return "features, that the order is linear in them" if agent != RANDOM else "nothing"
+
+
+def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame]]:
+    """Yield the agents of a world and their runs, the lowest regret first."""
+    frame = runs().filter(world=world)
+    for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
+        "agent", maintain_order=True
+    ):
+        if (agent in UNSHARED) == unshared:
+            yield str(agent), part
+
+
+def features_table(unshared: bool = False) -> Rows:
+    """Return regret where users have features: means over runs and worlds, and the worst run."""
+    rows = [["world", "agent", "is told", "regret", "second half", "frozen", "runs", "seconds"]]
+    for world, name in WORLDS.items():
+        for agent, part in _rows_of(world, unshared):
+            shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
+            seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
+            about = [name, f"`{agent}`", _told(agent)]
+            rows.append([*about, *shares, str(len(part)), seconds])
+    return rows
+
+
+def runs_table(agents: Sequence[str] = ("SAC", "TD3", "PPO")) -> Rows:
+    """Return each run of some learners: per cent in the second half, and of the frozen policy."""
+    rows = [["world", "agent", "seed of the world", "second half, run by run", "frozen"]]
+    for world, name in WORLDS.items():
+        parts = runs().filter(col("world") == world, col("agent").is_in(agents)).sort(*KEYS)
+        for (instance, agent), part in parts.group_by("instance", "agent", maintain_order=True):
+            cells = [
+                ", ".join(number(100 * value) for value in part[column])
+                for column in ("late", "frozen")
+            ]
+            rows.append([name, f"`{agent}`", str(instance).rpartition("=")[2], *cells])
+    return rows
+
+
+def plain_table() -> Rows:
+    """Return regret without features, with the 95 % interval of its mean."""
+    frame = runs().filter(col("env") != CONTEXTUAL)
+    envs = frame["env"].unique(maintain_order=True).to_list()
+    rows = [["agent", *(f"regret, `{env}`" for env in envs), "runs", "seconds"]]
+    for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
+        "agent", maintain_order=True
+    ):
+        cells = [_interval(part.filter(env=env)["regret"].to_numpy()) for env in envs]
+        seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
+        rows.append([f"`{agent}`", *cells, str(part["run"].n_unique()), seconds])
+    return rows
+
+
+def tables() -> dict[str, Rows]:
+    """Return the tables of the page by the names of their marks."""
+    return {
+        "features": features_table(),
+        "runs": runs_table(),
+        "unshared": features_table(unshared=True),
+        "plain": plain_table(),
+    }
+
+
+def sentence() -> str:
+    """Return when RL pays, as README says it."""
+    frame = runs().filter(world="personal").group_by("agent").agg(col("share").mean())
+    shares = dict(frame.iter_rows())
+    bandit = min(shares[name] for name in shares if name.startswith(("LinearTS", "PBMLinUCB")))
+    learner = min((name for name in ("SAC", "TD3", "PPO", "A2C")), key=lambda name: shares[name])
+    return (
+        f"Where users differ and nobody knows which features matter: {learner} has "
+        f"{100 * shares[learner]:.0f} % of the regret of random lists, and the best linear bandit "
+        f"{100 * bandit:.0f} %"
+    )
+
+
+def figure() -> Figure:
+    """Draw the regret of the worlds and of the ids without features, with the range of runs."""
+    frame, _ = read_results(FILE)
+    frame = frame.filter(~col("agent").is_in(UNSHARED), ~col("agent").str.contains(":"))
+    drawn, panels = grid(3, 2, width=2.5, height=2.6, labels=["regret", "regret"])
+    envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
+    parts = {
+        name: frame.filter(col("instance").str.contains(rf"^{world}[:,]seed="))
+        for world, name in WORLDS.items()
+    } | {env: frame.filter(env=env) for env in envs}
+    for axes, (name, part) in zip(panels, parts.items(), strict=False):
+        for agent in part["agent"].unique().sort():
+            curve = (
+                part.filter(agent=agent)
+                .group_by("step")
+                .agg(mean=col("regret").mean(), low=col("regret").min(), high=col("regret").max())
+            )
+            steps, mean, low, high = curve.sort("step")
+            style = style_of(agent, axes)
+            axes.plot(steps, mean, label=agent, linewidth=1.6, **style)
+            axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        axes.set(xscale="log", yscale="log", title=name, xlabel="sessions")
+        axes.margins(x=0)
+    lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
+    panels[-1].axis("off")
+    panels[-1].legend(handles=[*lines.values()], loc="center", ncols=2, frameon=False)
+    drawn.suptitle("Regret so far: mean, and the range of all runs")
+    return drawn
+
+
+def write_picture() -> None:
+    """Write the figure, with its runs in the metadata."""
+    write_figure(figure(), FIGURE, about())
+
+
+def about() -> str:
+    """Return what made the runs, and a digest of their file: the metadata of the figure."""
+    return f"{origin()}; {FILE.name} {sha256(FILE.read_bytes()).hexdigest()}"
+
+
+def origin() -> str:
+    """Return what made the runs."""
+    made = read_results(FILE)[1]
+    return f"{made['command']} (commit {made['commit']})"
