@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 from clickgym_lab.bench.board import board, learners, published, recommended
-from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
+from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name, page
 from clickgym_lab.studies.study import Measured, read_all
@@ -56,7 +56,7 @@ def _abilities() -> str:
     """Return the table of the scorecard's abilities."""
     rows, quick = [], {task.ability: task.name for task in quick_tasks()}
     for ability, groups in ABILITIES.items():
-        tasks = [task for task in all_tasks() if task.ability == ability]
+        tasks = tasks_of(ability)
         models = dict.fromkeys(model for group in groups for model in group.models)
         sessions = dict.fromkeys(f"{task.horizon:,}" for task in tasks)
         about = "; ".join(dict.fromkeys(group.about for group in groups))

@@ -1,12 +1,15 @@
 """Play the anchors and the published agents of the scorecard, and write what ships.
 
 nice -n 19 python benchmarks/shipped/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
+python benchmarks/shipped/play_scorecard.py OUT --ability NAME
 python benchmarks/shipped/play_scorecard.py OUT --time --jobs 1
 
 Each agent has five runs of every task that it can play; learners have three of the quick tasks.
 The results of an agent are written to the package when all its tasks are played; agents whose
 results are there are left alone, unless they are named. The anchors are two runs of every
 published agent with a seed of their own; they are written when the last agent has played.
+
+With ``--ability`` only its tasks are played, and added to what ships.
 
 With ``--time`` the tasks whose times the board shows are played again, on an idle machine, and
 their times replace those of the results.
@@ -20,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import polars
 
@@ -37,7 +41,7 @@ from clickgym_lab.bench.board import (
 )
 from clickgym_lab.bench.play import ANCHOR_SEED, play, playable
 from clickgym_lab.bench.score import anchors_of
-from clickgym_lab.bench.tasks import all_tasks, quick_tasks
+from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
 from clickgym_lab.results import read_results, write_results
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of the runs")
     parser.add_argument("--agents", nargs="+", help="default: all but the learners")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--ability", choices=ABILITIES, help="of which there are no results yet")
     parser.add_argument("--time", action="store_true", help="measure the times of results again")
     options = parser.parse_args(arguments)
     if options.time:
@@ -63,21 +68,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ).stdout.strip()
     made = {"clickgym": version("clickgym"), "commit": commit}
     make_folder(OF_ANCHORS)
-    for name in options.agents or [name for name in bandits if not line_file(DATA, name).exists()]:
+    absent = [name for name in bandits if not line_file(DATA, name).exists()]
+    of_all = [line.agent for line in published()] if options.ability else absent
+    for name in options.agents or of_all:
         learner = name in LEARNERS
         tasks = playable(name, quick_tasks() if learner else all_tasks())
+        tasks = [task for task in tasks if options.ability in (None, task.ability)]
+        if not tasks:
+            continue
         out = options.out / name
-        if not learner:
+        if name in bandits:
             folder = out / "anchors"
             table = play(name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs)
-            write_results(line_file(OF_ANCHORS, name), table, made)
+            path = line_file(OF_ANCHORS, name)
+            write_results(path, *added_to(path, table, made))
         runs = LEARNER_RUNS if learner else RUNS
         table = play(name, tasks, runs, out / "board", n_jobs=options.jobs)
         command = {"command": f"clickgym bench {name}"}
-        save_line(DATA, name, requirements(name), table, command | made)
+        table, of_line = added_to(line_file(DATA, name), table, command | made)
+        save_line(DATA, name, requirements(name), table, of_line)
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
         write_anchors(bandits, made)
+
+
+def added_to(path: Path, table: polars.DataFrame, made: dict[str, Any]) -> tuple[Any, Any]:
+    """Results beside those of other tasks in a file, and what made them."""
+    shipped, shipped_made = read_results(path) if path.exists() else (table, made)
+    others = shipped.join(table, on="task", how="anti")
+    if others.is_empty():
+        return table, made
+    return polars.concat([others, table]), shipped_made | {"added": made}
 
 
 def measure_time(name: str, out: Path, jobs: int) -> None:

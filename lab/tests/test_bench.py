@@ -17,7 +17,14 @@ from clickgym_lab.bench import board
 from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
 from clickgym_lab.bench.play import log_of_production, play, playable, prepared
 from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
-from clickgym_lab.bench.tasks import ABILITIES, DISAPPOINTING, Task, all_tasks, quick_tasks
+from clickgym_lab.bench.tasks import (
+    ABILITIES,
+    DISAPPOINTING,
+    Group,
+    Task,
+    all_tasks,
+    quick_tasks,
+)
 from clickgym_lab.results import read_results, write_results
 
 OTHER_USERS = ("features", "memory", "change", "drift")
@@ -28,11 +35,77 @@ OTHER_USERS = ("features", "memory", "change", "drift")
 def test_tasks_are_few_and_can_be_made():
     names = [task.name for task in all_tasks()]
     assert len(set(names)) == len(names) <= 250
-    assert len([ability for ability in ABILITIES if ability != "features"]) <= 14
     for task in all_tasks():
         if task.ability in OTHER_USERS:  # the test below makes the rest
             assert task.make().observation_space is not None
     assert [task.ability for task in quick_tasks()] == [a for a in ABILITIES if a != "long run"]
+
+
+def test_no_two_groups_share_a_seed():
+    groups = [group for ability in ABILITIES.values() for group in ability]
+    sizes = [len(group.models) * len(group.places) * len(group.logs) for group in groups]
+    pairs = list(zip(groups, sizes, strict=True))
+    seeds = [group.seed + n for group, size in pairs for n in range(1, size + 1)]
+    assert len(set(seeds)) == len(seeds) == len(all_tasks())
+
+
+@pytest.fixture
+def another():
+    """An ability of two tasks that somebody adds, before all others."""
+    added = [
+        Group(
+            "two items", ("CM", "PBM"), ["uniform:n_items=2,n_positions=2,seed={seed}"], 1500, 100
+        )
+    ]
+    shipped = dict(ABILITIES)
+    ABILITIES.clear()
+    ABILITIES.update({"two items": added}, **shipped)
+    yield
+    ABILITIES.clear()
+    ABILITIES.update(shipped)
+
+
+def test_another_ability_moves_no_task(request):
+    before = all_tasks(), quick_tasks(), board.scored_tasks(), board.recommended()
+    lines = [line.summary(before[2], intervals=False) for line in board.published()]
+    request.getfixturevalue("another")
+    first, second, *others = all_tasks()
+    assert first == Task(
+        "two-items-01",
+        "two items",
+        "CMRank-v0",
+        "uniform:n_items=2,n_positions=2,seed=1501,shuffle=1501",
+        100,
+    )
+    assert second.instance == "uniform:n_items=2,n_positions=2,seed=1502,shuffle=1502"
+    assert (tuple(others), quick_tasks()) == (before[0], (first, *before[1]))
+    board.published.cache_clear()
+    tasks = board.scored_tasks()
+    assert [line.summary(tasks, intervals=False) for line in board.published()] == lines
+    header, ours, *recommended = board.recommended()
+    assert [header, *recommended] == before[3]
+    assert ours == ["two items", "not scored yet", *5 * [""]]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 18])
+@pytest.mark.usefixtures("another")
+def test_quick_takes_a_task_that_is_there(number):
+    [group] = ABILITIES["two items"]
+    ABILITIES["two items"] = [group._replace(quick=number)]
+    [task] = [task for task in quick_tasks() if task.ability == "two items"]
+    assert task.name == f"two-items-{1 + (number - 1) % 2:02}"
+
+
+@pytest.mark.usefixtures("small", "another")
+def test_tasks_without_anchors_are_not_scored_yet(printed, tmp_path, monkeypatch):
+    few = [task for task in quick_tasks() if task.ability in ("two items", "early sessions")]
+    monkeypatch.setattr("clickgym_lab.commands.bench.quick_tasks", lambda: few)
+    words = ["bench", "Random", "--quick", "--out", str(tmp_path / "out"), "--jobs", "1"]
+    rows = [line.split() for line in printed(words, 140).splitlines()]
+    assert ["two", "items", "not", "scored", "yet"] in rows
+    assert [row[3:] for row in rows if row[:2] == ["early", "sessions"]] == [["TopRank", "1.00"]]
+    table, _ = read_results(tmp_path / "out" / "Random.parquet")
+    assert set(table["task"]) == {task.name for task in few}
 
 
 def test_clickbait_seeds_are_the_first():

@@ -16,7 +16,7 @@ from clickgym.runner import requirements as required
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
-from .tasks import ABILITIES, FEATURES, Task, all_tasks, quick_tasks
+from .tasks import ABILITIES, Task, all_tasks, quick_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
@@ -25,6 +25,8 @@ were played again.
 LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
 WORDS = {"initial": "production list"}
 """Of arguments whose names do not say what is required."""
+NOT_SCORED = "not scored yet"
+"""Instead of scores in abilities whose tasks have no anchors."""
 HEADER = (
     "agent",
     "requires",
@@ -90,15 +92,26 @@ def anchors() -> dict[str, Anchor]:
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
 
 
-def scored_tasks(features: bool = False, ability: str | None = None) -> list[Task]:
-    """The tasks of a table whose anchors differ enough."""
+def scored_tasks(features: bool | None = None, ability: str | None = None) -> list[Task]:
+    """The tasks whose anchors differ enough.
+
+    Args:
+        features: only tasks with features, or only those without.
+        ability: only tasks of this ability.
+    """
     return [
         task
         for task in all_tasks()
-        if (task.ability == FEATURES) == features
+        if features in (None, task.has_features)
         and ability in (None, task.ability)
-        and is_scored(anchors()[task.name], task)
+        and is_scored(anchors().get(task.name), task)
     ]
+
+
+def unscored_abilities() -> list[str]:
+    """The abilities whose tasks have no anchors yet."""
+    known = {task.ability for task in all_tasks() if task.name in anchors()}
+    return [ability for ability in ABILITIES if ability not in known]
 
 
 def line_of(agent: str, requires: str, table: polars.DataFrame, replayed: bool = False) -> Line:
@@ -151,7 +164,7 @@ def board(
         features: the table of agents that rank by features, or that of all others.
         ability: only tasks of this ability.
     """
-    tasks = scored_tasks(features or ability == FEATURES, ability)
+    tasks = scored_tasks(features, ability)
     playing = [line for line in lines if any(task.name in line.scores for task in tasks)]
 
     def place(line: Line) -> float:
@@ -168,9 +181,12 @@ def recommended() -> list[list[str]]:
     """
     rows = [["ability", "agent", "score", "bad run", "with knowledge", "score", "bad run"]]
     agents = [line for line in published() if line.agent in AGENTS]
-    unaided = [line for line in agents if line.requires in ("", FEATURES)]
+    unaided = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
-        tasks = scored_tasks(ability == FEATURES, ability)
+        if ability in unscored_abilities():
+            rows.append([ability, NOT_SCORED, *5 * [""]])
+            continue
+        tasks = scored_tasks(ability=ability)
         best, of_all = _best(unaided, tasks), _best(agents, tasks)
         rows.append([ability, *best, *(["", "", ""] if of_all == best else of_all)])
     return rows

@@ -57,8 +57,10 @@ def score(losses: ArrayLike, anchor: Anchor, task: Task) -> Values:
     return np.log((anchor.random + more) / reached) / unit
 
 
-def is_scored(anchor: Anchor, task: Task) -> bool:
-    """Whether the anchors of a task differ enough for it to show anything."""
+def is_scored(anchor: Anchor | None, task: Task) -> bool:
+    """Whether a task has anchors, and they differ enough for it to show anything."""
+    if anchor is None:
+        return False
     more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
     return anchor.random > 0 and anchor.random + more >= DIFFER * (anchor.best + more)
 
@@ -91,7 +93,7 @@ def scores_of(
     return {
         task.name: score(losses[task.name], anchors[task.name], task)
         for task in played
-        if is_scored(anchors[task.name], task)
+        if is_scored(anchors.get(task.name), task)
     }
 
 

@@ -3,17 +3,16 @@
 The rule by which they are chosen was written before any was played. An ability is a way in which
 users or problems differ that a paper names, each by its own family of instances, at most 18 tasks
 (27 with features) so that no ability outweighs the others. Click models are those that the family
-has. Real queries are taken in turn from the 16 that ship, seeds of families are counted from 1, and
-item ids are shuffled by the number of the task, so that an id carries no information. No task is
-left out for its result, but that a task without a difference measures nothing: one whose best
-anchor loses more than a third of what random lists lose is not scored.
+has. Real queries are taken in turn from the 16 that ship. The seed of a task seeds its family and
+the order of the item ids, so that an id carries no information. No task is left out for its result,
+but that a task without a difference measures nothing: one whose best anchor loses more than a third
+of what random lists lose is not scored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -64,23 +63,28 @@ class Task(NamedTuple):
         return make_env(self.env, self.instance)
 
 
-class Ability(NamedTuple):
+class Group(NamedTuple):
     """Tasks of one kind: each click model at each place.
 
     Attributes:
         about: what differs, in words.
         models: by the ids of their environments, without ``Rank-v0``.
         places: instances with places for a ``{query}`` and a ``{seed}``.
+        seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
         horizon, measure: as in `Task`.
         logs: numbers of sessions of the production list, learned from before.
+        quick: in the first group of an ability the number of its task in ``--quick``, counted
+            round if there are fewer; 0 for none.
     """
 
     about: str
     models: Sequence[str]
     places: Sequence[str]
+    seed: int
     horizon: int = 100_000
     measure: str = "regret"
     logs: Sequence[int] = (0,)
+    quick: int = 1
 
 
 SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
@@ -93,39 +97,54 @@ that is higher by 0.5 than after another page in the CCM.
 """
 
 ABILITIES = {
-    "standard": [Ability("real queries", SIX, 3 * [QUERY])],
-    "early sessions": [Ability("real queries, a thousand sessions", SIX, 3 * [QUERY], 1000)],
+    "standard": [Group("real queries", SIX, 3 * [QUERY], 0)],
+    "early sessions": [
+        Group("real queries, a thousand sessions", SIX, 3 * [QUERY], 100, 1000, quick=2)
+    ],
     "long lists": [
-        Ability("10 of 20 items", ("CM", "PBM", "DBN"), 6 * [f"{LIKE},n_items=20,n_positions=10"])
+        Group(
+            "10 of 20 items",
+            ("CM", "PBM", "DBN"),
+            6 * [f"{LIKE},n_items=20,n_positions=10"],
+            200,
+            quick=3,
+        )
     ],
     "large catalogues": [
-        Ability(
+        Group(
             "50 to 1,000 items",
             ("CM", "PBM"),
             [f"{LIKE},n_items={n}" for n in (50, 50, 100, 100, 200, 200, 1000, 1000)],
+            300,
+            quick=4,
         )
     ],
     "position bias": [
-        Ability(
+        Group(
             "lower positions are examined less, 1/k^η",
             ("PBM",),
             [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.25, 0.5, 1, 2) * 3],
+            400,
+            quick=5,
         ),
-        Ability(
+        Group(
             "users also click what is irrelevant, the more the higher it stands",
             ("TPBM",),
             [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.5, 1) * 2],
+            412,
         ),
     ],
     "rare clicks": [
-        Ability(
+        Group(
             "no item attracts with more than 0.02",
             ("CM", "PBM", "UBM", "DBN"),
             4 * ["rare-clicks:seed={seed}"],
+            500,
+            quick=6,
         )
     ],
     "change": [
-        Ability(
+        Group(
             "attractions change abruptly, one to nine times",
             CHANGING,
             [
@@ -134,17 +153,21 @@ ABILITIES = {
                 "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}",
                 "abrupt:n_epochs=2,length=50000,seed={seed}",
             ],
+            600,
+            quick=7,
         )
     ],
     "drift": [
-        Ability(
+        Group(
             "attractions move all the time",
             CHANGING,
             [f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05)],
+            700,
+            quick=8,
         )
     ],
     "ties": [
-        Ability(
+        Group(
             "items attract almost alike",
             ("CM", "PBM"),
             [
@@ -152,55 +175,68 @@ ABILITIES = {
                 "kveton2015:n_items=10,n_positions=5,p=0.2,delta=0.02",
                 "kveton2015:n_items=16,n_positions=4,p=0.3,delta=0.03",
             ],
+            800,
+            quick=9,
         ),
-        Ability(
+        Group(
             "few items attract at all",
             ("CM", "PBM", "DBN"),
             2 * ["rare-clicks:most=0.5,n_items=20,seed={seed}"],
+            806,
         ),
     ],
     "clickbait": [
-        Ability(
+        Group(
             "what attracts more satisfies less",
             (model,),
             [f"uniform:seed={seed}" for seed in seeds],
+            first,
+            quick=10,
         )
-        for model, seeds in DISAPPOINTING.items()
+        for first, (model, seeds) in zip((900, 906), DISAPPOINTING.items(), strict=True)
     ],
     "safety": [
-        Ability(
+        Group(
             "lists much worse than the production list",
             ("CM", "PBM", "TPBM"),
             6 * [QUERY],
+            1000,
             measure="violations",
+            quick=11,
         )
     ],
     "warm start": [
-        Ability(
+        Group(
             "10,000 sessions after a log of the production list",
             SIX,
             [QUERY],
+            1100,
             10_000,
             logs=(1000, 10_000, 100_000),
+            quick=12,
         )
     ],
     "memory": [
-        Ability(
+        Group(
             "clicks change how users behave later",
             ("CascadeMDP",),
             6 * [f"{family}:seed={{seed}}" for family in ("independent", "clickbait", "habit")],
+            1200,
             50_000,
+            quick=13,
         )
     ],
-    "long run": [Ability("a million sessions", SIX, 2 * [QUERY], 1_000_000)],
+    "long run": [Group("a million sessions", SIX, 2 * [QUERY], 1300, 1_000_000, quick=0)],
     "features": [
-        Ability(
+        Group(
             "20 candidates a session, attraction linear in features",
             tuple(f"Contextual{model}" for model in SIX[:5]),
             3 * ["linear:query={query},seed={seed}"],
+            1400,
             50_000,
+            quick=14,
         ),
-        Ability(
+        Group(
             "each user prefers other items",
             ("ContextualPBM", "ContextualDBN"),
             [
@@ -208,16 +244,14 @@ ABILITIES = {
                 for world in ("personal:", "personal:form=inner,", "network:")
                 for features in ("plain", "outer")
             ],
+            1415,
             10_000,
         ),
     ],
 }
-"""The abilities in the order of the tables; those of ``features`` have a table of their own."""
-
-FEATURES = "features"
+"""The abilities in the order of the tables; tasks with features have a table of their own."""
 
 
-@cache
 def all_tasks() -> tuple[Task, ...]:
     """All tasks, in the order of `ABILITIES`.
 
@@ -225,25 +259,27 @@ def all_tasks() -> tuple[Task, ...]:
         >>> len(all_tasks()), all_tasks()[0].instance
         (247, 'yandex-9:shuffle=1')
     """
-    return tuple(task for ability in ABILITIES for task in _tasks_of(ability))
+    return tuple(task for ability in ABILITIES for task in tasks_of(ability))
 
 
 def quick_tasks() -> tuple[Task, ...]:
-    """The n-th task of the n-th ability, without ``long run``: for slow agents."""
-    abilities = [ability for ability in ABILITIES if ability != "long run"]
-    return tuple(list(_tasks_of(ability))[n] for n, ability in enumerate(abilities))
+    """One task of each ability that names one: for slow agents."""
+    chosen = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
+    return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in chosen if number)
 
 
-def _tasks_of(ability: str) -> Iterator[Task]:
+def tasks_of(ability: str) -> list[Task]:
+    """The tasks of an ability."""
     queries = [name for name in list_instances() if name.startswith("yandex-9")]
-    first, number = 100 * list(ABILITIES).index(ability), 0
+    tasks: list[Task] = []
     for group in ABILITIES[ability]:
-        for place, log, model in product(group.places, group.logs, group.models):
-            number += 1
-            query = queries[(number - 1) % len(queries)]
-            instance = place.format(query=query, seed=first + number)
+        of_group = product(group.places, group.logs, group.models)
+        for seed, (place, log, model) in enumerate(of_group, group.seed + 1):
+            query = queries[len(tasks) % len(queries)]
+            instance = place.format(query=query, seed=seed)
             if not model.startswith("Contextual"):
-                instance += f"{',' if ':' in instance else ':'}shuffle={first + number}"
-            name = f"{ability.replace(' ', '-')}-{number:02}"
+                instance += f"{',' if ':' in instance else ':'}shuffle={seed}"
+            name = f"{ability.replace(' ', '-')}-{len(tasks) + 1:02}"
             env = f"{model}Rank-v0"
-            yield Task(name, ability, env, instance, group.horizon, log, group.measure)
+            tasks.append(Task(name, ability, env, instance, group.horizon, log, group.measure))
+    return tasks

@@ -18,6 +18,7 @@ from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
 
 from ..bench.board import (
+    NOT_SCORED,
     Line,
     abilities,
     board,
@@ -25,6 +26,7 @@ from ..bench.board import (
     published,
     requirements,
     save_line,
+    unscored_abilities,
 )
 from ..bench.play import play, playable
 from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
@@ -94,10 +96,11 @@ def bench(
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
     line = line_of(label, requirements(agent), table)
+    unscored = [name for name in unscored_abilities() if name in {task.ability for task in tasks}]
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, line.requires, table, made)
-    _print_line(line, quick)
+    _print_line(line, quick, unscored)
     if not quick:
         _print_boards([*(other for other in published() if other.agent != label), line], ability)
     say(output(), f"In {out}: {path.name}")
@@ -113,7 +116,7 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
             output().print()
 
 
-def _print_line(line: Line, quick: bool) -> None:
+def _print_line(line: Line, quick: bool, unscored: list[str]) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
     tasks = [task for task in all_tasks() if task.name in line.scores]
     others = {
@@ -128,6 +131,7 @@ def _print_line(line: Line, quick: bool) -> None:
         beside = f"{best} {values[best]:.2f}" if best else ""
         bad_run = [] if quick else [f"{summary.bad_run:z.2f}"]
         rows.append([ability, f"{summary.value:z.2f}", *bad_run, beside])
+    rows += [[name, NOT_SCORED, *([] if quick else [""]), ""] for name in unscored]
     columns = [Column("ability"), Column("score", right=True)]
     columns += [] if quick else [Column("bad run", right=True)]
     title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
