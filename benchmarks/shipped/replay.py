@@ -91,6 +91,12 @@ class Replay(Sweeps):
             again = compact(polars.concat(frames), self.columns, ends=(), whole=True)
             self.different += [f"{name}: {line}" for line in differences(figures, again)]
 
+    def trained(  # type: ignore[override]
+        self, name: str, env: str, agents: Sequence[str], horizon: int, runs: int, **rest: Any
+    ) -> None:
+        """What trained agents are worth follows from the lists, which are compared."""
+        self.sweep(name, [env], agents, horizon, runs, **rest)
+
 
 def differences(figures: polars.DataFrame, again: polars.DataFrame) -> list[str]:
     """Where a replay differs from what ships: for each pair the first step.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..envs.any_env import clicks_shown as clicks_shown
     from ..envs.any_env import sizes_of as sizes_of
     from .commands.logs import typed_log as typed_log
+    from .config import provenance as provenance
     from .engines import engine_of as engine_of
     from .identity import identities as identities
     from .labels import AgentLike as AgentLike
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .metrics import Metrics as Metrics
     from .metrics import wrong_pairs as wrong_pairs
     from .results import IDENTITY as IDENTITY
+    from .results import Trial as Trial
     from .results import read_sealed as read_sealed
     from .sweep import resumable as resumable
     from .warm_start import sessions_of as sessions_of
@@ -35,6 +37,7 @@ _MODULES = {
     "IDENTITY": ".results",
     "AgentLike": ".labels",
     "Metrics": ".metrics",
+    "Trial": ".results",
     "UnsuitedError": "..agents.agent",
     "agent_maker": ".make",
     "by_label": ".labels",
@@ -46,6 +49,7 @@ _MODULES = {
     "make_env": ".make",
     "maker_name": ".make",
     "observed_sizes": ".make",
+    "provenance": ".config",
     "read_sealed": ".results",
     "requirements": ".make",
     "resumable": ".sweep",

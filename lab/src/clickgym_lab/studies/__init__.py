@@ -6,6 +6,7 @@ from . import (
     late_feedback,
     never_locked,
     nonstat,
+    oltr,
     pbm,
     ubm,
     unknown_examination,
@@ -38,6 +39,7 @@ STUDIES: dict[str, Study] = {
         features_or_networks.STUDY,
         late_feedback.STUDY,
         never_locked.STUDY,
+        oltr.STUDY,
     )
 }
 """Studies of papers, then ours."""

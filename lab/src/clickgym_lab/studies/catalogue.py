@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.agents import PBMUCB
-from clickgym.agents.agent import Seed
 from clickgym.agents.kernels import rank_by_index, show_at
 from clickgym.core.kernels import kernel
 
@@ -60,7 +59,7 @@ class CataloguePBMUCB(PBMUCB):
         examination: ArrayLike,
         epsilon: float = 0.0,
         n_catalogue: int = 10_000,
-        seed: Seed = None,
+        seed: int | np.random.SeedSequence | None = None,
     ) -> None:
         self.n_catalogue = n_catalogue
         super().__init__(n_items, n_positions, examination=examination, epsilon=epsilon, seed=seed)

@@ -9,8 +9,10 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import polars
@@ -20,7 +22,7 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner import make_env
+from clickgym.runner import Trial, make_env, provenance
 
 from ..results import read_results, write_results
 from .evidence import Curves, Evidence, Judged, Statement, judge
@@ -153,6 +155,57 @@ class Sweeps:
             "full": length == horizon,
             "instances": [portable(instance) for instance in names],
             **{key: config[key] for key in ("clickgym", "commit", "made", "seed", "runs")},
+        }
+
+    def trained(
+        self,
+        name: str,
+        env: str,
+        agents: Sequence[str],
+        horizon: int,
+        runs: int,
+        *,
+        instances: Sequence[Instance],
+        metrics: Sequence[str],
+        measure: Callable[[Any], float | None],
+    ) -> None:
+        """As `sweep`, with what each agent is worth after its last session, in the column
+        ``trained``; one run after another, and nothing is reduced by the scale.
+
+        Args:
+            name, env, agents, horizon, runs, instances, metrics: as in `sweep`; the label of an
+                agent of the lab stands before ``=``.
+            measure: of a trained agent; None where it has no value.
+        """
+        count, folder, steps = self.runs or runs, self.out / name, checkpoints(horizon, 20)
+        frames = []
+        make_folder(folder)
+        for run, instance, spec in product(range(count), instances, agents):
+            label = spec.partition("=clickgym_lab")[0]
+            made = make_env(env, instance)
+            trial = Trial(env, made.unwrapped.instance, label, run)  # type: ignore[attr-defined]
+            file = folder / f"{quote(f'{instance.name} {label} {run}', safe='')}.parquet"
+            if not file.exists():
+                env_seed, agent_seed = trial.seeds(self.seed)
+                maker = spec.removeprefix(f"{label}=")
+                agent = clickgym.make_agent(maker, made, horizon=horizon, seed=agent_seed)
+                result = clickgym.run(
+                    agent, made, horizon, seed=env_seed, checkpoints=steps, metrics=metrics
+                )
+                value = polars.lit(measure(agent), polars.Float64).alias("trained")
+                names = [polars.lit(part).alias(key) for key, part in trial._asdict().items()]
+                write_results(file, result.to_frame().with_columns(*names, value), {})
+            frames.append(read_results(file)[0])
+        table = polars.concat(frames)
+        self.tables[name] = compact(table, self.columns, ["trained"], whole=True)
+        made_with = provenance()
+        self.made[name] = {
+            "full": True,
+            "instances": [instance.name for instance in instances],
+            "clickgym": clickgym.__version__,
+            **{key: made_with[key] for key in ("commit", "made")},
+            "seed": self.seed,
+            "runs": count,
         }
 
     def _reduced(self, count: int, least: int) -> int:

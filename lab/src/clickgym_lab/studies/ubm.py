@@ -471,8 +471,8 @@ optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K t
 α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
 second. λ is the theorem's. PBM-UCB has no α. It knows no features: it estimates an attraction for \
 each of the 1,000 items of the family linear (9,724 films), the same for all users. Its runs were \
-added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractions are estimates from two logs, \
-one of them not published; ours are linear in features drawn at random (the family linear, a seed \
+added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractions are estimates from \
+two logs, one of them not published; ours are linear in features drawn at random (the family linear, a seed \
 for each instance), with the examination of --instances, or those of a contextual instance given \
 there. The paper leaves open how features were scaled, although α_t depends on it, and prints of \
 the examination only the least and the largest. Version 3.0 also had features of judged documents \
