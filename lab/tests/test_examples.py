@@ -8,6 +8,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from made_judgments import write_judgments
 
 import clickgym
 import clickgym_logs
@@ -85,6 +86,22 @@ def test_attacks_cost_little_and_lose_much(example, tmp_path):
         assert 1000 < attacked[1] < 3000
 
 
+def test_judged_queries_are_learned(example, tmp_path):
+    """Rule: PDGD is above .9, online and on held-out queries. Null: it does not learn, and has what
+    shuffled documents have, .65 to .75 here.
+    """
+    write_judgments(tmp_path / "train.txt", 40)
+    command = "letor.py train.txt --users perfect near_random --sessions 2000 --figure two.svg"
+    lines = example(command).splitlines()
+    assert (tmp_path / "two.svg").exists()
+    assert lines[0].startswith("32 queries, ")  # a fifth is held out
+    figures = {line.partition(":")[0]: re.findall(r"\d\.\d{3}", line) for line in lines}
+    online, held_out = map(float, figures["perfect users, PDGD"])
+    (shuffled,) = map(float, figures["perfect users, Shuffled"])
+    assert 0.65 < shuffled < 0.8
+    assert min(online, held_out) > 0.9
+
+
 @needs_rl
 def test_ppo(example, tmp_path):
     assert "BatchRank" in example("ppo.py --horizon 600 --figure ppo.png")
@@ -144,6 +161,8 @@ def reader(tmp_path_factory):
     ratings = [f"{user},{film},{rng.integers(1, 6)}" for user in range(30) for film in range(40)]
     (folder / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *ratings]) + "\n")
     load_instance("linear:n_items=4,n_positions=4,n_pool=50").save(folder / "four.json")
+    for name in ("train.txt", "test.txt"):
+        write_judgments(folder / name, 10)
     out = folder / "results" / "first"
     clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=out, progress=False)
     return folder
@@ -161,6 +180,7 @@ SMALLER = {
     'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
     "10**7, runs=10": "1000, runs=2",
     "10**4,\n    5,": "100, 2,",
+    "agent, env, 500": "agent, env, 50",
 }
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import polars
 import pytest
+from made_judgments import write_judgments
 from replay import differences, replay
 from scipy.special import stdtrit
 
@@ -34,8 +35,12 @@ def folder(tmp_path_factory):
 )
 def test_study_plays_judges_and_draws(name, folder):
     """Two runs at the least scale, on one query; the results are the same when they are read."""
-    study = STUDIES[name]
-    sweeps = Sweeps(folder, study.columns, 1e-9, runs=2, n_jobs=1, names=["yandex-990"])
+    study, queries = STUDIES[name], ["yandex-990"]
+    if name == "oltr":
+        queries = [str(folder / "train.txt"), str(folder / "test.txt")]
+        for file in queries:
+            write_judgments(Path(file), 10)
+    sweeps = Sweeps(folder, study.columns, 1e-9, runs=2, n_jobs=1, names=queries)
     measured = run_study(study, sweeps)
     assert measured.plot().get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])

@@ -467,16 +467,17 @@ def plot_fig3(evidence: Evidence) -> Figure:
 
 NOTE = """\
 The paper says both that the parameters are the theoretical ones (section 6.2) and that α is \
-optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K the best of that and \
-α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
-second. λ is the theorem's. PBM-UCB has no α. It knows no features: it estimates an attraction for \
-each of the 1,000 items of the family linear (9,724 films), the same for all users. Its runs were \
-added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractions are estimates from \
-two logs, one of them not published; ours are linear in features drawn at random (the family linear, a seed \
-for each instance), with the examination of --instances, or those of a contextual instance given \
-there. The paper leaves open how features were scaled, although α_t depends on it, and prints of \
-the examination only the least and the largest. Version 3.0 also had features of judged documents \
-(LETOR), on which PBM-LinUCB had more clicks; these columns went with the reader of such files."""
+optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K the best of that \
+and α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
+second. λ is the theorem's. PBM-UCB has no α. It knows no features: it estimates an attraction \
+for each of the 1,000 items of the family linear (9,724 films), the same for all users. Its runs \
+were added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractions are estimates \
+from two logs, one of them not published; ours are linear in features drawn at random (the family \
+linear, a seed for each instance), with the examination of --instances, or those of a contextual \
+instance given there. The paper leaves open how features were scaled, although α_t depends on it, \
+and prints of the examination only the least and the largest. Version 3.0 also had features of \
+judged documents (LETOR), on which PBM-LinUCB had more clicks; these columns went with the reader \
+of such files."""
 STUDY_FIG2 = Study(
     FIG2,
     "CTR of contextual agents against the length of the list, web search",
