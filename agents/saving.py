@@ -85,7 +85,7 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
                 value = np.empty((len(saved), *value.shape[1:]), value.dtype)
                 agent.state = agent.state._replace(**{name: value})
             _fill(name, value, saved)
-        _check_ranges(agent_class.state_type, _sizes(agent), agent.arrays)
+        _check_ranges(agent.state_type, _sizes(agent), agent.arrays)
         if not agent.is_consistent():
             raise ValueError("its arrays contradict each other")
         del agent.saved
