@@ -162,8 +162,8 @@ class IndexAgent(CompiledAgent):
 
     def _first_state(self) -> Any:
         if self._has_classes():
-            self.state_type = ClassState
-            self.rank_kernel, self.update_kernel = rank_classes, update_classes
+            kernels = {"rank_kernel": rank_classes, "update_kernel": update_classes}
+            vars(self).update(kernels, state_type=ClassState)  # those of this agent, not its class
         return super()._first_state()
 
     def first_values(self) -> dict[str, Any]:
