@@ -66,6 +66,17 @@ def strength(state, i, j):
 
 
 @kernel
+def set_relation(state, i, j, i_beats):
+    """Write whether i beats j. The partition stays if i is in a part above j, unless it was one
+    just above, which may have kept j out of it.
+    """
+    if i_beats != state.beats[i, j]:
+        state.beats[i, j] = i_beats
+        if state.part[i] + (not i_beats) >= state.part[j]:
+            state.settled[0] = False
+
+
+@kernel
 def choose_leader(state):
     """Write the leader partition of this session, and count the session for it."""
     if state.weakest[0] <= log_log_t(state):  # some relations may have ended
@@ -76,8 +87,7 @@ def choose_leader(state):
                     if strength(state, i, j) > log_log_t(state):
                         state.weakest[0] = min(state.weakest[0], strength(state, i, j))
                     else:
-                        state.beats[i, j] = False
-                        state.settled[0] = False
+                        set_relation(state, i, j, False)
     if not state.settled[0]:
         state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
         state.leader_number[0] = find_leader(state, state.part)
@@ -192,7 +202,7 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j, least):
-    """Count a click on i without a click on j, and return whether this changes their relation."""
+    """Count a click on i without a click on j."""
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
@@ -202,13 +212,8 @@ def compare(state, i, j, least):
     certain = strength(state, i, j) > least
     if certain:
         state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-    i_beats, j_beats = (
-        certain and state.difference[i, j] > 0,
-        certain and state.difference[i, j] < 0,
-    )
-    changed = i_beats != state.beats[i, j] or j_beats != state.beats[j, i]
-    state.beats[i, j], state.beats[j, i] = i_beats, j_beats
-    return changed
+    set_relation(state, i, j, certain and state.difference[i, j] > 0)
+    set_relation(state, j, i, certain and state.difference[i, j] < 0)
 
 
 @kernel
@@ -223,8 +228,8 @@ def update(state, ranking, clicks):
             part = state.shown_part[i]
             for place in range(state.shown_start[part], state.shown_start[part + 1]):
                 j = state.shown_order[place]
-                if not state.clicked[j] and compare(state, i, j, least):  # this excludes i itself
-                    state.settled[0] = False
+                if not state.clicked[j]:  # this excludes i itself
+                    compare(state, i, j, least)
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
 
