@@ -112,7 +112,7 @@ def runs_table(agents: Sequence[str] = ("SAC", "TD3", "PPO")) -> Rows:
 def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
     frame = runs().filter(col("env") != CONTEXTUAL)
-    envs = frame["env"].unique(maintain_order=True).to_list()
+    envs = frame["env"].unique().sort(descending=True).to_list()
     rows = [["agent", *(f"regret, `{env}`" for env in envs), "runs", "seconds"]]
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True

@@ -109,12 +109,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def write(out: Path) -> None:
     """Write all finished runs of a folder to the file that ships."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "agents", "envs", "src"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
-    command = "python benchmarks/shipped/play_rl.py OUT"
-    write_results(FILE, polars.concat(tables), {"commit": commit, "command": command})
+    made = {"commit": commit, "command": "python benchmarks/shipped/play_rl.py OUT"}
+    write_results(FILE, polars.concat(tables), made)
 
 
 if __name__ == "__main__":
