@@ -65,12 +65,12 @@ def _interval(values: NDArray[np.float64]) -> str:
     return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
 
 
-def _told(agent: str) -> str:
+def _assumption(agent: str) -> str:
+    """What an agent assumes beside the features that all observe."""
     if agent in UNSHARED:
-        return "features; no shared row function"
-    if issubclass(AGENTS[agent.partition(":")[0]], Learner):
-        return "features"
-    return "features, that the order is linear in them" if agent != RANDOM else "nothing"
+        return "none; no shared row function"
+    is_learner = issubclass(AGENTS[agent.partition(":")[0]], Learner)
+    return "none" if is_learner or agent == RANDOM else "linear in the features"
 
 
 def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame]]:
@@ -85,12 +85,12 @@ def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame
 
 def features_table(unshared: bool = False) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
-    rows = [["world", "agent", "is told", "regret", "second half", "frozen", "runs", "seconds"]]
+    rows = [["world", "agent", "assumption", "regret", "second half", "frozen", "runs", "seconds"]]
     for world, name in WORLDS.items():
         for agent, part in _rows_of(world, unshared):
             shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
             seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
-            about = [name, f"`{agent}`", _told(agent)]
+            about = [name, f"`{agent}`", _assumption(agent)]
             rows.append([*about, *shares, str(len(part)), seconds])
     return rows
 
