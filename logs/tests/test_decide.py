@@ -1,13 +1,17 @@
 """From a log to a decision: the production list, the three verdicts, the proposal, the page."""
 
+import html
 import json
 import math
+import shlex
 from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
+from clickgym import Results
+from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
 from clickgym_logs.decision_table import (
@@ -314,7 +318,16 @@ def test_command(log, tmp_path, printed, refused):
     n_production = (log.items == [0, 1, 2]).all(axis=1).sum()
     assert f"{n_production:,}  in production " in shown
     files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert files == {"decisions.html", "decisions.json"}
+    assert files == {"decisions.html", "decisions.json", "users.json"}
+    (line,) = [line for line in shown.splitlines() if line.startswith("clickgym run ")]
+    page = (tmp_path / "out" / "decisions.html").read_text()
+    assert f"<pre>{html.escape(line)}</pre>" in page
+    words = [*shlex.split(line)[1:], "--runs", "1"]
+    words[words.index("--horizon") + 1] = "100"
+    assert main(words) == 0
+    rows = Results(tmp_path / "out" / "run").table()
+    gain = decide(log).proposal.gain  # lost by the production list in each session
+    assert rows["regret"].to_list() == pytest.approx([0, 100 * gain], abs=1e-9)
     assert "better" in printed([*command, "--all"])
     assert "it has no time" in printed([*command, "--columns", "time="])
     assert "Show d, c, b: it earned +" in printed([*command, "--columns", "time=session"])

@@ -294,3 +294,33 @@ def test_rare_pairs_are_counted(tmp_path, printed):
     text = printed([*words, "--model", "PBM", "DBN", "--bootstrap", "2"])
     assert re.search(r"Caution: 1\d\d of 1\d\d pairs of query and item are in fewer than 10", text)
     assert "perseverance included, depends on the prior" in text
+
+
+def test_replicates(log_file, tmp_path, printed):
+    """Refits to resampled sessions are near the fit, differ, and are run from the log."""
+    out = tmp_path / "users.json"
+    settings = ["--items", "6", "--replicates", "3", "--bootstrap", "0", "--out", str(out)]
+    text = printed(["fit", str(log_file), "--model", "PBM", *settings])
+    files = sorted((tmp_path / "users-refits").iterdir())
+    refits = [load_instance(file) for file in files]
+    assert [refit.name for refit in refits] == [f"often (refit {n})" for n in (1, 2, 3)]
+    assert all(refit.query == "often" and refit.labels == tuple("abcdef") for refit in refits)
+    products = [
+        refit.model("PBM").attraction * refit.model("PBM").parameters.examination[0]
+        for refit in (load_instance(out), *refits)
+    ]
+    spread = np.std(products[1:], axis=0, ddof=1)
+    assert (spread > 0.002).all()
+    assert (spread < 0.05).all()
+    np.testing.assert_allclose(products[0], np.mean(products[1:], axis=0), atol=0.05)
+    command = text.splitlines()[-1]
+    assert "users-refits/*.json --agents PBMHB CascadeTS Fixed --delay" in command
+    words = shlex.split(command)[1:]
+    place = words.index("--instance") + 1
+    words[place : place + 1] = map(str, files)
+    words[words.index("--horizon") + 1] = "20"
+    words[words.index("--out") + 1] = str(tmp_path / "run")
+    table = printed(words)
+    assert "sessions of often; baselines learn nothing" in table
+    assert "by instance" in table
+    assert "not whether the click model is right" in table

@@ -67,7 +67,7 @@ a query hold at once.</footer>
 
 def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) -> list[Path]:
     """Write ``decisions.html`` and, with all numbers, ``decisions.json``; of one query, also the
-    users of the click model that proposes a list.
+    users of the click model that proposes a list, ``users.json``.
 
     Args:
         decisions: of one query, whose page has a sentence, a table, a picture and cautions; or of
@@ -75,7 +75,7 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
         folder: is made if it is missing.
 
     Returns:
-        The two files, and ``users.json``, the users of a proposal of `decide`.
+        The two files.
 
     Raises:
         TypeError, ValueError: there are no decisions, or something else is among them.
@@ -106,8 +106,7 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
     write_whole(files[1], json.dumps(finite(facts), indent=1, ensure_ascii=False) + "\n")
     proposal = decisions[0].proposal
     if len(decisions) == 1 and proposal is not None and proposal.instance is not None:
-        files.append(folder / USERS)
-        proposal.instance.save(files[-1])
+        proposal.instance.save(folder / USERS)
     return files
 
 

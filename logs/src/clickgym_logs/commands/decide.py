@@ -14,7 +14,7 @@ from clickgym.runner.terminal import Column, print_table, say
 
 from ..decide import LEVEL, PROPOSALS, decide_all
 from ..decide import decide as decide_
-from ..decision_table import view_of_queries, view_of_query
+from ..decision_table import USERS, view_of_queries, view_of_query
 from ..names import csv_fields, csv_line
 from ..page import write_decisions
 from ..readers import read_log
@@ -116,4 +116,5 @@ def decide(
     if view.command:  # not folded, so that it can be pasted
         console.print(Text(visible(view.command)), soft_wrap=True)
     if files:
-        say(console, f"In {out}: {', '.join(file.name for file in files)}")
+        written = [*(file.name for file in files), *([USERS] if view.command else [])]
+        say(console, f"In {out}: {', '.join(written)}")
