@@ -194,9 +194,8 @@ class Service:
             ranker = self._new_ranker(query, items)
         except ValueError as error:  # such as more items than the memory holds
             raise BadCallError(str(error)) from None
-        values = "?, ?, (SELECT COALESCE(MAX(number), 0) FROM events)"
-        row = [query, json.dumps(items)]
-        self.store.execute(f"INSERT OR REPLACE INTO queries VALUES ({values})", row)
+        begin = "INSERT OR REPLACE INTO queries SELECT ?, ?, COALESCE(MAX(number), 0) FROM events"
+        self.store.execute(begin, [query, json.dumps(items)])
         self.rankers[query] = ranker
         return {"note": "other items: a new agent has started"} if known else {}
 
@@ -238,12 +237,12 @@ class Service:
     def _new_ranker(self, query: str, names: list[str]) -> Ranker:
         seed = crc32(f"{self.seed} {query}".encode())
         agent = self.make_agent(len(names), self.n_positions, seed=seed)
-        ranker = Ranker(agent, names, np.arange(self.n_positions), self.protected)
-        with suppress(ValueError):  # of a log without this query
-            if self.log is not None:
-                past = sessions_of(self.log, query, names, self.n_positions)
-                ranker.production = past.production
-                ranker.learn(past.rankings, past.clicks)
+        try:
+            past = sessions_of(self.log, query, names, self.n_positions)
+        except (TypeError, ValueError):  # there is no log, or it has no such session
+            return Ranker(agent, names, np.arange(self.n_positions), self.protected)
+        ranker = Ranker(agent, names, past.production, self.protected)
+        ranker.learn(past.rankings, past.clicks)
         return ranker
 
 
@@ -319,7 +318,8 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=5, help="number of items of a list")
     parser.add_argument("--log", nargs="+", help="a click log from which agents learn first")
     parser.add_argument("--columns", default="", help="names of its columns, as item=doc_id")
-    parser.add_argument("--production", type=int, default=0, help="sessions before it ranks")
+    protect = "show the production list until N sessions are learned (0: never)"
+    parser.add_argument("--production", type=int, default=0, metavar="N", help=protect)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--port", type=int, default=8000, help="0: any free port")
     words = parser.parse_args()
