@@ -152,7 +152,7 @@ def test_refusals(env):
         clickgym.run("CascadeTS", "CascadeMDPRank-v0", 10, start=log)
     with pytest.raises(ValueError, match="log has shoes; the instance is yandex-9982"):
         clickgym.run("CascadeTS", "PBMRank-v0", 10, start=log)
-    with pytest.raises(ValueError, match="no session of 'shoes' with 3 items"):
+    with pytest.raises(ValueError, match="none of 600 sessions of 'shoes' in the log has 3 of"):
         clickgym.run("CascadeTS", env, 10, start=replace(log, item_labels=tuple("uvwxyz")))
     with pytest.raises(ValueError, match="agents given by name"):
         clickgym.run(clickgym.agents.CascadeTS(6, 3), env, 10, start=log)

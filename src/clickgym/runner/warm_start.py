@@ -33,11 +33,11 @@ RECENT, BLOCKS = 200, 20
 """The production list is the most frequent one of the last 200 sessions, or of the last twentieth
 if that is longer.
 """
-SAMPLE, PARTS = 4000, 4
+SAMPLE, PARTS = 10_000, 4
 """Sessions whose clicks are compared with the users of the environment, spread evenly, and in how
 many parts of equal size, one after the other.
 """
-SIGMAS, DIFFERENT = 4.0, 0.1
+SIGMAS, DIFFERENT = 4.0, 0.06
 """The clicks on an item are others if they differ by so many standard errors, and by this share of
 all expected clicks.
 """
@@ -143,8 +143,11 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     rankings = items.take(shown.take(order, axis=0)[:, :n_positions])
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
-        what = f"{n_positions} items of the instance, of which it has {len(labels)}"
-        raise ValueError(f"the log has no session of {query!r} with {what}")
+        raise ValueError(
+            f"none of {len(order):,} sessions of {query!r} in the log has {n_positions} of the "
+            f"instance's {len(labels)} items: take an instance with more of the log's items, or "
+            "fewer positions (n_positions=)"
+        )
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
     lists, counts = np.unique(latest, axis=0, return_counts=True)
