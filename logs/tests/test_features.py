@@ -11,7 +11,14 @@ from scipy import sparse
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import with_products
-from clickgym_logs import contextual_instance, read_ratings
+from clickgym_logs import (
+    ClickLog,
+    UBMEstimator,
+    click_attraction,
+    contextual_instance,
+    read_ratings,
+    write_tidy,
+)
 from clickgym_logs.contextual import label_attraction
 from clickgym_logs.tables import coded
 
@@ -257,3 +264,67 @@ def test_ratings_above_ten_are_warned_about(tmp_path, printed):
     )
     with pytest.warns(UserWarning, match="at most 10; scale them"):
         contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
+
+
+# ------------------------------------------------------------------------------------------------
+# -------------- clicks
+
+
+def clicked_log(n_sessions=4000, n_users=12, n_items=20, n_positions=4):
+    """Users of a PBM, each with own attractions, see random lists; and these attractions."""
+    rng = np.random.default_rng(3)
+    attraction = rng.uniform(0.1, 0.9, (n_users, n_items))
+    users = rng.integers(n_users, size=n_sessions)
+    lists = np.argsort(rng.random((n_sessions, n_items)), axis=1)[:, :n_positions]
+    chance = attraction[users[:, None], lists] * np.array([1.0, 0.7, 0.5, 0.3])
+    clicks = rng.random(lists.shape) < chance
+    names = [tuple(f"{kind}{i}" for i in range(n)) for kind, n in (("i", n_items), ("u", n_users))]
+    return ClickLog(lists, clicks.astype(int), users, *names), attraction
+
+
+def test_attraction_from_clicks():
+    """Clicks over the examinations of displays (He et al. 2020, equation 12), by hand."""
+    log, truth = clicked_log()
+    table = click_attraction(log)
+    examination = UBMEstimator().fit(log).examination_
+    clicks, weights = np.zeros((2, 12, 20))
+    for items, clicked, user in zip(log.items, log.clicks, log.queries, strict=True):
+        last = 0
+        for k, item in enumerate(items):
+            clicks[user, item] += clicked[k]
+            weights[user, item] += examination[k, last]
+            last = k + 1 if clicked[k] else last
+    wanted = np.minimum(clicks / weights, 1)
+    users = table["user"].str.slice(1).cast(int).to_numpy()
+    items = table["item"].str.slice(1).cast(int).to_numpy()
+    assert len(table) == 240
+    np.testing.assert_allclose(table["attraction"], wanted[users, items], rtol=1e-12)
+    # clicks tell attraction but for one factor
+    assert np.corrcoef(table["attraction"], truth[users, items])[0, 1] > 0.9
+
+
+def test_instance_from_clicks_by_command(tmp_path, capsys):
+    log, _ = clicked_log()
+    write_tidy(log, tmp_path / "log.csv")
+    renamed = pl.read_csv(tmp_path / "log.csv").rename({"query": "visitor"})
+    renamed.write_csv(tmp_path / "log.csv")
+    file, out = str(tmp_path / "log.csv"), tmp_path / "shop.json"
+    command = ["features", "--clicks", file, "--out", str(out), "--candidates", "8"]
+    assert main(command) == 2
+    assert "no column user" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*command, "--columns", "user=visitor", "--dimension", "3"]) == 0
+    assert "read 4,000 sessions of 12 users" in capsys.readouterr().out
+    instance = clickgym.envs.load_instance(str(out))
+    model = instance.model("LabelledModel of UBM")
+    assert (model.n_items, model.n_features, len(model.attractions)) == (8, 7, 12)
+    table = click_attraction(log)
+    first = table.filter(user=table["user"][0])["attraction"].to_numpy()
+    np.testing.assert_allclose(np.sort(model.attractions[0]), np.sort(first), atol=1e-9)
+    assert "from clicks" in instance.description
+
+
+def test_attractions_are_probabilities():
+    table = pl.DataFrame({"user": [1, 1], "item": [1, 2], "attraction": [0.5, 1.5]})
+    with pytest.raises(ValueError, match=r"attraction.*1\.5"):
+        contextual_instance(table, n_items=2, n_positions=1)

@@ -1,4 +1,4 @@
-"""Contextual instances from ratings, as in He et al. 2020.
+"""Contextual instances from ratings, or from clicks, as in He et al. 2020.
 
 The candidates of a user are the items that the user rated, because nothing is known about other
 items. A user with fewer than L ratings is left out. If there are more, each session shows L of
@@ -9,6 +9,9 @@ This is the gain of the expected reciprocal rank (Chapelle et al., CIKM 2009), r
 clicks on what is irrelevant. Or, ``linear``, the least-squares fit θ* of these
 attractions to the features, so that what the agents assume holds exactly; should a fitted
 attraction leave [0, 1], all are moved and scaled until they fit.
+
+*Attraction* from clicks is the number of clicks of a user on an item, divided by the sum of the
+examination probabilities of its displays, at most 1 (equation 12 of the paper).
 
 *Features* begin with a constant, for attractions are not 0 on average, and have a norm of at most
 1:
@@ -44,6 +47,7 @@ from clickgym.core.checks import (
     check_path,
     check_positions,
     numbers,
+    probabilities,
 )
 from clickgym.envs import (
     CLICK_MODELS,
@@ -57,6 +61,8 @@ from clickgym.envs import (
 )
 
 from .distinct import grouped
+from .estimation.browsing import UBMEstimator
+from .log import ClickLog
 from .names import csv_line
 from .readers import checked_rows
 from .tables import Table, coded
@@ -66,6 +72,11 @@ Pairs: TypeAlias = NDArray[np.int64]
 
 FLOOR = 0.05
 """The attraction of the rating 0."""
+LAWS = {
+    "rating": "floor + (1 - floor) (2^label - 1) / 2^largest",
+    "attraction": "clicks / sum of the examination probabilities of displays, at most 1",
+}
+"""How attraction follows from the values of a table."""
 LARGEST_LABEL = 10
 """Ratings above are hardly meant as gains, which double with each step."""
 ATTRACTION_ONLY = tuple(
@@ -108,15 +119,61 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     return rows
 
 
-def _check_ratings(ratings: pl.DataFrame) -> None:
-    missing = {"user", "item", "rating"} - set(ratings.columns)
+def click_attraction(log: ClickLog) -> pl.DataFrame:
+    """Estimate the attraction of items for each user from clicks.
+
+    It is the number of clicks of the user on the item, divided by the sum of the examination
+    probabilities of its displays, and at most 1. A user browsing model that is fitted to the log
+    gives these probabilities, which depend on the position and on the last click above it.
+
+    Args:
+        log: whose queries are the users, as in ``read_log(file, columns={"query": "user"})``.
+
+    Returns:
+        ``user``, ``item`` and ``attraction``, a row for each item that a user was shown, as
+        `contextual_instance` takes them.
+
+    Source: He et al., RecSys 2020, equation 12.
+
+    Example:
+        >>> log = ClickLog([[0, 1]] * 4, [[1, 0]] * 4, [0, 0, 1, 1], ("a", "b"), ("u", "v"))
+        >>> click_attraction(log)["attraction"].round(2).to_list()
+        [1.0, 0.0, 1.0, 0.0]
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    examination = UBMEstimator().fit(log).examination_
+    weights, last = np.zeros(log.items.shape), np.zeros(len(log), np.int64)
+    for k in range(log.n_positions):
+        weights[:, k] = examination[k, last]
+        last[log.clicks[:, k] > 0] = k + 1
+    rows, columns = np.nonzero(log.items >= 0)
+    displays = pl.DataFrame(
+        {
+            "user": np.array(log.query_labels)[log.queries[rows]],
+            "item": np.array(log.item_labels)[log.items[rows, columns]],
+            "clicks": log.clicks[rows, columns],
+            "weight": weights[rows, columns],
+        }
+    )
+    sums = displays.group_by("user", "item", maintain_order=True).agg(
+        pl.col("clicks", "weight").sum()
+    )
+    share = (pl.col("clicks") / pl.col("weight")).clip(0.0, 1.0)
+    return sums.select("user", "item", attraction=share)
+
+
+def _check_ratings(ratings: pl.DataFrame, value: str) -> None:
+    missing = {"user", "item", value} - set(ratings.columns)
     if missing:
         raise ValueError(f"the ratings have no column {missing.pop()!r}")
-    for name in ("user", "item", "rating"):
+    for name in ("user", "item", value):
         gaps = ratings[name].is_null().arg_true()
         if len(gaps):
             raise ValueError(f"row {gaps[0] + 1} has no {name}")
-    numbers("rating", ratings["rating"].to_numpy(), (None,), 0.0, expected="a number from 0")
+    if value == "attraction":
+        probabilities(value, ratings[value].to_numpy(), (None,))
+    else:
+        numbers(value, ratings[value].to_numpy(), (None,), 0.0, expected="a number from 0")
     if ratings.select("user", "item").is_duplicated().any():
         raise ValueError("a user rates an item twice")
 
@@ -147,7 +204,8 @@ def contextual_instance(
     """Make a contextual instance from ratings.
 
     Args:
-        ratings: as `read_ratings` returns them; a user rates an item at most once.
+        ratings: as `read_ratings` returns them; a user rates an item at most once. Or, with the
+            column ``attraction`` in place of ``rating``, as `click_attraction` returns them.
         models: click models of the real query in which only attraction belongs to items: UBM, PBM,
             CM, DCM, CCM, TPBM. Its examination is taken.
         n_items: L, the number of candidates in each session.
@@ -188,7 +246,8 @@ def contextual_instance(
     check_choice("interactions", interactions, ("none", "products", "outer"))
     check_kind("origin", origin, str, "text")
     check_kind("ratings", ratings, pl.DataFrame, "ratings, as read_ratings returns them")
-    _check_ratings(ratings)
+    value = "attraction" if "attraction" in ratings.columns else "rating"
+    _check_ratings(ratings, value)
     source = load_instance(DEFAULT_INSTANCE)
     models = check_labels("models", models)
     for model in models or ("",):
@@ -199,7 +258,7 @@ def contextual_instance(
     ]
     rows, _ = coded(ratings["user"])
     places, _ = coded(ratings["item"])
-    labels = ratings["rating"].to_numpy().astype(np.float64)
+    labels = ratings[value].to_numpy().astype(np.float64)
     if labels.max() > LARGEST_LABEL:
         warnings.warn(
             f"the largest rating is {labels.max():g}. Attraction doubles with each step of a "
@@ -207,7 +266,7 @@ def contextual_instance(
             f"as 0 to 5, at most {LARGEST_LABEL}; scale them",
             stacklevel=2,
         )
-    attraction = label_attraction(labels)
+    attraction = label_attraction(labels) if value == "rating" else labels
     _, groups = grouped(rows)
     enough = np.array([len(group) >= n_items for group in groups])
     if not enough.any():
@@ -232,9 +291,9 @@ def contextual_instance(
         shared["attraction"] = fitted if linear else attractions
         contents = [LabelledModel(base, interactions=pairs, **shared) for base in bases]
     n_candidates = len(np.unique(np.concatenate(candidates)))
-    what = "linear in them"
+    what, origins = "linear in them", {"rating": "labels", "attraction": "clicks"}
     if not linear:
-        what = f"from labels, {explained:.0%} of its variance linear in them"
+        what = f"from {origins[value]}, {explained:.0%} of its variance linear in them"
     return Instance(
         name,
         {model.kind: model for model in contents},
@@ -244,8 +303,8 @@ def contextual_instance(
         origin="; ".join(filter(None, (origin, f"examination: {source.origin}"))),
         estimation={
             "left_out": int((~enough).sum()),
-            "attraction": "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest",
-            "floor": FLOOR,
+            "attraction": "linear" if linear else LAWS[value],
+            **({"floor": FLOOR} if value == "rating" else {}),
             "explained_by_linear_fit": round(explained, 4),
             "features": "singular value decomposition",
             **({"interactions": interactions} if interactions != "none" else {}),

@@ -1,4 +1,4 @@
-"""``clickgym features``: contextual instances from ratings or from judged queries."""
+"""``clickgym features``: contextual instances from ratings, clicks or judged queries."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from clickgym.envs import Instance
 from clickgym.runner.console import output
 from clickgym.runner.terminal import say
 
-from ..contextual import ATTRACTION_ONLY, contextual_instance, read_ratings
+from ..contextual import ATTRACTION_ONLY, click_attraction, contextual_instance, read_ratings
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
+from ..readers import log_name, read_log
+from .logs import Columns, names
 
 LARGEST = 5_000_000
 """Numbers in an instance file."""
@@ -42,6 +44,16 @@ def features(
             show_default=False,
         ),
     ] = None,
+    clicks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOG...",
+            help="Instead of DATA: a click log with a column user, whose clicks tell what attracts "
+            "each user.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Columns = "",
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,7 +138,7 @@ def features(
         ),
     ] = None,
 ) -> None:
-    """Make a contextual instance (items with features) from ratings, or from judged queries.
+    """Make a contextual instance (items with features) from ratings, clicks or judged queries.
 
     Films as candidates, with features from a singular value decomposition (He et al. 2020):
 
@@ -146,6 +158,11 @@ def features(
 
     An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
 
+    The same from a click log with a column user (He et al. 2020, equation 12):
+
+    \b
+    clickgym features --clicks log.csv --out shop.json
+
     Documents with relevance grades, and users who click by grade:
 
     \b
@@ -162,8 +179,10 @@ def features(
     sizes = _given(n_items=candidates, n_positions=positions)
     of_ratings = _given(model=model, linear=linear, dimension=dimension, interactions=interactions)
     of_judgments = _given(users=users, grades=grades, eta=eta, normalize=normalize)
-    if (data is None) == (not judgments):
-        raise ValueError("expected either DATA, a file of ratings, or --judgments")
+    if (data is not None) + bool(judgments) + bool(clicks) != 1:
+        raise ValueError("expected one of DATA, a file of ratings, --judgments and --clicks")
+    if columns and not clicks:
+        raise ValueError("--columns: only for --clicks")
     wrong, kind = (of_ratings, "ratings") if judgments else (of_judgments, "--judgments")
     if wrong:
         raise ValueError(f"{', '.join(f'--{name}' for name in wrong)}: only for {kind}")
@@ -173,8 +192,15 @@ def features(
         instance.save(out)
         say(console, f"{out}: {instance.description}")
         return
-    assert data is not None
-    ratings = read_ratings(data)
+    if clicks:
+        named = names(columns)
+        log = read_log(clicks, columns={"query": named.pop("user", "user"), **named})
+        ratings, source = click_attraction(log), log_name(clicks)
+        read = f"read {len(log):,} sessions of {len(log.query_labels):,} users"
+    else:
+        assert data is not None
+        ratings, source = read_ratings(data), data.name
+        read = f"read {len(ratings):,} ratings of {ratings['user'].n_unique():,} users"
     n_candidates = sizes.setdefault("n_items", 10)
     with warnings.catch_warnings(record=True) as cautions:
         warnings.simplefilter("always", UserWarning)
@@ -182,13 +208,13 @@ def features(
             ratings,
             of_ratings.pop("model", ["UBM"]),
             name=out.stem,
-            origin=f"made by clickgym from {data.name}",
+            origin=f"made by clickgym from {source}",
             **sizes,
             **of_ratings,
         )
     instance.save(out)
     left_out = instance.estimation["left_out"]
-    say(console, f"read {len(ratings):,} ratings of {ratings['user'].n_unique():,} users")
+    say(console, read)
     if left_out:
         say(console, f"left out {left_out:,} users with fewer than {n_candidates} candidates")
     say(console, f"{out}: {instance.description}")
