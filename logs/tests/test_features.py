@@ -14,12 +14,11 @@ from clickgym.envs import with_products
 from clickgym_logs import (
     ClickLog,
     UBMEstimator,
-    click_attraction,
     contextual_instance,
     read_ratings,
     write_tidy,
 )
-from clickgym_logs.contextual import label_attraction
+from clickgym_logs.contextual import click_attraction, label_attraction
 from clickgym_logs.tables import coded
 
 

@@ -9,7 +9,7 @@ Example:
 """
 
 from .comparison import compare
-from .contextual import click_attraction, contextual_instance, read_ratings
+from .contextual import contextual_instance, read_ratings
 from .decide import decide, decide_all
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
@@ -54,7 +54,6 @@ __all__ = [
     "UBMEstimator",
     "UniformPolicy",
     "check_models",
-    "click_attraction",
     "compare",
     "contextual_instance",
     "decide",
