@@ -10,7 +10,16 @@ from made_curves import STEPS, curves, piecewise, rows
 
 from clickgym.envs import load_instance
 from clickgym.runner import make_env, wrong_pairs
-from clickgym_lab.studies import bubble, nonstat, pbm, ubm, when_rl_pays, why_violations, zoghi
+from clickgym_lab.studies import (
+    bubble,
+    nonstat,
+    oltr,
+    pbm,
+    ubm,
+    when_rl_pays,
+    why_violations,
+    zoghi,
+)
 from clickgym_lab.studies.evidence import Curves
 
 # ------------------------------------------------------------ made evidence
@@ -499,3 +508,49 @@ def test_violations_left_at_the_implied_list(part, expected):
         assert finding.verdict() == expected
         assert why_violations.nothing_left_of_random(evidence, env).verdict() == "yes"
         assert abs(why_violations.on_lists_above_predicted(evidence, env)).max() < 0.01
+
+
+def judged(level):
+    """Curves of the study oltr: nDCG ``level(agent, users)`` in all sessions and when trained."""
+    evidence = {}
+    agents = [oltr.SHUFFLED, "PDGD:learning_rate=9", *oltr.BANDITS, *oltr.LEARNERS]
+    for part, names in ((oltr.SHORT, agents), (oltr.LONG, agents[1:2])):
+        table = [
+            (oltr.ENV, users, agent, run, n, n * value, value)
+            for agent, users, run in itertools.product(names, oltr.USERS, range(4))
+            for n in (500, 1000)
+            for value in [level(part, agent.partition(":")[0], users) + 1e-6 * run]
+        ]
+        columns = ["env", "instance", "agent", "run", "step", oltr.NDCG, oltr.TRAINED]
+        evidence[part] = Curves(polars.DataFrame(table, columns, orient="row"))
+    return evidence
+
+
+LEVELS = {"Shuffled": 0.6, "LinearTS": 0.7, "C2UCB": 0.7, "PPO": 0.3, "SAC": 0.4}
+NOISE = {users: 0.01 * i for i, users in enumerate(oltr.USERS)}
+
+
+@pytest.mark.parametrize(
+    ("pdgd", "words", "expected"),
+    [
+        (0.65, "better lists while PDGD learns", "y"),
+        (0.61, "better lists while PDGD learns", "n"),
+        (0.65, "Noise slows PDGD down", "y"),
+        (0.65, "noise has cost PDGD little", "y"),
+        (0.65, "almost at random", "y"),
+        (0.65, "With perfect users", "yy"),
+        (0.71, "With perfect users", "nn"),
+        (0.73, "With informational users", "yy"),
+        (0.65, "With informational users", "nn"),
+        (0.65, "worse lists than shuffled", "yy"),
+    ],
+)
+def test_statements_of_judged_queries(pdgd, words, expected):
+    """PDGD loses 0.01 with each step of noise, and gains 0.05 with time."""
+
+    def level(part, agent, users):
+        if agent == "PDGD":
+            return pdgd - NOISE[users] + 0.05 * (part == oltr.LONG)
+        return LEVELS[agent]
+
+    assert verdicts(oltr.STUDY, judged(level), words) == expected
