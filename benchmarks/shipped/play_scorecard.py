@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         save_line(DATA, name, requirements(name), table, of_line)
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
-        write_anchors(bandits, made)
+        write_results(DATA / "anchors.parquet", anchor_table(bandits), made)
 
 
 def added_to(path: Path, table: polars.DataFrame, made: dict[str, Any]) -> tuple[Any, Any]:
@@ -118,16 +118,15 @@ def measure_time(name: str, out: Path, jobs: int) -> None:
     print(f"{name}: {1e6 * per_session:.3g} µs a session", flush=True)
 
 
-def write_anchors(bandits: Sequence[str], made: dict[str, str]) -> None:
-    """Write the anchors of all tasks, from the runs of all agents."""
+def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:
+    """The anchors of all tasks, from the runs of these agents."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
     for name in bandits:
         table, _ = read_results(line_file(OF_ANCHORS, name))
         for task, loss in table.group_by("task").agg(polars.col("loss").mean()).iter_rows():
             losses[task][name] = loss
     rows = [(task, *anchor) for task, anchor in sorted(anchors_of(losses).items())]
-    table = polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
-    write_results(DATA / "anchors.parquet", table, made)
+    return polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
 
 
 if __name__ == "__main__":

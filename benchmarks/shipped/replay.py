@@ -1,40 +1,63 @@
 """Play one run of each agent over the first tenth of each shipped result again, and compare it with
 the digits that ship.
 
-python benchmarks/shipped/replay.py [NAME ...] [--instances FILE ...]
+python benchmarks/shipped/replay.py [NAME ...] [--folder DIR] [--tasks N] [--seed N] [--record]
 
 Of a study the first tenth of the sessions is played in all instances, for its curves are means over
-them, with the full horizon as what agents are told; ``--instances`` are the queries of results on
-queries that do not ship. ``scorecard-CascadeTS`` are the results of an agent on the scorecard, of
-which the first run of the first task of each ability is played. Results of generic reinforcement
-learning are not played: they differ from one build of torch to another.
+them, with the full horizon as what agents are told. Queries that do not ship are looked for under
+the names that the command of the result has, in ``--folder``; results whose queries are not there
+are named and left out. ``scorecard-CascadeTS`` are the results of an agent on the scorecard, of
+which the first runs of a few tasks are played, drawn by ``--seed``.
+
+Generic reinforcement learning differs from one build of torch to another. A learner plays in the
+first sweep of a study in which it takes part, and in one task of the scorecard; what it reaches
+must be what shipped runs make likely (at 99.9 %).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import shlex
+import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import polars
 from polars import col
+from scipy.special import stdtrit
+from scipy.stats import ttest_1samp
 
 from clickgym import make_agent, run
+from clickgym.core.files import write_whole
+from clickgym.envs import Instance
 from clickgym.runner import make_env
 from clickgym.runner.results import Trial
-from clickgym_lab.bench.board import DATA, LEARNERS
-from clickgym_lab.bench.play import play
+from clickgym_lab.bench.board import DATA, LEARNERS, line_file
+from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks
-from clickgym_lab.results import read_results
+from clickgym_lab.results import read_results, replayed
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.study import KEYS, Sweeps, compact, portable
+from clickgym_lab.studies.study import (
+    ENDS,
+    KEYS,
+    LEAST_HORIZON,
+    LEAST_RUNS,
+    Sweeps,
+    compact,
+    with_facts,
+)
 
 RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
 SCORECARD = "scorecard-"
 """Before the names of agents, whose results these are."""
+UNLIKELY = 1e-3
 
 
 class Replay(Sweeps):
@@ -44,13 +67,15 @@ class Replay(Sweeps):
         shipped: the table of the file.
         origin: what made each of its sweeps.
         different: what differs, in words.
+        learners: those that have played.
     """
 
     shipped: polars.DataFrame
     origin: dict[str, dict[str, Any]]
     different: list[str]
+    learners: set[str]
 
-    def sweep(  # type: ignore[override]
+    def sweep(
         self,
         name: str,
         envs: Sequence[str],
@@ -58,38 +83,68 @@ class Replay(Sweeps):
         horizon: int,
         runs: int,
         *,
-        instances: Sequence[Any],
+        instances: Sequence[str | Instance],
         metrics: Sequence[str] = (),
-        **_: Any,
+        windows: int = 20,
+        ends: Sequence[float] = ENDS,
+        whole: bool = False,
+        facts: Mapping[str, Callable[[Any], float]] | None = None,
+        least_horizon: int = LEAST_HORIZON,
+        least_runs: int = LEAST_RUNS,
+        delay: str | None = None,
     ) -> None:
+        """See `Sweeps.sweep`; horizon, runs and what is kept are those of the shipped table."""
         rows = self.shipped.filter(part=name)
         horizon = int(rows["step"].max())  # type: ignore[arg-type]
-        figures = rows.filter(col("run") == 0, col("step") <= horizon // 10)
-        figures = figures.filter(~col("agent").is_in(LEARNERS))
-        steps = figures["step"].unique().sort().to_list()
-        frames = []
-        for env_spec in envs:
-            for instance in instances:
-                env = make_env(env_spec, instance)
-                where = env.unwrapped.instance
-                for spec in agents:
-                    label = spec.partition("=clickgym_lab")[0]
-                    if label in LEARNERS:
-                        continue
+        steps = rows["step"].unique().sort()
+        tenth = steps.filter(steps <= horizon // 10).to_list()
+        labels = {spec.partition("=clickgym_lab")[0]: spec for spec in agents}
+
+        def again(label: str, at: list[int]) -> polars.DataFrame:
+            frames = []
+            for env_spec in envs:
+                for instance in instances:
+                    env = make_env(env_spec, instance)
+                    where = env.unwrapped.instance
                     trial = Trial(env_spec, where, label, 0)
                     env_seed, agent_seed = trial.seeds(self.origin[name]["seed"])
-                    agent = make_agent(
-                        spec.removeprefix(f"{label}="), env, horizon=horizon, seed=agent_seed
-                    )
+                    spec = labels[label].removeprefix(f"{label}=")
+                    agent = make_agent(spec, env, horizon=horizon, seed=agent_seed)
                     result = run(
-                        agent, env, steps[-1], seed=env_seed, checkpoints=steps, metrics=metrics
+                        agent,
+                        env,
+                        at[-1],
+                        seed=env_seed,
+                        checkpoints=at,
+                        metrics=metrics,
+                        delay=delay,
                     )
-                    place = {"env": env_spec, "instance": portable(where), "agent": label}
+                    place = {"env": env_spec, "instance": where, "agent": label}
                     named = [polars.lit(value).alias(key) for key, value in place.items()]
                     frames.append(result.to_frame().with_columns(named))
-        if frames:
-            again = compact(polars.concat(frames), self.columns, ends=(), whole=True)
-            self.different += [f"{name}: {line}" for line in differences(figures, again)]
+            table = with_facts(polars.concat(frames), envs, instances, facts or {})
+            return compact(table, self.columns, list(facts or {}), ends=(), whole=True)
+
+        played = [label for label in labels if label in set(rows["agent"])]
+        figures = rows.filter(col("run") == 0, col("step").is_in(tenth))
+        bandits = [label for label in played if label not in LEARNERS]
+        if bandits:
+            found = polars.concat([again(label, tenth) for label in bandits])
+            shown = figures.filter(~col("agent").is_in(LEARNERS))
+            lines = differences(shown, found)
+            if facts:
+                of = ["env", "instance"]
+                known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
+                kept = rows.drop_nulls("instance").filter(run=0).select(*KEYS, *facts)
+                lines += differences(kept, kept.drop(*facts).join(known, on=of, how="left"))
+            self.different += [f"{name}: {line}" for line in lines]
+        for label in set(played) - set(bandits) - self.learners:
+            self.learners.add(label)
+            kept = rows.filter(col("instance").is_not_null(), agent=label)
+            step = int(kept.filter(col("step") >= tenth[-1])["step"].min())  # type: ignore[arg-type]
+            self.different += [
+                f"{name}: {line}" for line in unlike(kept.filter(step=step), again(label, [step]))
+            ]
 
     def trained(  # type: ignore[override]
         self, name: str, env: str, agents: Sequence[str], horizon: int, runs: int, **rest: Any
@@ -113,77 +168,141 @@ def differences(figures: polars.DataFrame, again: polars.DataFrame) -> list[str]
     return [f"{agent} in {env} from session {step:,} on" for env, agent, step in first.iter_rows()]
 
 
-def replay_study(path: Path, names: Sequence[str] | None = None) -> list[str]:
+def unlike(shipped: polars.DataFrame, again: polars.DataFrame) -> list[str]:
+    """Where the regret of a learner differs from what ships, by a t test over the instances.
+
+    Args:
+        shipped: of each instance and run at a step.
+        again: of a run of each instance at this step.
+    """
+    pair = ["env", "agent", "instance"]
+    means = shipped.group_by(pair).agg(col("regret").mean())
+    both = means.join(again.drop_nulls("instance"), on=pair, suffix=" again").sort(pair)
+    lines = []
+    for (env, agent), rows in both.group_by("env", "agent", maintain_order=True):
+        gaps = (rows["regret again"] - rows["regret"]).to_numpy().astype(float)
+        if ttest_1samp(gaps, 0.0).pvalue < UNLIKELY:
+            lines.append(f"{agent} in {env}: regret {gaps.mean():+,.0f} in {len(gaps)} instances")
+    return lines
+
+
+def replay_study(path: Path) -> list[str]:
     """What differs in a replay of a study.
 
     Args:
         path: of the file.
-        names: of its queries, if they do not ship.
+
+    Raises:
+        FileNotFoundError: queries that do not ship are not in the working folder.
     """
     study = STUDIES[path.stem.partition(".")[0]]
     table, made = read_results(path)
-    words = made["command"].split()
-    scale = float(words[words.index("--scale") + 1])
-    replay = Replay(path.parent, study.columns, scale, names=names)
-    replay.shipped, replay.origin, replay.different = table, made["parts"], []
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", type=float)
+    parser.add_argument("--instances", nargs="+")
+    options, _ = parser.parse_known_args(shlex.split(made["command"]))
+    absent = [name for name in options.instances or [] if is_absent(name)]
+    if absent:
+        raise FileNotFoundError(f"needs {absent[0]} (--folder)")
+    replay = Replay(path.parent, study.columns, options.scale, names=options.instances)
+    replay.shipped, replay.origin = table, made["parts"]
+    replay.different, replay.learners = [], set()
     study.play(replay)
     return replay.different
 
 
-def replay_agent(path: Path, n_jobs: int = 1) -> list[str]:
-    """What differs in a replay of an agent's line of the scorecard."""
+def is_absent(name: str) -> bool:
+    """Whether a query is a file that is not there."""
+    return name.endswith(".json") and not Path(name).exists()
+
+
+def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -> list[str]:
+    """What differs in a replay of a sample of an agent's tasks of the scorecard, and of the runs
+    that make their anchors.
+    """
+    agent = unquote(path.stem)
+    rng = np.random.default_rng([seed, *agent.encode()])
     table, _ = read_results(path)
-    played = {
-        task.ability: task for task in reversed(all_tasks()) if task.name in set(table["task"])
-    }
-    shipped = dict(table.filter(run=0).select("task", "loss").iter_rows())
-    with tempfile.TemporaryDirectory() as folder:
-        again = play(unquote(path.stem), list(played.values()), 1, Path(folder), n_jobs=n_jobs)
-    losses = again.select("task", "loss").iter_rows()
-    return [
-        f"{task}: {shipped[task]} then {loss}" for task, loss in losses if shipped[task] != loss
-    ]
+    tasks = [task for task in all_tasks() if task.name in set(table["task"])]
+    is_learner = agent in LEARNERS
+    places = rng.choice(len(tasks), 1 if is_learner else min(n_tasks, len(tasks)), replace=False)
+    drawn, lines = [tasks[place] for place in sorted(places)], []
+    anchors = line_file(path.parent / "anchor_runs", agent)
+    for file, run_seed in ((path, 0), (anchors, ANCHOR_SEED)):
+        if not file.exists():
+            continue
+        shipped, _ = read_results(file)
+        with tempfile.TemporaryDirectory() as out:
+            again = play(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=n_jobs)
+        for task, loss in again.select("task", "loss").iter_rows():
+            losses = shipped.filter(task=task).sort("run")["loss"].to_numpy().astype(float)
+            if unlikely(losses, loss) if is_learner else losses[0] != loss:
+                lines.append(f"{task} ({file.parent.name}): {losses[0]:g} then {loss:g}")
+    return lines
 
 
-def replay(name: str, names: Sequence[str] | None = None) -> list[str]:
+def unlikely(losses: np.ndarray, loss: float) -> bool:
+    """Whether a loss lies outside of the prediction interval from the losses of other runs."""
+    n = len(losses)
+    half = stdtrit(n - 1, 1 - UNLIKELY / 2) * losses.std(ddof=1) * np.sqrt(1 + 1 / n)
+    return bool(abs(loss - losses.mean()) > half)
+
+
+def replay(name: str, n_tasks: int = 3, seed: int = 0) -> list[str]:
     """What differs in a replay of a shipped result.
 
     Args:
         name: of the file, without its suffix; after ``scorecard-`` of an agent.
-        names: of the queries of a study, if they do not ship.
+        n_tasks, seed: of the sample of tasks.
 
     Raises:
         ValueError: there is no such result.
+        FileNotFoundError: its queries are not there.
     """
     is_agent = name.startswith(SCORECARD)
     folder = DATA if is_agent else RESULTS
     path = folder / f"{name.removeprefix(SCORECARD)}.parquet"
     if not path.exists():
         raise ValueError(f"{name} is no shipped result")
-    return replay_agent(path) if is_agent else replay_study(path, names)
+    return replay_agent(path, n_tasks, seed) if is_agent else replay_study(path)
 
 
 def shipped_names() -> list[str]:
-    """The results that need nothing but what ships."""
+    """All results."""
+    agents = [path.stem for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
     studies = [path.stem for path in sorted(RESULTS.glob("*.parquet"))]
-    lines = sorted(path.stem for path in DATA.glob("*.parquet"))
-    agents = [name for name in lines if name != "anchors" and name not in LEARNERS]
-    return [name for name in studies if "." not in name] + [f"{SCORECARD}{a}" for a in agents]
+    return studies + [f"{SCORECARD}{agent}" for agent in agents]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("names", nargs="*", help="studies, or scorecard-AGENT; default: all")
-    parser.add_argument("--instances", nargs="+", metavar="FILE", help="queries that do not ship")
+    parser.add_argument("--folder", type=Path, default=Path(), help="of queries that do not ship")
+    parser.add_argument("--tasks", type=int, default=3, help="of each agent on the scorecard")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample of tasks")
+    parser.add_argument(
+        "--record", action="store_true", help="pages say what this version replayed"
+    )
     options = parser.parse_args(arguments)
-    wrong = 0
-    for name in options.names or shipped_names():
-        different = replay(name, options.instances)
-        print(f"{name}: {'; '.join(different) or 'equal'}", flush=True)
-        wrong += len(different)
+    wrong, equal = 0, []
+    with contextlib.chdir(options.folder):
+        for name in options.names or shipped_names():
+            start = time.perf_counter()
+            try:
+                different = replay(name, options.tasks, options.seed)
+                words = "; ".join(different) or "equal"
+                wrong += len(different)
+                equal += [name] * (not different and not name.startswith(SCORECARD))
+            except FileNotFoundError as error:
+                words = f"not played, {error}"
+            print(f"{name} ({time.perf_counter() - start:.0f} s): {words}", flush=True)
+    if options.record:
+        versions = replayed(RESULTS) | dict.fromkeys(equal, version("clickgym"))
+        lines = [f"{name} {versions[name]}\n" for name in sorted(versions)]
+        write_whole(RESULTS / "replayed.txt", "".join(lines))
     return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
-from replay import replay
+from play_scorecard import anchor_table
+from replay import replay, replay_agent, unlikely
 from scipy.stats import ttest_1samp
 from slow import slow
 
-from clickgym.agents import Agent, TopRank
+from clickgym.agents import AGENTS, Agent, TopRank
 from clickgym.envs import load_instance
 from clickgym_lab.bench import board
-from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
+from clickgym_lab.bench.board import DATA, HEADER, line_file, line_of, save_line
 from clickgym_lab.bench.play import log_of_production, play, playable, prepared
 from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym_lab.bench.tasks import (
@@ -410,6 +411,34 @@ def test_bench_refuses(words, message, refused):
 @pytest.mark.parametrize("agent", ["Random", *slow("CascadeTS")])
 def test_shipped_line_comes_out_again(agent):
     assert replay(f"scorecard-{agent}") == []
+
+
+def test_planted_loss_is_found(tmp_path):
+    """In the runs of the board, and in those of the anchors."""
+    (tmp_path / "anchor_runs").mkdir()
+    for place in ("Random", "anchor_runs/Random"):
+        table, made = read_results(DATA / f"{place}.parquet")
+        planted = polars.col("loss") * (1 + 1e-6 * (polars.col("run") == 0))
+        write_results(tmp_path / f"{place}.parquet", table.with_columns(planted), made)
+    first, second = replay_agent(tmp_path / "Random.parquet", n_tasks=1)
+    assert first.split()[0] == second.split()[0]
+    assert second.split()[1] == "(anchor_runs):"
+
+
+def test_learners_are_compared_with_other_runs():
+    """Of three runs with a mean of 10 and a deviation of 1 another lies within 36.5, t(2) at 99.9 %
+    times the root of 4/3.
+    """
+    losses = np.array([9.0, 10.0, 11.0])
+    assert not unlikely(losses, 10 + 36.4)
+    assert unlikely(losses, 10 + 36.6)
+    assert unlikely(losses, 10 - 36.6)
+
+
+def test_anchors_are_those_of_their_runs():
+    bandits = [name for name in AGENTS if line_file(DATA / "anchor_runs", name).exists()]
+    shipped, _ = read_results(DATA / "anchors.parquet")
+    assert anchor_table(bandits).equals(shipped)
 
 
 def test_published_lines_are_small():

@@ -1,6 +1,8 @@
 """Studies from the sweep to the page, and the results that ship."""
 
+import inspect
 import re
+import shutil
 from pathlib import Path
 
 import gymnasium as gym
@@ -8,7 +10,8 @@ import numpy as np
 import polars
 import pytest
 from made_judgments import write_judgments
-from replay import differences, replay
+from replay import Replay, differences, replay, replay_study, unlike
+from replay import main as replay_main
 from scipy.special import stdtrit
 
 import clickgym
@@ -175,9 +178,63 @@ def test_shipped_results_say_what_made_them():
     assert sum(path.stat().st_size for path in RESULTS.iterdir()) < 3_500_000
 
 
-@pytest.mark.parametrize("name", ["nonstat-fig1", "nonstat-bound"])
-def test_shipped_results_come_out_again(name):
-    assert replay(name) == []
+def test_shipped_results_come_out_again():
+    assert replay("nonstat-fig1") == []
+
+
+def test_planted_digits_are_found(tmp_path):
+    """Of the regret, and of a fact; nothing else differs."""
+    table, made = read_results(RESULTS / "nonstat-bound.parquet")
+    step = int(table["step"].max()) // 10
+    planted = {"CascadeDUCB": "regret", "CascadeSWUCB": "lower_bound"}
+    for agent, column in planted.items():
+        here = (polars.col("agent") == agent) & polars.col("step").is_in([step, 10 * step])
+        factor = polars.when(here).then(1 + 1e-6).otherwise(1.0)
+        table = table.with_columns((polars.col(column) * factor).cast(polars.Float32))
+    path = tmp_path / "nonstat-bound.parquet"
+    write_results(path, table, made)
+    where = "in NonStationaryCMRank-v0 from session"
+    assert replay_study(path) == [
+        f"nonstat-bound: CascadeDUCB {where} {step:,} on",
+        f"nonstat-bound: CascadeSWUCB {where} {10 * step:,} on",
+    ]
+
+
+def test_page_names_the_version_that_replayed(tmp_path, monkeypatch):
+    for file in RESULTS.glob("nonstat-bound.*"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "replayed.txt").write_text("late-feedback 4.0.0\n")
+    monkeypatch.setattr("replay.RESULTS", tmp_path)
+    assert replay_main(["nonstat-bound", "--record"]) == 0
+    recorded = f"late-feedback 4.0.0\nnonstat-bound {clickgym.__version__}\n"
+    assert (tmp_path / "replayed.txt").read_text() == recorded
+    text = page(read_all(STUDIES["nonstat-bound"], tmp_path))
+    assert f"\nReplayed by version {clickgym.__version__}: one run of each agent" in text
+
+
+def test_replay_knows_every_argument_of_a_sweep():
+    """It takes all of `Sweeps.sweep` and nothing else: an argument that it does not know is an
+    error, for what it swallowed would be played otherwise.
+    """
+    known, given = (inspect.signature(kind.sweep).parameters for kind in (Replay, Sweeps))
+    assert list(known.items()) == list(given.items())
+
+
+def test_learners_are_compared_over_instances():
+    """By a t test of the mean over the instances at 0.1 %."""
+    pair = {"env": "E", "agent": "PPO"}
+    rows = [{**pair, "instance": name, "run": run} for name in "abc" for run in (0, 1)]
+    regret = [9.0, 11.0, 19.0, 21.0, 29.0, 31.0]
+    shipped = polars.DataFrame(rows).with_columns(regret=polars.Series(regret))
+    once = shipped.filter(run=0).with_columns(regret=polars.Series([11.0, 20.0, 29.0]))
+    assert unlike(shipped, once) == []
+    far = once.with_columns(polars.col("regret") + 100)
+    assert unlike(shipped, far) == ["PPO in E: regret +100 in 3 instances"]
+
+
+def test_results_on_absent_queries_are_named(capsys, tmp_path):
+    assert replay_main(["pbm-queries.kdd", "--folder", str(tmp_path)]) == 0
+    assert "not played, needs queries/kdd-1.json (--folder)" in capsys.readouterr().out
 
 
 def test_different_digit_is_noticed():

@@ -18,6 +18,15 @@ MADE = "clickgym"
 """The key of the metadata."""
 
 
+def replayed(folder: Path) -> dict[str, str]:
+    """The version that last replayed each result of a folder, by the name of its file without
+    suffix, from ``replayed.txt``.
+    """
+    path = folder / "replayed.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return dict(line.split() for line in lines)
+
+
 def write_results(path: Path, table: polars.DataFrame, made: Mapping[str, Any]) -> None:
     """Write a table whole, or not at all.
 

@@ -4,7 +4,6 @@ from . import (
     bubble,
     features_or_networks,
     late_feedback,
-    never_locked,
     nonstat,
     oltr,
     pbm,
@@ -38,7 +37,6 @@ STUDIES: dict[str, Study] = {
         when_rl_pays.STUDY,
         features_or_networks.STUDY,
         late_feedback.STUDY,
-        never_locked.STUDY,
         oltr.STUDY,
     )
 }

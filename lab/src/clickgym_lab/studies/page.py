@@ -54,6 +54,9 @@ def _beside_the_paper(result: Measured) -> list[str]:
     lines = [f"## Ours beside the paper{where}", ""]
     lines += [f"![{study.title}{where}]({figure_name(result)}.png)", ""]
     lines += [*markdown_table([header, *rows]), "", f"    {result.command}", ""]
+    if result.replayed:
+        words = "one run of each agent over the first tenth was played again, and is equal"
+        lines += [f"Replayed by version {result.replayed}: {words}.", ""]
     if study.table is not None:
         title, cells = study.table(result.evidence)
         lines += [f"{title}:", "", *markdown_table(cells), ""]

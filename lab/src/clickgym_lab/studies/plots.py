@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -36,7 +35,6 @@ _LABELS = {
     (SKY, MIXED): "CascadeTS",
     (GREY, DASHED): "EpsilonGreedy",
     (ORANGE, DOTTED): "DCMKLUCB A2C",
-    (GREEN, MIXED): "MixTS",
 }
 BOUND: dict[str, Any] = {"color": BLACK, "linewidth": 1.2, "linestyle": ":"}
 """The look of lower bounds and of exact values."""
@@ -110,25 +108,6 @@ def points(
     mean, half = _intervals(samples)
     style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
     axes.errorbar(places, mean, half, label=agent if label is None else label, **style)
-
-
-def regret_figure(
-    evidence: Evidence, cases: Sequence[tuple[str, str, str]], columns: int, title: str
-) -> Figure:
-    """Cumulative regret from the 100th session on, on logarithmic axes.
-
-    Args:
-        evidence: what was measured.
-        cases: of each panel the title, the part and the environment.
-        columns: of panels.
-        title: of the figure.
-    """
-    rows = math.ceil(len(cases) / columns)
-    figure, panels = grid(columns, rows, labels=rows * ["cumulative regret"])
-    for axes, (name, part, env) in zip(panels, cases, strict=True):
-        bands(axes, evidence[part], env, evidence[part].agents, first=100)
-        axes.set(xscale="log", yscale="log", title=name, xlabel="session")
-    return finish(figure, panels, evidence, title)
 
 
 def finish(

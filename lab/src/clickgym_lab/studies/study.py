@@ -24,7 +24,7 @@ from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from clickgym.runner import Trial, make_env, provenance
 
-from ..results import read_results, write_results
+from ..results import read_results, replayed, write_results
 from .evidence import Curves, Evidence, Judged, Statement, judge
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Sweeps:
             again=[label for label in self.again if label in labels],
         )
         config = table.config
-        frame = _with_facts(table.frame, envs, instances, facts or {})
+        frame = with_facts(table.frame, envs, instances, facts or {})
         self.tables[name] = compact(frame, self.columns, list(facts or {}), ends, whole)
         self.made[name] = {
             "full": length == horizon,
@@ -268,7 +268,7 @@ def portable(instance: str) -> str:
     return re.sub(r"[^=,:]*/(?=[^/=,:]*\.json)", "", instance)
 
 
-def _with_facts(
+def with_facts(
     table: polars.DataFrame,
     envs: Sequence[str],
     instances: Sequence[str | Instance],
@@ -299,6 +299,7 @@ class Measured(NamedTuple):
         made: what made each of them.
         source: version with commit, and command, as figures have them in their metadata.
         judged: its statements.
+        replayed: the version that replayed it, or ``""``.
     """
 
     study: Study
@@ -307,6 +308,7 @@ class Measured(NamedTuple):
     made: Mapping[str, Mapping[str, Any]]
     source: Mapping[str, Any]
     judged: list[Judged]
+    replayed: str = ""
 
     @property
     def command(self) -> str:
@@ -358,7 +360,8 @@ def read_study(study: Study, path: Path) -> Measured:
     version = f"{first['clickgym']} ({first['commit']})"
     source = {"clickgym": version, "command": made["command"]}
     label = path.stem.removeprefix(study.name).removeprefix(".")
-    return Measured(study, label, evidence, made["parts"], source, judged)
+    version = replayed(path.parent).get(path.stem, "")
+    return Measured(study, label, evidence, made["parts"], source, judged, version)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
