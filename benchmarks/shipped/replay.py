@@ -22,8 +22,9 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,7 +37,6 @@ from scipy.stats import ttest_1samp
 
 from clickgym import make_agent, run
 from clickgym.core.files import write_whole
-from clickgym.envs import Instance
 from clickgym.runner import make_env
 from clickgym.runner.results import Trial
 from clickgym_lab.bench.board import DATA, LEARNERS, line_file
@@ -44,15 +44,7 @@ from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks
 from clickgym_lab.results import read_results, replayed
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.study import (
-    ENDS,
-    KEYS,
-    LEAST_HORIZON,
-    LEAST_RUNS,
-    Sweeps,
-    compact,
-    with_facts,
-)
+from clickgym_lab.studies.study import KEYS, Setting, Sweep, compact, label_of, with_facts
 
 RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
 SCORECARD = "scorecard-"
@@ -60,97 +52,60 @@ SCORECARD = "scorecard-"
 UNLIKELY = 1e-3
 
 
-class Replay(Sweeps):
-    """Plays the first run of each pair over the first tenth, in place of the sweep.
+def replay_sweep(
+    sweep: Sweep,
+    rows: polars.DataFrame,
+    setting: Setting,
+    columns: Sequence[str],
+    learners: Sequence[str] = LEARNERS,
+) -> list[str]:
+    """What differs in a replay of the first run of each pair over the first tenth.
 
-    Attributes:
-        shipped: the table of the file.
-        origin: what made each of its sweeps.
-        different: what differs, in words.
-        learners: those that have played.
+    Args:
+        sweep: what was run.
+        rows: what ships of it, from whose last step the horizon is known.
+        setting: with the seed, and the names of the queries.
+        columns: of which curves ship.
+        learners: those that are compared with shipped runs; other learners do not play.
     """
+    horizon = int(rows["step"].max())  # type: ignore[arg-type]
+    steps = rows["step"].unique().sort()
+    tenth = steps.filter(steps <= horizon // 10).to_list()
+    specs = {label_of(spec): spec for spec in setting.agents(sweep)}
+    instances, facts = setting.instances(sweep), list(sweep.facts)
 
-    shipped: polars.DataFrame
-    origin: dict[str, dict[str, Any]]
-    different: list[str]
-    learners: set[str]
+    def again(label: str, at: list[int]) -> polars.DataFrame:
+        frames = []
+        for env_spec, instance in product(sweep.envs, instances):
+            env = make_env(env_spec, instance)
+            where = env.unwrapped.instance  # type: ignore[attr-defined]
+            env_seed, agent_seed = Trial(env_spec, where, label, 0).seeds(setting.seed)
+            spec = specs[label].removeprefix(f"{label}=")
+            agent = make_agent(spec, env, horizon=horizon, seed=agent_seed)
+            kept: dict[str, Any] = {"metrics": sweep.metrics, "delay": sweep.delay}
+            result = run(agent, env, at[-1], seed=env_seed, checkpoints=at, **kept)
+            place = {"env": env_spec, "instance": where, "agent": label}
+            named = [polars.lit(value).alias(key) for key, value in place.items()]
+            frames.append(result.to_frame().with_columns(named))
+        table = with_facts(polars.concat(frames), sweep.envs, instances, sweep.facts)
+        return compact(table, columns, facts, ends=(), whole=True)
 
-    def sweep(
-        self,
-        name: str,
-        envs: Sequence[str],
-        agents: Sequence[str],
-        horizon: int,
-        runs: int,
-        *,
-        instances: Sequence[str | Instance],
-        metrics: Sequence[str] = (),
-        windows: int = 20,
-        ends: Sequence[float] = ENDS,
-        whole: bool = False,
-        facts: Mapping[str, Callable[[Any], float]] | None = None,
-        least_horizon: int = LEAST_HORIZON,
-        least_runs: int = LEAST_RUNS,
-        delay: str | None = None,
-    ) -> None:
-        """See `Sweeps.sweep`; horizon, runs and what is kept are those of the shipped table."""
-        rows = self.shipped.filter(part=name)
-        horizon = int(rows["step"].max())  # type: ignore[arg-type]
-        steps = rows["step"].unique().sort()
-        tenth = steps.filter(steps <= horizon // 10).to_list()
-        labels = {spec.partition("=clickgym_lab")[0]: spec for spec in agents}
-
-        def again(label: str, at: list[int]) -> polars.DataFrame:
-            frames = []
-            for env_spec in envs:
-                for instance in instances:
-                    env = make_env(env_spec, instance)
-                    where = env.unwrapped.instance
-                    trial = Trial(env_spec, where, label, 0)
-                    env_seed, agent_seed = trial.seeds(self.origin[name]["seed"])
-                    spec = labels[label].removeprefix(f"{label}=")
-                    agent = make_agent(spec, env, horizon=horizon, seed=agent_seed)
-                    result = run(
-                        agent,
-                        env,
-                        at[-1],
-                        seed=env_seed,
-                        checkpoints=at,
-                        metrics=metrics,
-                        delay=delay,
-                    )
-                    place = {"env": env_spec, "instance": where, "agent": label}
-                    named = [polars.lit(value).alias(key) for key, value in place.items()]
-                    frames.append(result.to_frame().with_columns(named))
-            table = with_facts(polars.concat(frames), envs, instances, facts or {})
-            return compact(table, self.columns, list(facts or {}), ends=(), whole=True)
-
-        played = [label for label in labels if label in set(rows["agent"])]
-        figures = rows.filter(col("run") == 0, col("step").is_in(tenth))
-        bandits = [label for label in played if label not in LEARNERS]
-        if bandits:
-            found = polars.concat([again(label, tenth) for label in bandits])
-            shown = figures.filter(~col("agent").is_in(LEARNERS))
-            lines = differences(shown, found)
-            if facts:
-                of = ["env", "instance"]
-                known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
-                kept = rows.drop_nulls("instance").filter(run=0).select(*KEYS, *facts)
-                lines += differences(kept, kept.drop(*facts).join(known, on=of, how="left"))
-            self.different += [f"{name}: {line}" for line in lines]
-        for label in set(played) - set(bandits) - self.learners:
-            self.learners.add(label)
-            kept = rows.filter(col("instance").is_not_null(), agent=label)
-            step = int(kept.filter(col("step") >= tenth[-1])["step"].min())  # type: ignore[arg-type]
-            self.different += [
-                f"{name}: {line}" for line in unlike(kept.filter(step=step), again(label, [step]))
-            ]
-
-    def trained(  # type: ignore[override]
-        self, name: str, env: str, agents: Sequence[str], horizon: int, runs: int, **rest: Any
-    ) -> None:
-        """What trained agents are worth follows from the lists, which are compared."""
-        self.sweep(name, [env], agents, horizon, runs, **rest)
+    played = [label for label in specs if label in set(rows["agent"])]
+    lines, bandits = [], [label for label in played if label not in LEARNERS]
+    if bandits:
+        shipped = rows.filter(~col("agent").is_in(LEARNERS), run=0)
+        found = polars.concat([again(label, tenth) for label in bandits])
+        lines += differences(shipped.filter(col("step").is_in(tenth)), found)
+        if facts:
+            of = ["env", "instance"]
+            known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
+            kept = shipped.drop_nulls("instance").select(*KEYS, *facts)
+            lines += differences(kept, kept.drop(*facts).join(known, on=of, how="left"))
+    for label in [label for label in played if label in learners]:
+        kept = rows.filter(col("instance").is_not_null(), agent=label)
+        step = int(kept.filter(col("step") >= tenth[-1])["step"].min())  # type: ignore[arg-type]
+        lines += unlike(kept.filter(step=step), again(label, [step]))
+    return [f"{sweep.name}: {line}" for line in lines]
 
 
 def differences(figures: polars.DataFrame, again: polars.DataFrame) -> list[str]:
@@ -204,16 +159,18 @@ def replay_study(path: Path) -> list[str]:
     absent = [name for name in options.instances or [] if is_absent(name)]
     if absent:
         raise FileNotFoundError(f"needs {absent[0]} (--folder)")
-    replay = Replay(path.parent, study.columns, options.scale, names=options.instances)
-    replay.shipped, replay.origin = table, made["parts"]
-    replay.different, replay.learners = [], set()
-    study.play(replay)
-    return replay.different
+    different, waiting = [], list(LEARNERS)
+    for sweep in study.sweeps:
+        seed, rows = made["parts"][sweep.name]["seed"], table.filter(part=sweep.name)
+        setting = Setting(path.parent, options.scale, seed=seed, names=options.instances)
+        different += replay_sweep(sweep, rows, setting, study.columns, waiting)
+        waiting = [label for label in waiting if label not in set(rows["agent"])]
+    return different
 
 
 def is_absent(name: str) -> bool:
     """Whether a query is a file that is not there."""
-    return name.endswith(".json") and not Path(name).exists()
+    return Path(name).suffix in (".json", ".txt") and not Path(name).exists()
 
 
 def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -> list[str]:

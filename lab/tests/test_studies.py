@@ -1,6 +1,6 @@
 """Studies from the sweep to the page, and the results that ship."""
 
-import inspect
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy as np
 import polars
 import pytest
 from made_judgments import write_judgments
-from replay import Replay, differences, replay, replay_study, unlike
+from replay import differences, replay, replay_study, replay_sweep, unlike
 from replay import main as replay_main
 from scipy.special import stdtrit
 
@@ -19,7 +19,14 @@ from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import page
 from clickgym_lab.studies.plots import LOOKS, band, grid, points
-from clickgym_lab.studies.study import Sweeps, compact, read_all, read_study, run_study
+from clickgym_lab.studies.study import (
+    Setting,
+    Sweep,
+    compact,
+    read_all,
+    read_study,
+    run_study,
+)
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FAST = ["zoghi-fig2", "bubble-fig3", "nonstat-bound", "pbm-queries", "ubm-fig3"]
@@ -43,8 +50,8 @@ def test_study_plays_judges_and_draws(name, folder):
         queries = [str(folder / "train.txt"), str(folder / "test.txt")]
         for file in queries:
             write_judgments(Path(file), 10)
-    sweeps = Sweeps(folder, study.columns, 1e-9, runs=2, n_jobs=1, names=queries)
-    measured = run_study(study, sweeps)
+    setting = Setting(folder, 1e-9, runs=2, n_jobs=1, names=queries)
+    measured = run_study(study, setting)
     assert measured.plot().get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
     assert text.index("## Ours beside the paper") < text.index("## What was run")
@@ -83,24 +90,23 @@ def test_pbm_ucb_of_a_catalogue():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_sweeps_reduce_and_share_folders(tmp_path, monkeypatch):
+def test_sweeps_reduce_and_share_folders(tmp_path):
     """A scale multiplies the horizon, and queries and runs by its fourth root; a sweep of several
     studies is played once.
     """
-    bubble = STUDIES["bubble-fig1"]
-    sweeps = Sweeps(tmp_path, bubble.columns, 0.2)
-    assert (len(sweeps.queries(100)), sweeps.queries(1)) == (16, ["yandex-9982"])
-    many = Sweeps(tmp_path, (), 0.2, names=[f"uniform:seed={seed}" for seed in range(100)])
+    setting = Setting(tmp_path, 0.2)
+    assert (len(setting.queries(100)), setting.queries(1)) == (16, ["yandex-9982"])
+    many = Setting(tmp_path, 0.2, names=[f"uniform:seed={seed}" for seed in range(100)])
     assert len(many.queries(100)) == 67  # 0.2 ** 0.25 is 0.669
-    for name, kept in {"ENVS": ["PBMRank-v0"], "AGENTS": ["Fixed"]}.items():
-        monkeypatch.setattr(f"clickgym_lab.studies.bubble.{name}", kept)
     made, runs = [], tmp_path / "bubble" / "runs"
+    setting = Setting(tmp_path, 1e-9, runs=1, names=["yandex-990"])
     for name in ("bubble-fig1", "bubble-fig4"):
-        study = STUDIES[name]
-        sweeps = Sweeps(tmp_path, study.columns, 1e-9, runs=1, names=["yandex-990"])
-        study.play(sweeps)
+        [sweep] = STUDIES[name].sweeps
+        small = dataclasses.replace(sweep, envs=["PBMRank-v0"], agents=["Fixed"])
+        table, origin = setting.run(small, STUDIES[name].columns)
+        assert set(STUDIES[name].columns) < set(table.columns)
         written = {path: path.stat().st_mtime_ns for path in runs.rglob("*.parquet")}
-        made.append((sweeps.made, written))
+        made.append((origin, written))
     assert made[0] == made[1]
     assert len(made[0][1]) == 1
 
@@ -212,12 +218,26 @@ def test_page_names_the_version_that_replayed(tmp_path, monkeypatch):
     assert f"\nReplayed by version {clickgym.__version__}: one run of each agent" in text
 
 
-def test_replay_knows_every_argument_of_a_sweep():
-    """It takes all of `Sweeps.sweep` and nothing else: an argument that it does not know is an
-    error, for what it swallowed would be played otherwise.
-    """
-    known, given = (inspect.signature(kind.sweep).parameters for kind in (Replay, Sweeps))
-    assert list(known.items()) == list(given.items())
+def test_replay_plays_what_the_sweep_says(monkeypatch):
+    """Everything of a sweep that changes a run is handed on: of a delay as well as of a metric."""
+    [sweep] = [sweep for sweep in STUDIES["late-feedback"].sweeps if sweep.delay == "batch:100"]
+    small = dataclasses.replace(sweep, agents=["CascadeTS"], queries=4, metrics=["ndcg"])
+    setting = Setting(Path(), 1.0, names=["yandex-990"])
+    table, _ = read_results(RESULTS / "late-feedback.parquet")
+    asked = []
+
+    def run(*args, **kept):
+        asked.append(kept)
+        return clickgym.run(*args, **kept)
+
+    monkeypatch.setattr("replay.run", run)
+    replay_sweep(small, table.filter(part=sweep.name), setting, ["regret"])
+    assert {(kept["delay"], *kept["metrics"]) for kept in asked} == {("batch:100", "ndcg")}
+    played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay"}
+    from_the_table = {"horizon", "runs", "least_horizon", "least_runs"}
+    of_kept_rows = {"windows", "ends", "whole", "measure"}
+    known = played | from_the_table | of_kept_rows
+    assert {field.name for field in dataclasses.fields(Sweep)} == known
 
 
 def test_learners_are_compared_over_instances():

@@ -18,7 +18,7 @@ from clickgym.runner.workers import on_cluster
 
 from ..studies import STUDIES
 from ..studies.page import figure_name, page
-from ..studies.study import Measured, Study, Sweeps, read_all, run_study
+from ..studies.study import Measured, Setting, read_all, run_study
 
 
 def study(
@@ -114,9 +114,8 @@ def study(
         return
     with on_cluster(cluster):
         for name in names:
-            chosen: Study = STUDIES[name]
-            sweeps = Sweeps(out, chosen.columns, scale, runs, seed, jobs, instances, again or ())
-            _write(out, [run_study(chosen, sweeps)])
+            setting = Setting(out, scale, runs, seed, jobs, instances, again or ())
+            _write(out, [run_study(STUDIES[name], setting)])
 
 
 def _write(out: Path, results: list[Measured]) -> None:

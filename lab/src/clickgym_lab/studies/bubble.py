@@ -37,7 +37,7 @@ from .evidence import (
     versus,
 )
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, Figure, band, bands, finish, grid
-from .study import Study, Sweeps, main
+from .study import Study, Sweep, main
 
 # Abandonment clicks in the DCM, as the paper has it.
 ENVS = (
@@ -57,18 +57,19 @@ NOTE = (
 )
 
 
-def play(sweeps: Sweeps) -> None:
-    """The runs of figures 1, 2 and 4."""
-    sweeps.sweep(
+SWEEPS = [
+    Sweep(
         "bubble",
         ENVS,
         AGENTS,
         horizon=5_000_000,
         runs=10,
-        instances=sweeps.queries(100),
+        queries=100,
         metrics=["violations", "ndcg"],
         windows=100,
     )
+]
+"""The runs of figures 1, 2 and 4."""
 
 
 def by_model(find: Callable[[str], Finding], envs: Sequence[str] = ENVS) -> Finding:
@@ -266,32 +267,6 @@ N_LISTS = 10
 CHI_MIN = tuple(f"li2019-chi-min:i={i}" for i in range(1, 6))
 
 
-def play_fig3(sweeps: Sweeps) -> None:
-    """Ten random initial lists of each query; then users whose last position is examined with
-    0.5^i. Learning the last pair takes 10⁵ sessions at i = 5, whatever the scale.
-    """
-    sweeps.sweep(
-        PAIRS,
-        ENVS,
-        ["BubbleRank"],
-        horizon=5_000_000,
-        runs=1,
-        instances=list(random_lists(sweeps.queries(100))),
-        facts={"wrong_pairs": wrong_in_list},
-    )
-    sweeps.sweep(
-        CHI,
-        ["PBMRank-v0"],
-        ["BubbleRank"],
-        horizon=1_000_000,
-        runs=10,
-        instances=CHI_MIN,
-        whole=True,
-        least_horizon=1_000_000,
-        least_runs=10,
-    )
-
-
 def random_lists(queries: Sequence[str]) -> Iterator[Instance]:
     """Instances that differ from the queries in their production list: ten random lists of each
     query, the same every time.
@@ -307,6 +282,34 @@ def random_lists(queries: Sequence[str]) -> Iterator[Instance]:
 def wrong_in_list(env: Any) -> float:
     """The number of wrongly ordered pairs |V_0| of the production list."""
     return float(wrong_pairs(env.unwrapped.model.attraction, env.unwrapped.initial_ranking))
+
+
+SWEEPS_FIG3 = [
+    Sweep(
+        PAIRS,
+        ENVS,
+        ["BubbleRank"],
+        horizon=5_000_000,
+        runs=1,
+        instances=random_lists,
+        queries=100,
+        facts={"wrong_pairs": wrong_in_list},
+    ),
+    Sweep(
+        CHI,
+        ["PBMRank-v0"],
+        ["BubbleRank"],
+        horizon=1_000_000,
+        runs=10,
+        instances=CHI_MIN,
+        whole=True,
+        least_horizon=1_000_000,
+        least_runs=10,
+    ),
+]
+"""Ten random initial lists of each query; then users whose last position is examined with 0.5^i.
+Learning the last pair takes 10⁵ sessions at i = 5, whatever the scale.
+"""
 
 
 def statements_fig3(evidence: Evidence) -> Iterator[Statement]:
@@ -489,7 +492,7 @@ FIG1 = Study(
     "Regret of re-ranking a production list",
     f"{PAPER} 1",
     NOTE,
-    play,
+    SWEEPS,
     statements_fig1,
     plot_fig1,
 )
@@ -498,7 +501,7 @@ FIG2 = Study(
     "Violations of the safety constraint",
     f"{PAPER} 2",
     f"The same runs as bubble-fig1. {NOTE}",
-    play,
+    SWEEPS,
     statements_fig2,
     plot_fig2,
     columns=("violations",),
@@ -511,7 +514,7 @@ FIG3 = Study(
     "Ten random initial lists for each query, one run each; the second experiment is never scaled. "
     "There the loss per session at the start is 0.4 (0.9 - 0.5^i): with a time to learn that "
     f"doubles the regret grows 3.25, 2.38, 2.16 and 2.08 times. {NOTE}",
-    play_fig3,
+    SWEEPS_FIG3,
     statements_fig3,
     plot_fig3,
 )
@@ -520,7 +523,7 @@ FIG4 = Study(
     "NDCG@5 of re-ranking a production list",
     f"{PAPER} 4",
     f"The same runs as bubble-fig1. {NOTE}",
-    play,
+    SWEEPS,
     statements_fig4,
     plot_fig4,
     columns=("ndcg",),

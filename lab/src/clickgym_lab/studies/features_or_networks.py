@@ -22,7 +22,7 @@ from .evidence import (
     versus,
 )
 from .plots import Figure, finish, grid, style_of
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 WORLDS = {"personal": "personal:", "inner": "personal:form=inner,", "network": "network:"}
 """The beginning of the names of the instances of each world."""
@@ -35,13 +35,23 @@ FEW = ("personal", "inner")
 """The worlds in which products of features make the order linear."""
 
 
-def play(sweeps: Sweeps) -> None:
-    """All agents with all features in the PBM; PPO and A2C with plain features elsewhere."""
+def _env(model: str) -> str:
+    return f"Contextual{model}Rank-v0"
 
-    def sweep(name: str, models: Sequence[str], agents: Sequence[str], horizon: int) -> None:
-        seeds = [f"{WORLDS[world]}seed={seed},features={features}" for seed in range(5)]
-        sweeps.sweep(
-            name,
+
+def _part(world: str, features: str, model: str) -> str:
+    """The PBM, in which all agents are given all features, has parts of its own."""
+    return f"features-{world}-{features}{'' if model == 'PBM' else '-others'}"
+
+
+def _sweeps(world: str, features: str) -> list[Sweep]:
+    """All agents with all features in the PBM; PPO and A2C with plain features elsewhere."""
+    everybody, only_linear = (*LINEAR, *GENERIC, RANDOM), (*LINEAR, RANDOM)
+    elsewhere = everybody if features == "plain" else only_linear
+    seeds = [f"{WORLDS[world]}seed={seed},features={features}" for seed in range(5)]
+    return [
+        Sweep(
+            _part(world, features, models[0]),
             [_env(model) for model in models],
             agents,
             horizon,
@@ -50,13 +60,16 @@ def play(sweeps: Sweeps) -> None:
             least_horizon=20_000,
             least_runs=1,
         )
+        for models, agents, horizon in (
+            (["PBM"], everybody, 100_000),
+            (["UBM", "CM"], elsewhere, 30_000),
+        )
+    ]
 
-    everybody, only_linear = (*LINEAR, *GENERIC, RANDOM), (*LINEAR, RANDOM)
-    for world, features in product(WORLDS, FEATURES):
-        name, others = _part(world, features, "PBM"), _part(world, features, "UBM")
-        sweep(name, ["PBM"], everybody, 100_000)
-        agents = everybody if features == "plain" else only_linear
-        sweep(others, ["UBM", "CM"], agents, 30_000)
+
+SWEEPS = [
+    sweep for world, features in product(WORLDS, FEATURES) for sweep in _sweeps(world, features)
+]
 
 
 def statements(evidence: Evidence) -> Iterator[Statement]:
@@ -136,15 +149,6 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         "less regret at the end, in each model",
         several({m: plain_less(evidence, "A2C", "PPO", "personal", m) for m in MODELS}),
     )
-
-
-def _env(model: str) -> str:
-    return f"Contextual{model}Rank-v0"
-
-
-def _part(world: str, features: str, model: str) -> str:
-    """The PBM, in which all agents are given all features, has parts of its own."""
-    return f"features-{world}-{features}{'' if model == 'PBM' else '-others'}"
 
 
 def ends(evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM") -> Values:
@@ -241,7 +245,7 @@ STUDY = Study(
     "constant. Told more than plain features, PPO and A2C play in the PBM only. The UBM and the "
     "CM are played for 30,000 sessions to save time, which was decided before they were played. "
     "--instances changes nothing here.",
-    play,
+    SWEEPS,
     statements,
     plot,
     table,

@@ -18,7 +18,7 @@ from .evidence import (
     times,
 )
 from .plots import Figure, finish, grid, points
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LEARNING = ("CascadeKLUCB", "CascadeTS", "CascadeUCB1", "EpsilonGreedy", "GRAB", "PBMHB", "PBMTS")
@@ -34,23 +34,24 @@ DELAYS = {
 SMALL, LARGE, ALWAYS, MEAN = list(DELAYS)[1:]
 
 
-def play(sweeps: Sweeps) -> None:
-    """The horizon is not scaled: the last batches of 5,000 would be lost."""
-    for words, delay in DELAYS.items():
-        sweeps.sweep(
-            _part(words),
-            [CM, PBM],
-            AGENTS,
-            horizon=40_000,
-            runs=4,
-            instances=sweeps.queries(16),
-            delay=delay,
-            least_horizon=40_000,
-        )
-
-
 def _part(words: str) -> str:
     return f"late-feedback-{(DELAYS[words] or 'none').replace(':', '-')}"
+
+
+SWEEPS = [
+    Sweep(
+        _part(words),
+        [CM, PBM],
+        AGENTS,
+        horizon=40_000,
+        runs=4,
+        queries=16,
+        delay=delay,
+        least_horizon=40_000,
+    )
+    for words, delay in DELAYS.items()
+]
+"""The horizon is not scaled: the last batches of 5,000 would be lost."""
 
 
 def statements(evidence: Evidence) -> Iterator[Statement]:
@@ -133,7 +134,7 @@ STUDY = Study(
     "Here the runner delays them (`delay=`), and the run is new. Only agents that learn from any "
     "list can play. Clicks that have not arrived when a run ends never do. Fixed is the production "
     "list. All intervals are over queries.",
-    play,
+    SWEEPS,
     statements,
     plot,
     table,

@@ -30,7 +30,7 @@ from .evidence import (
     sublinear,
 )
 from .plots import BOUND, Figure, band, bands, finish, grid
-from .study import Study, Sweeps, main
+from .study import Study, Sweep, main
 
 CM = "NonStationaryCMRank-v0"
 ADAPTIVE, STUBBORN = ("CascadeDUCB", "CascadeSWUCB"), ("RankedExp3", "CascadeKLUCB", "BatchRank")
@@ -46,19 +46,21 @@ def switching(queries: Sequence[str]) -> list[str]:
 # ----------------------------------------------------------------------------------------- figure 1
 
 
-def play_fig1(sweeps: Sweeps) -> None:
-    """The horizon is never scaled: users change at fixed sessions."""
-    sweeps.sweep(
+SWEEPS_FIG1 = [
+    Sweep(
         "nonstat-fig1",
         [CM],
         (*ADAPTIVE, *STUBBORN),
         horizon=100_000,
         runs=10,
-        instances=switching(sweeps.queries(100)),
+        instances=switching,
+        queries=100,
         windows=50,
         least_horizon=100_000,
         least_runs=10,
     )
+]
+"""The horizon is never scaled: users change at fixed sessions."""
 
 
 def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
@@ -134,19 +136,21 @@ def plot_fig1(evidence: Evidence) -> Figure:
 # ------------------------------------------------------------------------- figure 2: single queries
 
 
-def play_fig2(sweeps: Sweeps) -> None:
-    """The same changes on up to 20 queries, each for itself."""
-    sweeps.sweep(
+SWEEPS_FIG2 = [
+    Sweep(
         "nonstat-fig2",
         [CM],
         SINGLE,
         horizon=100_000,
         runs=10,
-        instances=switching(sweeps.queries(20)),
+        instances=switching,
+        queries=20,
         whole=True,
         least_horizon=100_000,
         least_runs=10,
     )
+]
+"""The same changes on up to 20 queries, each for itself."""
 
 
 def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
@@ -213,21 +217,6 @@ def plot_fig2(evidence: Evidence) -> Figure:
 # ----------------------------------------------------------------------------- theorem 3: the bound
 
 
-def play_bound(sweeps: Sweeps) -> None:
-    """The users of the theorem, who change twice; never scaled."""
-    sweeps.sweep(
-        "nonstat-bound",
-        [CM],
-        BOUNDED,
-        horizon=300_000,
-        runs=20,
-        instances=["li2019-two-changes"],
-        facts={"lower_bound": bound_per_root},
-        least_horizon=300_000,
-        least_runs=20,
-    )
-
-
 def bound_per_root(env: Any) -> float:
     """What the square root of n is multiplied by in the lower bound of theorem 3.
 
@@ -251,6 +240,22 @@ def bound_per_root(env: Any) -> float:
     worse, p = np.unique(attractions)
     seen = (1 - p) ** (model.n_positions - 1)
     return float(attractions.shape[1] * (p - worse) * seen * np.sqrt(2 / (3 * kl(worse, p))))
+
+
+SWEEPS_BOUND = [
+    Sweep(
+        "nonstat-bound",
+        [CM],
+        BOUNDED,
+        horizon=300_000,
+        runs=20,
+        instances=["li2019-two-changes"],
+        facts={"lower_bound": bound_per_root},
+        least_horizon=300_000,
+        least_runs=20,
+    )
+]
+"""The users of the theorem, who change twice; never scaled."""
 
 
 def statements_bound(evidence: Evidence) -> Iterator[Statement]:
@@ -313,7 +318,7 @@ FIG1 = Study(
     "The horizon is never scaled: the changes are at fixed sessions. Changes come at a constant "
     "rate, so any agent has regret that grows linearly from one pair of epochs to the next, "
     "however well it adapts; the theorems' sublinear growth is about a fixed number of changes.",
-    play_fig1,
+    SWEEPS_FIG1,
     statements_fig1,
     plot_fig1,
 )
@@ -325,7 +330,7 @@ FIG2 = Study(
     "there are fewer. BubbleRank is the agent of this figure that figure 1 has not; it re-ranks "
     "the production list, and shows the first three items of it. Statements hold on every "
     "single query or not at all; those marked (ours) were predicted before the run.",
-    play_fig2,
+    SWEEPS_FIG2,
     statements_fig2,
     plot_fig2,
 )
@@ -337,7 +342,7 @@ THEOREM3 = Study(
     "and they change places after 100,000 and 200,000 of 300,000 sessions. The theorem is stated "
     "for any learning algorithm; its proof rests on a result about the changes that are worst for "
     "the algorithm at hand. Statements marked (ours) were predicted before the run.",
-    play_bound,
+    SWEEPS_BOUND,
     statements_bound,
     plot_bound,
 )

@@ -5,8 +5,8 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.agents import Agent, ContextualAgent
+from clickgym.envs import Instance
 from clickgym_logs import GRADED_USERS, held_out_ndcg, judged_instance, read_judgments
 
 from .evidence import Curves, Evidence, Finding, Statement, Values, estimate, several
 from .plots import Figure, band, finish, grid
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 ENV, NDCG, TRAINED = "ContextualDBNRank-v0", "ndcg@10", "trained"
 USERS = tuple(GRADED_USERS[5])
@@ -48,29 +49,49 @@ class Shuffled(Agent):
         """Learn nothing."""
 
 
-def play(sweeps: Sweeps) -> None:
-    """The first 1,000 sessions of all agents, and 20,000 of PDGD; nothing is reduced."""
-    if sweeps.names is None or len(sweeps.names) != 2:
+@cache
+def judgments(names: tuple[str, ...]) -> list[Any]:
+    """The queries to learn from, and the held-out ones."""
+    if len(names) != 2:
         raise ValueError(
             "oltr needs judged queries in SVMlight format: --instances TRAIN.txt TEST.txt"
         )
-    train, test = map(read_judgments, sweeps.names)
-    pdgd = f"PDGD:learning_rate={LEARNING_RATE * train.scale**2:.4g}"
-    shuffled = f"{SHUFFLED}=clickgym_lab.studies.oltr:Shuffled"
-    instances = [judged_instance(train, users, name=users) for users in USERS]
-    shared: Mapping[str, Any] = {
-        "instances": instances,
-        "metrics": [NDCG],
-        "measure": partial(held_out, test),
-    }
-    agents = [shuffled, pdgd, *BANDITS, *LEARNERS]
-    sweeps.trained(LONG, ENV, [pdgd], 20_000, 10, **shared)
-    sweeps.trained(SHORT, ENV, agents, 1_000, 10, **shared)
+    return [read_judgments(name) for name in names]
 
 
-def held_out(test: Any, agent: Any) -> float | None:
+def instances(names: Sequence[str]) -> list[Instance]:
+    """The same queries before four kinds of users."""
+    return [judged_instance(judgments(tuple(names))[0], users, name=users) for users in USERS]
+
+
+def pdgd(names: Sequence[str]) -> str:
+    """PDGD with a learning rate for the scale of the features."""
+    return f"PDGD:learning_rate={LEARNING_RATE * judgments(tuple(names))[0].scale ** 2:.4g}"
+
+
+def everybody(names: Sequence[str]) -> list[str]:
+    """All agents."""
+    return [f"{SHUFFLED}=clickgym_lab.studies.oltr:Shuffled", pdgd(names), *BANDITS, *LEARNERS]
+
+
+def held_out(names: Sequence[str]) -> Callable[[Any], float | None]:
     """nDCG@10 on held-out queries, of agents that rank any documents by their features."""
-    return held_out_ndcg(agent.best, test) if isinstance(agent, ContextualAgent) else None
+    test = judgments(tuple(names))[1]
+    return lambda agent: (
+        held_out_ndcg(agent.best, test) if isinstance(agent, ContextualAgent) else None
+    )
+
+
+def _sweep(name: str, agents: Callable[[Sequence[str]], list[str]], horizon: int) -> Sweep:
+    kept: dict[str, Any] = {"metrics": [NDCG], "measure": held_out, "queries": 2}
+    return Sweep(name, [ENV], agents, horizon, 10, instances=instances, **kept)
+
+
+SWEEPS = [
+    _sweep(LONG, lambda names: [pdgd(names)], 20_000),
+    _sweep(SHORT, everybody, 1_000),
+]
+"""The first 1,000 sessions of all agents, and 20,000 of PDGD; nothing is reduced."""
 
 
 # ---------------------------------------------------------------------------------------- measures
@@ -213,7 +234,7 @@ STUDY = Study(
     "leave without; they have no order for other numbers of candidates, and no held-out value. "
     "SAC chooses weights of features. The statements marked (ours) were written after a first "
     "run of each pair had been seen. --instances are two files in SVMlight format.",
-    play,
+    SWEEPS,
     statements,
     plot,
     table,

@@ -25,7 +25,7 @@ from .evidence import (
     several,
 )
 from .plots import BOUND, Figure, bands, finish, grid
-from .study import Study, Sweeps, main
+from .study import Study, Sweep, main
 
 PBM = "PBMRank-v0"
 NEAR = ("PBMPIE", "PBMTS")
@@ -80,19 +80,18 @@ def near_bound(curves: Curves, agent: str) -> Finding:
     return multiple.within(0.5, 2.0, " times the bound")
 
 
-def _sweep(sweeps: Sweeps, name: str, instances: list[str], runs: int) -> None:
+def _sweep(name: str, **kept: Any) -> Sweep:
     """Horizon and runs are our choice; the paper does not name them."""
-    facts = {"lower_bound": bound_per_log}
-    sweeps.sweep(name, [PBM], AGENTS, 1_000_000, runs, instances=instances, facts=facts)
+    return Sweep(name, [PBM], AGENTS, 1_000_000, facts={"lower_bound": bound_per_log}, **kept)
 
 
 # ---------------------------------------------------------------------------------- synthetic users
 
 
-def play_synthetic(sweeps: Sweeps) -> None:
-    """The paper's small instance, and a realistic one."""
-    _sweep(sweeps, SMALL, ["lagree2016-small"], runs=100)
-    _sweep(sweeps, REALISTIC, sweeps.queries(1), runs=100)
+SWEEPS_SYNTHETIC = [
+    _sweep(SMALL, runs=100, instances=["lagree2016-small"]),
+    _sweep(REALISTIC, runs=100, queries=1),
+]
 
 
 def statements_synthetic(evidence: Evidence) -> Iterator[Statement]:
@@ -123,9 +122,7 @@ def statements_synthetic(evidence: Evidence) -> Iterator[Statement]:
 # ------------------------------------------------------------------------------------- real queries
 
 
-def play_queries(sweeps: Sweeps) -> None:
-    """Up to eight queries."""
-    _sweep(sweeps, QUERIES, sweeps.queries(8), runs=8)
+SWEEPS_QUERIES = [_sweep(QUERIES, runs=8, queries=8)]
 
 
 def statements_queries(evidence: Evidence) -> Iterator[Statement]:
@@ -171,7 +168,7 @@ SYNTHETIC = Study(
     "Lagrée et al. 2016, section 5",
     f"Horizon and runs are our choice. The realistic instance is {DEFAULT_INSTANCE}, or the first "
     "of --instances.",
-    play_synthetic,
+    SWEEPS_SYNTHETIC,
     statements_synthetic,
     plot,
 )
@@ -184,7 +181,7 @@ REAL = Study(
     "5 to 11, K = 3, attractions from 0.004 to 0.15). Without --instances the first eight "
     "shipped queries of web search are played. All statements are ours, predicted before the run "
     "from those about the paper's synthetic users. Horizon and runs are our choice.",
-    play_queries,
+    SWEEPS_QUERIES,
     statements_queries,
     plot,
 )

@@ -40,6 +40,49 @@ Table = tuple[str, Sequence[Sequence[str]]]
 """A title, and rows of which the first is the header."""
 
 
+Names = Sequence[str]
+Instances = Sequence[str | Instance]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every agent in every environment, as data: what runs, what a replay runs, and what is kept.
+
+    Attributes:
+        name: of its part of the results; studies that sweep the same share its folder.
+        envs, metrics, delay: as in `clickgym.sweep`.
+        agents: as in `clickgym.sweep`, or a function of the names of the queries.
+        horizon, runs: of the paper.
+        instances: as in `clickgym.sweep`, or a function of the names of the queries.
+        queries: how many, if instances or agents are functions; fewer at a smaller scale.
+        windows: equal windows whose ends are checkpoints.
+        ends: fractions of the horizon at which the values of each instance are kept.
+        whole: keep whole curves of each instance.
+        facts: functions of an environment, whose values become columns.
+        least_horizon, least_runs: below them the experiment shows nothing.
+        measure: a function of the names of the queries, which returns what a trained agent is
+            worth after its last session, or None: the column ``trained``. Such a sweep is played
+            one run after another, its curves are kept whole, and nothing is reduced by the scale.
+    """
+
+    name: str
+    envs: Sequence[str]
+    agents: Names | Callable[[Names], Names]
+    horizon: int
+    runs: int
+    instances: Instances | Callable[[Names], Iterable[str | Instance]] = list
+    queries: int = 0
+    metrics: Sequence[str] = ()
+    windows: int = 20
+    ends: Sequence[float] = ENDS
+    whole: bool = False
+    facts: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
+    least_horizon: int = LEAST_HORIZON
+    least_runs: int = LEAST_RUNS
+    delay: str | None = None
+    measure: Callable[[Names], Callable[[Any], float | None]] | None = None
+
+
 @dataclass(frozen=True)
 class Study:
     """An experiment of a paper, or of ours.
@@ -49,7 +92,7 @@ class Study:
         title: what it shows, in a line.
         paper: where it is from.
         notes: where it differs from the paper.
-        play: sweeps what is measured.
+        sweeps: what is run.
         statements: what the paper says about it, with what was measured.
         plot: the figure.
         table: the paper's table, where it has one.
@@ -60,7 +103,7 @@ class Study:
     title: str
     paper: str
     notes: str
-    play: Callable[[Sweeps], object]
+    sweeps: Sequence[Sweep]
     statements: Callable[[Evidence], Iterable[Statement]]
     plot: Callable[[Evidence], Figure]
     table: Callable[[Evidence], Table] | None = None
@@ -68,140 +111,115 @@ class Study:
 
 
 @dataclass
-class Sweeps:
-    """The sweeps of a study at a scale.
+class Setting:
+    """Where and at which scale the sweeps of a study run.
 
     A scale multiplies the horizon, and the numbers of instances and runs by its fourth root: a
     hundredth of the horizon takes about a third of both.
 
     Attributes:
         out: the folder of the results, with a folder for each sweep; interrupted runs resume.
-        columns: as in `Study`.
         scale: in (0, 1].
         runs: of each pair, in place of those of the study.
         seed, n_jobs: as in `clickgym.sweep`.
         names: of the instances that queries are taken from; None takes the shipped queries.
         again: as in `clickgym.sweep`; each sweep takes the labels that it has.
-        tables, made: of the sweeps so far, by name.
     """
 
     out: Path
-    columns: Sequence[str]
     scale: float = 0.01
     runs: int | None = None
     seed: int = 0
     n_jobs: int = -1
-    names: Sequence[str] | None = None
-    again: Sequence[str] = ()
-    tables: dict[str, polars.DataFrame] = field(default_factory=dict)
-    made: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: Names | None = None
+    again: Names = ()
 
     def queries(self, count: int) -> list[str]:
         """The names of so many queries, fewer at a smaller scale."""
         names = shipped_queries() if self.names is None else self.names
         return list(names[: self._reduced(count, LEAST_QUERIES)])
 
-    def sweep(
-        self,
-        name: str,
-        envs: Sequence[str],
-        agents: Sequence[str],
-        horizon: int,
-        runs: int,
-        *,
-        instances: Sequence[str | Instance],
-        metrics: Sequence[str] = (),
-        windows: int = 20,
-        ends: Sequence[float] = ENDS,
-        whole: bool = False,
-        facts: Mapping[str, Callable[[Any], float]] | None = None,
-        least_horizon: int = LEAST_HORIZON,
-        least_runs: int = LEAST_RUNS,
-        delay: str | None = None,
-    ) -> None:
-        """Run every agent in every environment, and keep what the statements need.
+    def instances(self, sweep: Sweep) -> list[str | Instance]:
+        """The instances of a sweep."""
+        given = sweep.instances
+        return list(given(self.queries(sweep.queries)) if callable(given) else given)
+
+    def agents(self, sweep: Sweep) -> list[str]:
+        """The agents of a sweep."""
+        given = sweep.agents
+        return list(given(self.queries(sweep.queries)) if callable(given) else given)
+
+    def run(self, sweep: Sweep, columns: Sequence[str]) -> tuple[polars.DataFrame, dict[str, Any]]:
+        """Run a sweep.
 
         Args:
-            name: of the sweep; studies that sweep the same share its folder.
-            envs, agents, instances, metrics, delay: as in `clickgym.sweep`.
-            horizon, runs: of the paper.
-            windows: equal windows whose ends are checkpoints.
-            ends: fractions of the horizon at which the values of each instance are kept.
-            whole: keep whole curves of each instance.
-            facts: functions of an environment, whose values become columns.
-            least_horizon, least_runs: below them the experiment shows nothing.
+            sweep: what is run.
+            columns: of which curves are kept.
+
+        Returns:
+            What the statements need of its results, and what made them.
         """
-        length = min(horizon, max(round(horizon * self.scale), least_horizon))
+        if sweep.measure is not None:
+            return self._trained(sweep, columns)
+        length = min(sweep.horizon, max(round(sweep.horizon * self.scale), sweep.least_horizon))
+        instances, agents = self.instances(sweep), self.agents(sweep)
         names = [load_instance(instance).name for instance in instances]
-        labels = {*envs, *agents, *names}
+        labels = {*sweep.envs, *agents, *names}
         table = clickgym.sweep(
-            envs,
+            sweep.envs,
             agents,
             length,
-            self.runs or self._reduced(runs, least_runs),
+            self.runs or self._reduced(sweep.runs, sweep.least_runs),
             seed=self.seed,
-            out=self.out / name,
+            out=self.out / sweep.name,
             instances=instances,
             n_jobs=self.n_jobs,
-            checkpoints=checkpoints(length, windows),
-            metrics=metrics,
-            delay=delay,
+            checkpoints=checkpoints(length, sweep.windows),
+            metrics=sweep.metrics,
+            delay=sweep.delay,
             again=[label for label in self.again if label in labels],
         )
         config = table.config
-        frame = with_facts(table.frame, envs, instances, facts or {})
-        self.tables[name] = compact(frame, self.columns, list(facts or {}), ends, whole)
-        self.made[name] = {
-            "full": length == horizon,
+        frame = with_facts(table.frame, sweep.envs, instances, sweep.facts)
+        kept = compact(frame, columns, list(sweep.facts), sweep.ends, sweep.whole)
+        return kept, {
+            "full": length == sweep.horizon,
             "instances": [portable(instance) for instance in names],
             **{key: config[key] for key in ("clickgym", "commit", "made", "seed", "runs")},
         }
 
-    def trained(
-        self,
-        name: str,
-        env: str,
-        agents: Sequence[str],
-        horizon: int,
-        runs: int,
-        *,
-        instances: Sequence[Instance],
-        metrics: Sequence[str],
-        measure: Callable[[Any], float | None],
-    ) -> None:
-        """As `sweep`, with what each agent is worth after its last session, in the column
-        ``trained``; one run after another, and nothing is reduced by the scale.
-
-        Args:
-            name, env, agents, horizon, runs, instances, metrics: as in `sweep`; the label of an
-                agent of the lab stands before ``=``.
-            measure: of a trained agent; None where it has no value.
-        """
-        count, folder, steps = self.runs or runs, self.out / name, checkpoints(horizon, 20)
-        frames = []
+    def _trained(
+        self, sweep: Sweep, columns: Sequence[str]
+    ) -> tuple[polars.DataFrame, dict[str, Any]]:
+        """Run a sweep whose agents are measured after their last session."""
+        assert sweep.measure is not None
+        count, folder = self.runs or sweep.runs, self.out / sweep.name
+        instances, horizon = self.instances(sweep), sweep.horizon
+        measure = sweep.measure(self.queries(sweep.queries))
+        steps, frames = checkpoints(horizon, sweep.windows), []
         make_folder(folder)
-        for run, instance, spec in product(range(count), instances, agents):
-            label = spec.partition("=clickgym_lab")[0]
+        pairs = product(range(count), sweep.envs, instances, self.agents(sweep))
+        for run, env, instance, spec in pairs:
             made = make_env(env, instance)
-            trial = Trial(env, made.unwrapped.instance, label, run)  # type: ignore[attr-defined]
-            file = folder / f"{quote(f'{instance.name} {label} {run}', safe='')}.parquet"
+            trial = Trial(env, made.unwrapped.instance, label_of(spec), run)  # type: ignore[attr-defined]
+            name = f"{load_instance(instance).name} {trial.agent} {run}"
+            file = folder / f"{quote(name, safe='')}.parquet"
             if not file.exists():
                 env_seed, agent_seed = trial.seeds(self.seed)
-                maker = spec.removeprefix(f"{label}=")
+                maker = spec.removeprefix(f"{trial.agent}=")
                 agent = clickgym.make_agent(maker, made, horizon=horizon, seed=agent_seed)
                 result = clickgym.run(
-                    agent, made, horizon, seed=env_seed, checkpoints=steps, metrics=metrics
+                    agent, made, horizon, seed=env_seed, checkpoints=steps, metrics=sweep.metrics
                 )
                 value = polars.lit(measure(agent), polars.Float64).alias("trained")
-                names = [polars.lit(part).alias(key) for key, part in trial._asdict().items()]
-                write_results(file, result.to_frame().with_columns(*names, value), {})
+                labels = [polars.lit(part).alias(key) for key, part in trial._asdict().items()]
+                write_results(file, result.to_frame().with_columns(*labels, value), {})
             frames.append(read_results(file)[0])
-        table = polars.concat(frames)
-        self.tables[name] = compact(table, self.columns, ["trained"], whole=True)
+        table = compact(polars.concat(frames), columns, ["trained"], whole=True)
         made_with = provenance()
-        self.made[name] = {
+        return table, {
             "full": True,
-            "instances": [instance.name for instance in instances],
+            "instances": [load_instance(instance).name for instance in instances],
             "clickgym": clickgym.__version__,
             **{key: made_with[key] for key in ("commit", "made")},
             "seed": self.seed,
@@ -210,6 +228,16 @@ class Sweeps:
 
     def _reduced(self, count: int, least: int) -> int:
         return min(count, max(least, math.ceil(count * self.scale**0.25)))
+
+
+def label_of(spec: str) -> str:
+    """The label of an agent, which stands before ``=`` for an agent of the lab.
+
+    Example:
+        >>> label_of("Mine=clickgym_lab.studies.oltr:Shuffled"), label_of("TopRank:delta=0.1")
+        ('Mine', 'TopRank:delta=0.1')
+    """
+    return spec.partition("=clickgym_lab")[0]
 
 
 def shipped_queries() -> list[str]:
@@ -320,24 +348,26 @@ class Measured(NamedTuple):
         return self.study.plot(self.evidence)
 
 
-def run_study(study: Study, sweeps: Sweeps) -> Measured:
-    """Play a study, and write what is kept of its curves to ``NAME.parquet`` in the folder.
+def run_study(study: Study, setting: Setting) -> Measured:
+    """Run a study, and write what is kept of its curves to ``NAME.parquet`` in the folder.
 
     Args:
         study: the study.
-        sweeps: at which scale, and where results are written.
+        setting: at which scale, and where results are written.
     """
-    if not 0 < sweeps.scale <= 1:
-        raise ValueError(f"scale is {sweeps.scale:g}; expected a number in (0, 1]")
-    make_folder(sweeps.out)
-    study.play(sweeps)
-    parts = [frame.with_columns(part=polars.lit(name)) for name, frame in sweeps.tables.items()]
-    options = [] if sweeps.runs is None else ["--runs", str(sweeps.runs)]
-    queries = ["--instances", *sweeps.names] if sweeps.names else []
-    words = ["clickgym", "study", study.name, *queries, "--scale", f"{sweeps.scale:g}", *options]
-    made = {"command": shlex.join([*words, "--seed", str(sweeps.seed)]), "parts": sweeps.made}
-    path = sweeps.out / f"{study.name}.parquet"
-    write_results(path, polars.concat(parts, how="diagonal"), made)
+    if not 0 < setting.scale <= 1:
+        raise ValueError(f"scale is {setting.scale:g}; expected a number in (0, 1]")
+    make_folder(setting.out)
+    tables, parts = [], {}
+    for sweep in study.sweeps:
+        table, parts[sweep.name] = setting.run(sweep, study.columns)
+        tables.append(table.with_columns(part=polars.lit(sweep.name)))
+    options = [] if setting.runs is None else ["--runs", str(setting.runs)]
+    queries = ["--instances", *setting.names] if setting.names else []
+    words = ["clickgym", "study", study.name, *queries, "--scale", f"{setting.scale:g}", *options]
+    made = {"command": shlex.join([*words, "--seed", str(setting.seed)]), "parts": parts}
+    path = setting.out / f"{study.name}.parquet"
+    write_results(path, polars.concat(tables, how="diagonal"), made)
     return read_study(study, path)
 
 

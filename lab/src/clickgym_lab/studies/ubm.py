@@ -33,7 +33,7 @@ from .evidence import (
     several,
 )
 from .plots import Figure, band, finish, grid, points, style_of
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
@@ -74,22 +74,17 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def _sweep(sweeps: Sweeps, name: str, horizon: int, instances: list[str], **least: Any) -> None:
-    envs = [ubm(k) for k in POSITIONS]
+def _sweep(name: str, horizon: int, n_items: int, n_features: int, **least: Any) -> Sweep:
     agents = [spec for specs in SPECS.values() for spec in specs if spec != CONTEXT_FREE]
-    agents.append(CATALOGUE)
-    sweeps.sweep(name, envs, agents, horizon, 10, instances=instances, **least)
+    instances: Any = partial(contextual, n_items=n_items, n_features=n_features)
+    kept = {"instances": instances, "queries": 3, **least}
+    return Sweep(name, [ubm(k) for k in POSITIONS], [*agents, CATALOGUE], horizon, 10, **kept)
 
 
-def play_fig2(sweeps: Sweeps) -> None:
-    """Horizon, runs and features of the paper; never scaled."""
-    instances = contextual(sweeps.queries(3), n_items=10, n_features=20)
-    _sweep(sweeps, FIG2, 5_000, instances, least_horizon=5_000, least_runs=10)
-
-
-def play_table1(sweeps: Sweeps) -> None:
-    """The paper's 12 candidates and 10 features."""
-    _sweep(sweeps, TABLE1, 100_000, contextual(sweeps.queries(3), n_items=12, n_features=10))
+SWEEPS_FIG2 = [_sweep(FIG2, 5_000, 10, 20, least_horizon=5_000, least_runs=10)]
+"""Horizon, runs and features of the paper; never scaled."""
+SWEEPS_TABLE1 = [_sweep(TABLE1, 100_000, n_items=12, n_features=10)]
+"""The paper's 12 candidates and 10 features."""
 
 
 # ---------------------------------------------------------------------------------------- measures
@@ -408,12 +403,8 @@ def last_click(position: int, env: Any) -> float:
 LAST = {f"last_{position}": partial(last_click, position) for position in range(1, PAGE + 1)}
 
 
-def play_fig3(sweeps: Sweeps) -> None:
-    """The production list of each query; the shares are exact, and nothing is sampled."""
-    queries = sweeps.queries(16)
-    sweeps.sweep(
-        FIG3, [LAST_CLICKS], ["Fixed"], 10_000, 4, instances=queries, windows=1, facts=LAST
-    )
+SWEEPS_FIG3 = [Sweep(FIG3, [LAST_CLICKS], ["Fixed"], 10_000, 4, queries=16, windows=1, facts=LAST)]
+"""The production list of each query; the shares are exact, and nothing is sampled."""
 
 
 def statements_fig3(evidence: Evidence) -> Iterator[Statement]:
@@ -485,7 +476,7 @@ STUDY_FIG2 = Study(
     f"{NOTE} Horizon, runs and the 20 features (10 of users, 10 of pages) are the paper's; its "
     "candidates are the pages that a user was shown, which we read as 10, a page of results. "
     "Nothing is reduced by the scale.",
-    play_fig2,
+    SWEEPS_FIG2,
     statements_fig2,
     plot_fig2,
     partial(ctr_table, FIG2),
@@ -499,7 +490,7 @@ STUDY_TABLE1 = Study(
     "the paper's figure 4 shows convergence within 70,000 sessions. Its users' examination is "
     "between 0.17 and 0.55; that of the shipped queries, between 0.08 and 0.87, depends more on "
     "the position.",
-    play_table1,
+    SWEEPS_TABLE1,
     statements_table1,
     plot_table1,
     table1,
@@ -514,7 +505,7 @@ STUDY_FIG3 = Study(
     "exact for the user browsing model of each query, with the production list of 10; nothing is "
     "sampled. Web search is another kind of page, so that half to twice the paper's share is "
     "all that the statements ask for.",
-    play_fig3,
+    SWEEPS_FIG3,
     statements_fig3,
     plot_fig3,
 )

@@ -22,7 +22,7 @@ from .evidence import (
     times,
 )
 from .plots import DOTTED, LOOKS, Figure, band, finish, grid, style_of
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 PARTS = {CM: "unknown-examination-cm", PBM: "unknown-examination-pbm"}
@@ -31,13 +31,11 @@ GIVEN = ("PBMUCB", "PBMTS", "PBMPIE")
 """These are given the examination probabilities."""
 
 
-def play(sweeps: Sweeps) -> None:
-    """Agents with and without the examination probabilities in the PBM, those without in the CM."""
-    for env, agents in ((CM, ESTIMATE), (PBM, (*ESTIMATE, *GIVEN))):
-        queries = sweeps.queries(60)
-        sweeps.sweep(
-            PARTS[env], [env], agents, 1_000_000, 6, instances=queries, least_horizon=20_000
-        )
+SWEEPS = [
+    Sweep(PARTS[env], [env], agents, 1_000_000, 6, queries=60, least_horizon=20_000)
+    for env, agents in ((CM, ESTIMATE), (PBM, (*ESTIMATE, *GIVEN)))
+]
+"""Agents with and without the examination probabilities in the PBM, those without in the CM."""
 
 
 def statements(evidence: Evidence) -> Iterator[Statement]:
@@ -177,7 +175,7 @@ STUDY = Study(
     "to other queries than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of "
     "each position. Version 3.0 also played S-GRAB, whose regret in the PBM was 5,100 ± 88 over "
     "the 60 published queries (GRAB 3,135 ± 60), and MergeRank, 12,818 ± 316.",
-    play,
+    SWEEPS,
     statements,
     plot,
     table,

@@ -5,6 +5,7 @@ with a memory, those of Du et al. 2024.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .evidence import (
     LEARNS_RULE,
@@ -22,7 +23,7 @@ from .evidence import (
     versus,
 )
 from .plots import Figure, band, finish, grid
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
@@ -32,24 +33,16 @@ AGENTS = (BANDIT, PLANNER, *GENERIC)
 PLACES = (10**3, 10**4, 10**5, 10**6)
 
 
-def play(sweeps: Sweeps) -> None:
-    """Generic RL plays a tenth of the sessions."""
+def _sweep(name: str, agents: Sequence[str], horizon: int) -> Sweep:
+    kept: dict[str, Any] = {"whole": True, "least_horizon": 20_000, "least_runs": 2}
+    return Sweep(name, [ENV], agents, horizon, runs=5, instances=FAMILIES, **kept)
 
-    def sweep(name: str, agents: Sequence[str], horizon: int) -> None:
-        sweeps.sweep(
-            name,
-            [ENV],
-            agents,
-            horizon,
-            runs=5,
-            instances=FAMILIES,
-            whole=True,
-            least_horizon=20_000,
-            least_runs=2,
-        )
 
-    sweep("when-rl-pays-bandits", [BANDIT, PLANNER], 1_000_000)
-    sweep("when-rl-pays-others", GENERIC, 100_000)
+SWEEPS = [
+    _sweep("when-rl-pays-bandits", [BANDIT, PLANNER], 1_000_000),
+    _sweep("when-rl-pays-others", GENERIC, 100_000),
+]
+"""Generic RL plays a tenth of the sessions."""
 
 
 def statements(evidence: Evidence) -> Iterator[Statement]:
@@ -154,7 +147,7 @@ STUDY = Study(
     "a tenth of the sessions. --instances changes nothing here. Version 3.0 judged ten "
     "statements together, beside which Holm's procedure left the second and the last of these "
     "undecided.",
-    play,
+    SWEEPS,
     statements,
     plot,
     table,

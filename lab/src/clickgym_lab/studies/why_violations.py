@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from clickgym.envs import Instance, load_instance
 from .bubble import ENVS, FIRST, LAST, READINGS, VIOLATIONS, by_model, wrong_in_list
 from .evidence import Curves, Evidence, Finding, Statement, Values, all_of, estimate, short
 from .plots import BOUND, Figure, finish, grid, points, style_of
-from .study import Study, Sweeps, main
+from .study import Study, Sweep, main
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -27,34 +28,6 @@ N_ITEMS, EARLY = 10, 100
 LEVELS, OUTER = (8, 11, 14, 17), (4, 22)
 """Numbers of wrong pairs of the lists that are made."""
 OWN = "why-violations-own"
-
-
-def play(sweeps: Sweeps) -> None:
-    """The queries' own production lists; then lists made to have some number of wrong pairs."""
-    queries = sweeps.queries(16)
-    sweeps.sweep(
-        OWN,
-        ENVS,
-        ["Random", "BatchRank", TOP_RANK, LAST, FIRST, LEVEL],
-        horizon=10_000,
-        runs=6,
-        instances=queries,
-        metrics=["violations"],
-        facts={"wrong_pairs": wrong_in_list},
-        least_runs=6,
-    )
-    for counts, env in [(counts, env) for counts in (LEVELS, OUTER) for env in ENVS]:
-        sweeps.sweep(
-            _part(env, counts),
-            [env],
-            [TOP_RANK, LAST, FIRST],
-            horizon=EARLY,
-            runs=6,
-            instances=list(lists_with(queries, short(env), counts)),
-            metrics=["violations"],
-            least_horizon=EARLY,
-            least_runs=6,
-        )
 
 
 def lists_with(queries: Sequence[str], model: str, counts: Sequence[int]) -> Iterator[Instance]:
@@ -83,6 +56,37 @@ def lists_with(queries: Sequence[str], model: str, counts: Sequence[int]) -> Ite
 
 def _part(env: str, counts: Sequence[int]) -> str:
     return f"why-violations-{short(env)}{'' if counts == LEVELS else '-spread'}"
+
+
+SWEEPS = [
+    Sweep(
+        OWN,
+        ENVS,
+        ["Random", "BatchRank", TOP_RANK, LAST, FIRST, LEVEL],
+        horizon=10_000,
+        runs=6,
+        queries=16,
+        metrics=["violations"],
+        facts={"wrong_pairs": wrong_in_list},
+        least_runs=6,
+    ),
+    *(
+        Sweep(
+            _part(env, counts),
+            [env],
+            [TOP_RANK, LAST, FIRST],
+            horizon=EARLY,
+            runs=6,
+            instances=partial(lists_with, model=short(env), counts=counts),
+            queries=16,
+            metrics=["violations"],
+            least_horizon=EARLY,
+            least_runs=6,
+        )
+        for counts, env in product((LEVELS, OUTER), ENVS)
+    ),
+]
+"""The queries' own production lists; then lists made to have some number of wrong pairs."""
 
 
 # -------------------------------------------------------------------------------------- statements
@@ -345,7 +349,7 @@ STUDY = Study(
     "Hypotheses of ours, written before the run but for those that say otherwise. The lists that "
     "are made differ from the queries in nothing else. TopRank has the δ of the paper's horizon. "
     "The column of the paper holds what was predicted.",
-    play,
+    SWEEPS,
     statements,
     plot,
     columns=("violations",),

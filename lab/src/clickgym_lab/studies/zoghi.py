@@ -27,7 +27,7 @@ from .evidence import (
     versus,
 )
 from .plots import Axes, Figure, band, finish, grid, style_of
-from .study import Study, Sweeps, Table, main
+from .study import Study, Sweep, Table, main
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
@@ -48,20 +48,21 @@ clicks."""
 # ----------------------------------------------------------------------------------------- figure 1
 
 
-def play_fig1(sweeps: Sweeps) -> None:
-    """Three problems, each the same at every scale."""
-    for panel, (env, query) in PANELS.items():
-        sweeps.sweep(
-            _part(panel),
-            [env],
-            AGENTS,
-            horizon=10_000_000,
-            runs=10,
-            instances=[query],
-            windows=100,
-            least_horizon=100_000,
-            least_runs=10,
-        )
+SWEEPS_FIG1 = [
+    Sweep(
+        f"zoghi-fig1-{panel}",
+        [env],
+        AGENTS,
+        horizon=10_000_000,
+        runs=10,
+        instances=[query],
+        windows=100,
+        least_horizon=100_000,
+        least_runs=10,
+    )
+    for panel, (env, query) in PANELS.items()
+]
+"""Three problems, each the same at every scale."""
 
 
 def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
@@ -178,19 +179,20 @@ OTHERS = {
 """What an implementation that shares no code with this one measured: K = 5, 10⁷ sessions."""
 
 
-def play_fig2(sweeps: Sweeps) -> None:
-    """Two click models on up to 60 queries."""
-    sweeps.sweep(
+SWEEPS_FIG2 = [
+    Sweep(
         MANY,
         [CM, PBM],
         AGENTS,
         horizon=10_000_000,
         runs=10,
-        instances=sweeps.queries(60),
+        queries=60,
         windows=100,
         ends=ENDS,
         least_horizon=100_000,
     )
+]
+"""Two click models on up to 60 queries."""
 
 
 def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
@@ -329,7 +331,7 @@ FIG1 = Study(
     f"The three queries are ours, chosen to show what the paper's show. {NOTE} Version 3.0 also "
     "played the algorithm of the authors' released code (MergeRank): it converged by session "
     "200,000 in a and 800,000 in b, in all three to the same regret as the printed one.",
-    play_fig1,
+    SWEEPS_FIG1,
     statements_fig1,
     plot_fig1,
 )
@@ -340,7 +342,7 @@ FIG2 = Study(
     f"{NOTE} Version 3.0 also played the algorithm of the authors' released code (MergeRank): in "
     "the PBM, over the 60 published queries, it lost less per session than CascadeKL-UCB from "
     "session 1,900,000 on, and 4.2 ± 4.3 % of its runs ended above 0.001.",
-    play_fig2,
+    SWEEPS_FIG2,
     statements_fig2,
     plot_fig2,
     beside_other_code,
