@@ -155,6 +155,15 @@ class ClickModel(Users, abstract=True):
         """The short name of the model; for a model that consists of others, the class."""
         return getattr(cls, "short", cls.__name__)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy. NumPy copies read-only arrays to writeable ones, for which kernels would
+        be compiled anew.
+        """
+        vars(self).update(state)
+        for values in self.parameters:
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
+
     @classmethod
     def item_parameters(cls) -> list[str]:
         """The parameters that belong to an item: attraction first, if the model has it."""

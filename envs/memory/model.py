@@ -137,6 +137,11 @@ class CascadeMDP(Users):
         self.n_sessions = None if n_sessions is None else check_count("n_sessions", n_sessions)
         self.value, self.best = self._optimum()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy, as `ClickModel` does."""
+        vars(self).update(state)
+        self.attraction.flags.writeable = False
+
     @classmethod
     def about(cls) -> str:
         return f"stateful users ({cls.title}): their clicks change their next state"
