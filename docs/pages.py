@@ -44,9 +44,10 @@ def agent_page(name: str) -> str:
 
 @cache
 def agents_of(study: str) -> set[str]:
-    """Return the agents in the shipped results of a study."""
-    table, _ = read_results(ROOT / "lab" / "results" / f"{study}.parquet")
-    return {label.partition(":")[0] for label in table["agent"].unique()}
+    """Return the agents in the shipped results of a study, on all sets of queries."""
+    files = (ROOT / "lab" / "results").glob(f"{study}.*parquet")
+    labels = {label for file in files for label in read_results(file)[0]["agent"].unique()}
+    return {label.partition(":")[0] for label in labels}
 
 
 def models() -> dict[str, type[Users]]:
