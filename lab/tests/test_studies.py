@@ -169,7 +169,7 @@ def test_every_agent_has_a_look():
     for study in STUDIES.values():
         for measured in read_all(study, RESULTS):
             for curves in measured.evidence.values():
-                names = {agent.partition(":alpha=")[0] for agent in curves.agents}
+                names = {re.split(":(?:alpha|learning_rate)=", agent)[0] for agent in curves.agents}
                 assert names <= set(LOOKS)
 
 

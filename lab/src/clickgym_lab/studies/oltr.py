@@ -214,7 +214,7 @@ def plot(evidence: Evidence) -> Figure:
         late = curves.steps * 50 >= curves.horizon
         for agent in curves.agents:
             values = curves.units(ENV, agent, NDCG, users) / curves.steps
-            band(axes, curves.steps[late], values[:, late], agent)
+            band(axes, curves.steps[late], values[:, late], agent.partition(":")[0])
         axes.set(title=f"{users} users", xlabel="session")
         axes.tick_params(axis="x", labelrotation=30)
     return finish(figure, panels, evidence, "nDCG@10 of all lists shown so far")
