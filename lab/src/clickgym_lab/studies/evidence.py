@@ -178,18 +178,63 @@ Evidence = Mapping[str, Curves]
 # ----------------------------------------------------------------------------------------- findings
 
 
+class Test(NamedTuple):
+    """Is the mean of some independent values between two bounds?
+
+    Attributes:
+        estimate: the mean and its standard error.
+        low, high: the bounds, both excluded.
+    """
+
+    estimate: Estimate
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def supports(self) -> float:
+        """The level of significance at which the mean lies between the bounds; 1 if not."""
+        return max(_level(gap, self.estimate) for gap in self._gaps)
+
+    @property
+    def contradicts(self) -> float:
+        """The level of significance at which the mean lies outside of the bounds."""
+        return min(_level(-gap, self.estimate, or_equal=True) for gap in self._gaps)
+
+    @property
+    def _gaps(self) -> tuple[float, float]:
+        return self.estimate.mean - self.low, self.high - self.estimate.mean
+
+
+def _level(gap: float, estimate: Estimate, or_equal: bool = False) -> float:
+    """The level at which a mean is surely on the side of a bound where the gap is positive."""
+    if not math.isfinite(estimate.error):
+        return 1.0
+    on_this_side = gap >= 0 if or_equal else gap > 0
+    if not estimate.error:
+        return float(not on_this_side)
+    return 2 * float(stdtr(estimate.freedom, -abs(gap) / estimate.error)) if on_this_side else 1.0
+
+
 class Finding(NamedTuple):
-    """What was measured, in words, and how surely it supports or contradicts a statement.
+    """What was measured, in words, and the tests that must all hold.
 
     Attributes:
         measured: with 95 % intervals.
-        supports: the level of significance at which it supports the statement; 1 if it does not.
-        contradicts: the same of the contrary.
+        tests: at least one.
     """
 
     measured: str
-    supports: float
-    contradicts: float
+    tests: tuple[Test, ...]
+
+    @property
+    def supports(self) -> float:
+        """The level of significance at which all tests hold; 1 if they do not."""
+        return max(test.supports for test in self.tests)
+
+    @property
+    def contradicts(self) -> float:
+        """The level of significance at which some test does not hold."""
+        return min(test.contradicts for test in self.tests)
 
     def verdict(self, level: float = 1 - CONFIDENCE) -> Verdict:
         """What it says at a level of significance."""
@@ -197,23 +242,16 @@ class Finding(NamedTuple):
             return "no"
         return "yes" if self.supports <= level else "cannot tell"
 
-    @property
-    def opposite(self) -> Finding:
-        """The same about the contrary statement."""
-        return Finding(self.measured, self.contradicts, self.supports)
-
 
 def certain(measured: str, holds: bool | None) -> Finding:
     """A finding without chance: True supports, False contradicts, None does neither."""
-    if holds is None:
-        return Finding(measured, 1.0, 1.0)
-    return Finding(measured, float(not holds), float(holds))
+    error = math.inf if holds is None else 0.0
+    return Finding(measured, (Test(Estimate(float(bool(holds)), error, 0), low=0.5),))
 
 
 def all_of(measured: str, findings: Iterable[Finding]) -> Finding:
-    """Whether all hold: contradicted if a single finding is."""
-    _, supports, contradicts = zip(*findings, strict=True)
-    return Finding(measured, max(supports), min(contradicts))
+    """Whether the tests of all hold: contradicted if a single one is."""
+    return Finding(measured, tuple(test for finding in findings for test in finding.tests))
 
 
 def several(findings: Mapping[str, Finding]) -> Finding:
@@ -241,23 +279,16 @@ class Estimate(NamedTuple):
         return f"{number(self.mean)} ± {half}"
 
     def above(self, bound: float) -> Finding:
-        """Whether the interval lies above a bound."""
-        if not math.isfinite(self.error):
-            return certain(str(self), None)
-        gap = self.mean - bound
-        if not self.error:
-            return certain(str(self), gap > 0)
-        p = 2 * float(stdtr(self.freedom, -abs(gap) / self.error))
-        return Finding(str(self), p, 1.0) if gap > 0 else Finding(str(self), 1.0, p)
+        """Whether the mean lies above a bound."""
+        return self.within(bound, math.inf)
 
     def below(self, bound: float) -> Finding:
-        """Whether the interval lies below a bound."""
-        finding = Estimate(-self.mean, self.error, self.freedom).above(-bound)
-        return finding._replace(measured=str(self))
+        """Whether the mean lies below a bound."""
+        return self.within(-math.inf, bound)
 
     def within(self, low: float, high: float, words: str = "") -> Finding:
-        """Whether the interval lies between two bounds; words follow the estimate."""
-        return all_of(f"{self}{words}", [self.above(low), self.below(high)])
+        """Whether the mean lies between two bounds; words follow the estimate."""
+        return Finding(f"{self}{words}", (Test(self, low, high),))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -327,14 +358,19 @@ def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
 
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
     """Whether the column keeps growing as fast as before."""
-    (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
-    words, gap = growth(early, late, f" {over}")
+    words, gap = _growth(curves, env, agent, column)
     return gap.above(SLACK)._replace(measured=words)
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:
     """The contrary of `linear`; an agent without regret has learned."""
-    return linear(curves, env, agent).opposite
+    words, gap = _growth(curves, env, agent)
+    return gap.below(SLACK)._replace(measured=words)
+
+
+def _growth(curves: Curves, env: str, agent: str, column: str = "regret") -> tuple[str, Estimate]:
+    (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
+    return growth(early, late, f" {over}")
 
 
 def versus(low: Values, high: Values, where: str = "", over: str = "") -> Finding:

@@ -272,8 +272,7 @@ def one_sixth(curves: Curves, agent: str) -> Finding:
         return certain(words, None)  # runs that are not done yet would count as suboptimal
     if share.mean - share.half <= 1 / 6 <= share.mean + share.half:
         return certain(words, True)
-    side = share.above(1 / 6)
-    return Finding(words, 1.0, min(side.supports, side.contradicts))
+    return share.within(1 / 6, 1 / 6, " of the runs")
 
 
 def beside_other_code(evidence: Evidence) -> Table:
