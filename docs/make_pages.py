@@ -105,7 +105,7 @@ def study_figures() -> Iterator[tuple[str, Figure]]:
     """Yield the file names and figures of the studies for the website."""
     for results in measured().values():
         for result in results:
-            yield figure_name(result), result.plot()
+            yield figure_name(result), result.draw()
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from polars import col
 from clickgym.agents import AGENTS, Learner
 from clickgym.runner.reports.figures import write_figure
 from clickgym_lab.results import read_results
-from clickgym_lab.studies.evidence import estimate, number
+from clickgym_lab.studies.claims import estimate, number
 from clickgym_lab.studies.plots import grid, style_of
 
 DOCS = Path(__file__).resolve().parent

@@ -3,7 +3,7 @@
 import numpy as np
 import polars
 
-from clickgym_lab.studies.evidence import Curves
+from clickgym_lab.studies.claims import Curves
 
 STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
 

@@ -20,9 +20,9 @@ from clickgym_lab.studies import (
     why_violations,
     zoghi,
 )
-from clickgym_lab.studies.evidence import Curves
+from clickgym_lab.studies.claims import Curves
 
-# ------------------------------------------------------------ made evidence
+# ------------------------------------------------------------ made results
 
 
 def sweep(envs, agents, changes, default=1.0, **kept):
@@ -41,12 +41,12 @@ def sweep(envs, agents, changes, default=1.0, **kept):
 
 def panels(changes):
     """Of figure 1 of Zoghi et al., with changes by panel and agent."""
-    evidence = {}
+    results = {}
     for panel, (env, query) in zoghi.PANELS.items():
         here = {key.replace(panel, env, 1): changes[key] for key in changes if key[0] == panel}
         played = sweep([env], zoghi.AGENTS, here, 1e-5, instances=[query])
-        evidence[f"zoghi-fig1-{panel}"] = played
-    return evidence
+        results[f"zoghi-fig1-{panel}"] = played
+    return results
 
 
 def fig2(changes, **kept):
@@ -62,15 +62,15 @@ def changing(changes):
 def lagree(changes):
     """Regret as multiples of the lower bound, that of the small instance in both parts."""
     bound = pbm.bound_per_log(make_env(pbm.PBM, "lagree2016-small"))
-    evidence = {}
+    results = {}
     for part in (pbm.SMALL, pbm.REALISTIC):
         frames = []
         for agent in pbm.AGENTS:
             name = agent.partition(":")[0]
             factor = changes.get(f"{part} {name}", changes.get(name, 1.0))
             frames.append(rows(pbm.PBM, agent, lambda n, f=factor: f * bound * np.log(n)))
-        evidence[part] = curves(polars.concat(frames).with_columns(lower_bound=bound))
-    return evidence
+        results[part] = curves(polars.concat(frames).with_columns(lower_bound=bound))
+    return results
 
 
 def bubbles(column, changes):
@@ -107,9 +107,9 @@ EVIDENCE = {
 }
 
 
-def verdicts(study, evidence, words):
+def verdicts(study, results, words):
     """The initials of the verdicts of the statements with these words, by themselves."""
-    statements = [row for row in study.statements(evidence) if words in row.text]
+    statements = [row for row in study.claims(results) if words in row.text]
     return "".join(row.finding.verdict()[0] for row in statements)
 
 
@@ -310,8 +310,8 @@ def test_crossing_at_two_million_sessions():
 
     def found(batch_rank, cascade):
         kept = {"steps": STEPS * 100}
-        evidence = fig2({"BatchRank": batch_rank, "CascadeKLUCB": cascade}, **kept)
-        return verdicts(zoghi.FIG2, evidence, "at two million sessions")
+        results = fig2({"BatchRank": batch_rank, "CascadeKLUCB": cascade}, **kept)
+        return verdicts(zoghi.FIG2, results, "at two million sessions")
 
     assert found(batch, lambda steps: 0.01 * steps) == "yy"
     assert found(lambda steps: 0.01 * steps, batch) == "nn"
@@ -339,18 +339,18 @@ def test_single_queries_must_all_hold():
         for agent in nonstat.SINGLE
         for query, value in zip("xy", values.get(agent, [same, same]), strict=True)
     ]
-    evidence = {"nonstat-fig2": curves(*frames)}
-    assert verdicts(nonstat.FIG2, evidence, "is sublinear on single queries") == "yn"
-    assert verdicts(nonstat.FIG2, evidence, "RankedExp3 is linear on single queries") == "y"
-    assert verdicts(nonstat.FIG2, evidence, "on every query (ours)") == "yn"
+    results = {"nonstat-fig2": curves(*frames)}
+    assert verdicts(nonstat.FIG2, results, "is sublinear on single queries") == "yn"
+    assert verdicts(nonstat.FIG2, results, "RankedExp3 is linear on single queries") == "y"
+    assert verdicts(nonstat.FIG2, results, "on every query (ours)") == "yn"
 
 
 @pytest.mark.parametrize(("times", "expected"), [(0.9, "nyyy"), (1.1, "yyyn"), (3.6, "yynn")])
 def test_bound_of_two_changes(times, expected):
     """The square root of ln 100,000 is 3.39."""
     regret = sweep([nonstat.CM], nonstat.BOUNDED, {}, lambda n: times * 2 * np.sqrt(n))
-    evidence = {"nonstat-bound": curves(regret.table.with_columns(lower_bound=2.0))}
-    assert verdicts(nonstat.THEOREM3, evidence, "") == expected
+    results = {"nonstat-bound": curves(regret.table.with_columns(lower_bound=2.0))}
+    assert verdicts(nonstat.THEOREM3, results, "") == expected
 
 
 def test_one_violation_breaks_safety():
@@ -458,8 +458,8 @@ def test_comparison_after_as_many_sessions_and_runs():
         kept = {"instances": ["habit"], "steps": steps, "runs": runs}
         return curves(rows(when_rl_pays.ENV, agent, value, **kept))
 
-    evidence = {"agents": part("planner", 0.1, STEPS, 2), "learners": part("PPO", 0.2, short, 4)}
-    finding = when_rl_pays.beats(evidence, "habit", "planner", "PPO")
+    results = {"agents": part("planner", 0.1, STEPS, 2), "learners": part("PPO", 0.2, short, 4)}
+    finding = when_rl_pays.beats(results, "habit", "planner", "PPO")
     assert finding.verdict() == "yes"
     assert finding.measured.startswith("1,000 against 2,000 after 10,000, a gap of 1,000")
 
@@ -490,7 +490,7 @@ def test_violations_left_at_the_implied_list(part, expected):
     """TopRank exactly as lists in random order, CascadeKL-UCB as often as in the paper, whatever
     the list, or half as often.
     """
-    evidence = {}
+    results = {}
     for env in bubble.ENVS:
         published = part * why_violations.published(bubble.LAST, env) / 100
         frames = []
@@ -502,17 +502,17 @@ def test_violations_left_at_the_implied_list(part, expected):
             for agent, share in shares.items():
                 kept = {"instances": [f"one-wrong{level}"], "steps": np.array([50, 100])}
                 frames.append(rows(env, agent, lambda s, x=share: x * s, "violations", **kept))
-        evidence[f"why-violations-{env.partition('Rank')[0]}"] = curves(*frames)
+        results[f"why-violations-{env.partition('Rank')[0]}"] = curves(*frames)
     for env in bubble.ENVS:
-        finding = why_violations.nothing_left(evidence, env, bubble.LAST)
+        finding = why_violations.nothing_left(results, env, bubble.LAST)
         assert finding.verdict() == expected
-        assert why_violations.nothing_left_of_random(evidence, env).verdict() == "yes"
-        assert abs(why_violations.on_lists_above_predicted(evidence, env)).max() < 0.01
+        assert why_violations.nothing_left_of_random(results, env).verdict() == "yes"
+        assert abs(why_violations.on_lists_above_predicted(results, env)).max() < 0.01
 
 
 def judged(level):
     """Curves of the study oltr: nDCG ``level(agent, users)`` in all sessions and when trained."""
-    evidence = {}
+    results = {}
     agents = [oltr.SHUFFLED, "PDGD:learning_rate=9", *oltr.BANDITS, *oltr.LEARNERS]
     for part, names in ((oltr.SHORT, agents), (oltr.LONG, agents[1:2])):
         table = [
@@ -522,8 +522,8 @@ def judged(level):
             for value in [level(part, agent.partition(":")[0], users) + 1e-6 * run]
         ]
         columns = ["env", "instance", "agent", "run", "step", oltr.NDCG, oltr.TRAINED]
-        evidence[part] = Curves(polars.DataFrame(table, columns, orient="row"))
-    return evidence
+        results[part] = Curves(polars.DataFrame(table, columns, orient="row"))
+    return results
 
 
 LEVELS = {"Shuffled": 0.6, "LinearTS": 0.7, "C2UCB": 0.7, "PPO": 0.3, "SAC": 0.4}

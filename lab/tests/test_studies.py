@@ -52,7 +52,7 @@ def test_study_plays_judges_and_draws(name, folder):
             write_judgments(Path(file), 10)
     setting = Setting(folder, 1e-9, runs=2, n_jobs=1, names=queries)
     measured = run_study(study, setting)
-    assert measured.plot().get_supxlabel() == ""  # the command is in the metadata of the file
+    assert measured.draw().get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
     assert text.index("## Ours beside the paper") < text.index("## What was run")
     for row in measured.judged:
@@ -168,7 +168,7 @@ def test_bands_are_intervals_of_the_mean():
 def test_every_agent_has_a_look():
     for study in STUDIES.values():
         for measured in read_all(study, RESULTS):
-            for curves in measured.evidence.values():
+            for curves in measured.results.values():
                 names = {re.split(":(?:alpha|learning_rate)=", agent)[0] for agent in curves.agents}
                 assert names <= set(LOOKS)
 

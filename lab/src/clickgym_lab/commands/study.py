@@ -125,7 +125,7 @@ def _write(out: Path, results: list[Measured]) -> None:
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        saved = save_figure(result.plot(), out / figure_name(result), result.command)
+        saved = save_figure(result.draw(), out / figure_name(result), result.command)
         files += [file.name for file in saved]
         _print(console, result)
     say(console, f"Results in {out}: {', '.join(files)}")
@@ -135,8 +135,7 @@ def _print(console: Console, result: Measured) -> None:
     study = result.study
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
     rows = [
-        (row.statement.text, Text(row.measured.replace("; ", "\n")), row.words)
-        for row in result.judged
+        (row.claim.text, Text(row.measured.replace("; ", "\n")), row.words) for row in result.judged
     ]
     where = f", {result.label} queries" if result.label else ""
     title = f"{study.name}{where}: {study.title} ({study.paper})"

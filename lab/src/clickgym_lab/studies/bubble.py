@@ -16,15 +16,15 @@ import numpy as np
 from clickgym.envs import Instance, load_instance
 from clickgym.runner import wrong_pairs
 
-from .evidence import (
+from .claims import (
     LEARNS_RULE,
     LINEAR_RULE,
     SLACK,
+    Claim,
     Curves,
     Estimate,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     all_of,
     certain,
@@ -77,23 +77,23 @@ def by_model(find: Callable[[str], Finding], envs: Sequence[str] = ENVS) -> Find
     return several({short(env): find(env) for env in envs})
 
 
-def _plot_curves(evidence: Evidence, column: str, agents: Sequence[str], title: str) -> Figure:
+def _draw_curves(results: Results, column: str, agents: Sequence[str], title: str) -> Figure:
     """A cumulative column in each click model."""
-    curves = evidence["bubble"]
+    curves = results["bubble"]
     figure, panels = grid(3, labels=[f"cumulative {column}"])
     for axes, env in zip(panels, ENVS, strict=True):
         bands(axes, curves, env, agents, column, first=curves.horizon / 5000)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.1))
-    return finish(figure, panels, evidence, title)
+    return finish(figure, panels, results, title)
 
 
 # --------------------------------------------------------------------------------- figure 1: regret
 
 
-def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig1(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 1."""
-    curves = evidence["bubble"]
+    curves = results["bubble"]
 
     def less(better: Sequence[str], worse: Sequence[str], step: int = 0) -> Finding:
         names = list(better if len(better) > 1 else worse)
@@ -102,18 +102,18 @@ def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
         labels = [f"{short(env)}, {name}" for env in ENVS for name in names]
         return several(dict(zip(labels, findings, strict=True)))
 
-    yield Statement(
+    yield Claim(
         "The regret of the production list (Baseline) grows linearly",
         "its regret per session, which is constant, is above 0 on average",
         by_model(partial(not_optimal, curves)),
     )
-    yield Statement(
+    yield Claim(
         "CascadeKL-UCB (last_click) learns in the CM and DCM",
         LEARNS_RULE,
         by_model(partial(sublinear, curves, agent=LAST), [CM, DCM]),
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "CascadeKL-UCB (first_click) learns in the DCM",
         LEARNS_RULE,
         by_model(partial(sublinear, curves, agent=FIRST), [DCM]),
@@ -122,24 +122,24 @@ def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
     for agent, reading in READINGS.items():
         finding = by_model(partial(linear, curves, agent=agent), [PBM])
         text = f"CascadeKL-UCB ({reading}) has linear regret in the PBM"
-        yield Statement(text, LINEAR_RULE, finding, late=True)
+        yield Claim(text, LINEAR_RULE, finding, late=True)
     for agent in ("BubbleRank", "BatchRank", "TopRank"):
         finding = by_model(partial(sublinear, curves, agent=agent))
         text = f"{agent} learns in all three click models"
-        yield Statement(text, LEARNS_RULE, finding, late=True)
+        yield Claim(text, LEARNS_RULE, finding, late=True)
     rivals = ["BatchRank", "TopRank"]
-    yield Statement(
+    yield Claim(
         "BubbleRank has less regret than BatchRank and TopRank in earlier steps (the first 100)",
         "less cumulative regret by then, in each click model",
         less(["BubbleRank"], rivals, 100),
     )
-    yield Statement(
+    yield Claim(
         "BubbleRank has less regret than BatchRank and TopRank in earlier steps (a hundredth of "
         "the horizon)",
         "less cumulative regret by then, in each click model",
         less(["BubbleRank"], rivals, round(0.01 * curves.horizon)),
     )
-    yield Statement(
+    yield Claim(
         "BubbleRank has more regret than BatchRank and TopRank at the end",
         "more cumulative regret at the horizon, in each click model",
         less(rivals, ["BubbleRank"]),
@@ -153,9 +153,9 @@ def not_optimal(curves: Curves, env: str) -> Finding:
     return rate.within(SLACK, math.inf, " per session")
 
 
-def plot_fig1(evidence: Evidence) -> Figure:
+def draw_fig1(results: Results) -> Figure:
     """Cumulative regret in each click model."""
-    return _plot_curves(evidence, "regret", AGENTS, "Regret of the first five positions")
+    return _draw_curves(results, "regret", AGENTS, "Regret of the first five positions")
 
 
 # ----------------------------------------------------------------------------- figure 2: violations
@@ -171,17 +171,17 @@ PUBLISHED = {
 }
 
 
-def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig2(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 2."""
-    curves = evidence["bubble"]
-    yield Statement(
+    curves = results["bubble"]
+    yield Claim(
         "BubbleRank never violates its safety constraint",
         "no violation in any run",
         safe(curves),
         paper="0",
     )
     for agent, reading in READINGS.items():
-        yield Statement(
+        yield Claim(
             f"CascadeKL-UCB ({reading}) shows unsafe lists in more than 20 of the first 100 "
             "sessions",
             "above 20 in each click model",
@@ -189,27 +189,27 @@ def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
             PUBLISHED[LAST],
         )
     for agent in ("BatchRank", "TopRank"):
-        yield Statement(
+        yield Claim(
             f"{agent} violates it more often than CascadeKL-UCB in the first 100 sessions",
             "more violations, in each click model",
             by_model(partial(less_safe, curves, agent=agent)),
             f"{PUBLISHED[agent]} against {PUBLISHED[LAST]}",
         )
-    yield Statement(
+    yield Claim(
         "TopRank is close to BatchRank in the first 100 sessions",
         "within 10 violations, in each click model",
         by_model(partial(alike, curves)),
         f"{PUBLISHED['TopRank']} against {PUBLISHED['BatchRank']}",
     )
     for agent, reading in READINGS.items():
-        yield Statement(
+        yield Claim(
             f"The violations of CascadeKL-UCB ({reading}) grow linearly in the PBM",
             "violations per session in the last fifth is above 0.8 of that in the second fifth",
             by_model(partial(linear, curves, agent=agent, column="violations"), [PBM]),
             late=True,
         )
     for agent, published in PUBLISHED.items():
-        yield Statement(
+        yield Claim(
             f"Violations of {agent} in the first 100 sessions, in figures",
             "within a quarter of the paper's in each click model (other queries, so no more can be "
             "asked)",
@@ -254,10 +254,10 @@ def as_many(curves: Curves, env: str, agent: str) -> Finding:
     return ours.within(0.75 * published, 1.25 * published, f" (paper {published:g})")
 
 
-def plot_fig2(evidence: Evidence) -> Figure:
+def draw_fig2(results: Results) -> Figure:
     """Cumulative violations of the agents that have some."""
     agents = [LAST, FIRST, "BatchRank", "TopRank"]
-    return _plot_curves(evidence, "violations", agents, "Violations of the safety constraint")
+    return _draw_curves(results, "violations", agents, "Violations of the safety constraint")
 
 
 # -------------------------------------------------------------------------- figure 3: initial lists
@@ -312,26 +312,26 @@ Learning the last pair takes 10⁵ sessions at i = 5, whatever the scale.
 """
 
 
-def statements_fig3(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig3(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 3."""
-    yield Statement(
+    yield Claim(
         "The regret is linear in |V_0| in the CM, DCM and PBM",
         "in a regression within queries, the slope is above 0 and a quadratic term explains less "
         "than 0.05 more of the variance",
-        by_model(partial(linear_in_pairs, evidence[PAIRS])),
+        by_model(partial(linear_in_pairs, results[PAIRS])),
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "The regret doubles when i grows by one (examination 0.5^i of the last position)",
         "each ratio is between 1.6 and 2.4",
-        doubles(evidence[CHI], per_loss=False),
+        doubles(results[CHI], per_loss=False),
         paper="doubles",
     )
-    yield Statement(
+    yield Claim(
         "The time to learn doubles as well: regret divided by the loss per session at the start, "
         "which itself grows with i",
         "each ratio of regret / (0.9 - 0.5^i) is between 1.6 and 2.4",
-        doubles(evidence[CHI], per_loss=True),
+        doubles(results[CHI], per_loss=True),
     )
 
 
@@ -382,9 +382,9 @@ def doubles(curves: Curves, per_loss: bool) -> Finding:
     return several(findings)
 
 
-def plot_fig3(evidence: Evidence) -> Figure:
+def draw_fig3(results: Results) -> Figure:
     """Regret against wrong pairs, and with each examination of the last position."""
-    curves = evidence[PAIRS]
+    curves = results[PAIRS]
     figure, panels = grid(4, labels=[f"regret after {curves.horizon:,} sessions"])
     for axes, env in zip(panels, ENVS, strict=False):
         wrong, regret, slope, _ = regression(curves, env)
@@ -393,22 +393,22 @@ def plot_fig3(evidence: Evidence) -> Figure:
         line = regret.mean() + slope.mean * (ends - wrong.mean())
         axes.plot(ends, line, color=BLACK, linewidth=1.2)
         axes.set(title=short(env), xlabel="wrong pairs in the initial list, |V_0|")
-    curves = evidence[CHI]
+    curves = results[CHI]
     for instance, color in zip(CHI_MIN, (PURPLE, ORANGE, GREEN, YELLOW, BLUE), strict=True):
         values = curves.units("PBMRank-v0", "BubbleRank", instance=instance)
         style = {"color": color, "linestyle": "-"}
         band(panels[3], curves.steps, values, instance.rpartition(":")[2], style)
     panels[3].set(title="PBM, examination 0.5^i at the end", xlabel="session", ylabel="regret")
     panels[3].ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-    return finish(figure, panels[3:], evidence, "Regret of BubbleRank")
+    return finish(figure, panels[3:], results, "Regret of BubbleRank")
 
 
 # ----------------------------------------------------------------------------------- figure 4: NDCG
 
 
-def statements_fig4(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig4(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 4."""
-    curves = evidence["bubble"]
+    curves = results["bubble"]
 
     def gap(agent: str, other: str, span: tuple[float, float], low: float, high: float) -> Finding:
         def find(env: str) -> Finding:
@@ -419,7 +419,7 @@ def statements_fig4(evidence: Evidence) -> Iterator[Statement]:
 
     start, end = (0.0, 100 / curves.horizon), (0.99, 1.0)
     for agent in ("BubbleRank", "BatchRank", "TopRank"):
-        yield Statement(
+        yield Claim(
             f"The NDCG@5 of {agent} approaches 1",
             "above 0.99 at the end, in each click model",
             by_model(partial(perfect, curves, agent=agent)),
@@ -427,25 +427,25 @@ def statements_fig4(evidence: Evidence) -> Iterator[Statement]:
             late=True,
         )
     for agent in ("BatchRank", "TopRank"):
-        yield Statement(
+        yield Claim(
             f"BubbleRank and {agent} are similar at the end",
             "within 0.02, in each click model",
             gap(agent, "BubbleRank", end, -0.02, 0.02),
             late=True,
         )
-    yield Statement(
+    yield Claim(
         "BubbleRank starts near the production list",
         "within 0.05 in the first 100 sessions, in each click model",
         gap("BubbleRank", "Fixed", start, -0.05, 0.05),
     )
     for agent in ("BatchRank", "TopRank"):
-        yield Statement(
+        yield Claim(
             f"{agent} starts far below",
             "more than 0.05 below the production list in the first 100 sessions, in each click "
             "model",
             gap(agent, "Fixed", start, -1.0, -0.05),
         )
-    yield Statement(
+    yield Claim(
         "BubbleRank is never much worse than the production list",
         "no more than 0.05 below it in any hundredth of the horizon, in each click model",
         by_model(partial(never_worse, curves)),
@@ -472,9 +472,9 @@ def never_worse(curves: Curves, env: str) -> Finding:
     return worst.within(-0.05, math.inf, " at worst")
 
 
-def plot_fig4(evidence: Evidence) -> Figure:
+def draw_fig4(results: Results) -> Figure:
     """NDCG per session in each click model."""
-    curves = evidence["bubble"]
+    curves = results["bubble"]
     figure, panels = grid(3, labels=["NDCG@5 per session"])
     ends = np.geomspace(100, curves.horizon, 25).round()
     places = np.unique(np.searchsorted(curves.steps, ends))
@@ -483,7 +483,7 @@ def plot_fig4(evidence: Evidence) -> Figure:
             rates = curves.window_rates(curves.units(env, agent, "ndcg"), places)
             band(axes, curves.steps[places], rates, agent)
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
-    return finish(figure, panels, evidence, "NDCG@5")
+    return finish(figure, panels, results, "NDCG@5")
 
 
 PAPER = "Li et al. 2019 (BubbleRank), figure"
@@ -493,8 +493,8 @@ FIG1 = Study(
     f"{PAPER} 1",
     NOTE,
     SWEEPS,
-    statements_fig1,
-    plot_fig1,
+    claims_fig1,
+    draw_fig1,
 )
 FIG2 = Study(
     "bubble-fig2",
@@ -502,8 +502,8 @@ FIG2 = Study(
     f"{PAPER} 2",
     f"The same runs as bubble-fig1. {NOTE}",
     SWEEPS,
-    statements_fig2,
-    plot_fig2,
+    claims_fig2,
+    draw_fig2,
     columns=("violations",),
 )
 FIG3 = Study(
@@ -515,8 +515,8 @@ FIG3 = Study(
     "There the loss per session at the start is 0.4 (0.9 - 0.5^i): with a time to learn that "
     f"doubles the regret grows 3.25, 2.38, 2.16 and 2.08 times. {NOTE}",
     SWEEPS_FIG3,
-    statements_fig3,
-    plot_fig3,
+    claims_fig3,
+    draw_fig3,
 )
 FIG4 = Study(
     "bubble-fig4",
@@ -524,8 +524,8 @@ FIG4 = Study(
     f"{PAPER} 4",
     f"The same runs as bubble-fig1. {NOTE}",
     SWEEPS,
-    statements_fig4,
-    plot_fig4,
+    claims_fig4,
+    draw_fig4,
     columns=("ndcg",),
 )
 

@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from .evidence import (
-    Evidence,
+from .claims import (
+    Claim,
     Finding,
-    Statement,
+    Results,
     Values,
     certain,
     estimate,
@@ -72,7 +72,7 @@ SWEEPS = [
 ]
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """Statements of ours, written before the run."""
 
     def shares(
@@ -81,38 +81,38 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         findings = {}
         for world, agent in product(worlds, agents):
             words = [world] * (len(worlds) > 1) + [agent] * (len(agents) > 1)
-            findings[" ".join(words)] = share(evidence, agent, world, features, *bounds)
+            findings[" ".join(words)] = share(results, agent, world, features, *bounds)
         return several(findings)
 
     triples = list(product(WORLDS, MODELS, LINEAR))
     for agent in GENERIC:
-        less = {f"{w} {m} {a}": plain_less(evidence, agent, a, w, m) for w, m, a in triples}
-        yield Statement(
+        less = {f"{w} {m} {a}": plain_less(results, agent, a, w, m) for w, m, a in triples}
+        yield Claim(
             f"Told plain features, {agent} has less regret than every linear agent, in all worlds "
             "and models",
             "less regret at the end than each",
             several(less),
         )
-    yield Statement(
+    yield Claim(
         "Told plain features, linear agents hardly learn where users differ",
         "at least 75 % of random lists' regret at the end in personal and inner, PBM",
         shares(LINEAR, FEW, "plain", 0.75, math.inf),
     )
     for agent in GENERIC:
-        yield Statement(
+        yield Claim(
             f"Told plain features, {agent} learns most of what there is",
             "at most 40 % of random lists' regret at the end in personal and inner, PBM",
             shares([agent], FEW, "plain", 0, 0.4),
         )
-    yield Statement(
+    yield Claim(
         "With the right features a linear agent hardly loses anything: PBMLinUCB told outer",
         "at most 1 % of random lists' regret at the end, PBM",
         shares(["PBMLinUCB"], FEW, "outer", 0, 0.01),
     )
     outer, pairs = ("PBMLinUCB", "outer"), list(product(FEW, ("PBM", "UBM")))
     for agent in GENERIC:
-        ten = {f"{w} {m}": told_less(evidence, outer, (agent, "plain"), w, m, 10) for w, m in pairs}
-        yield Statement(
+        ten = {f"{w} {m}": told_less(results, outer, (agent, "plain"), w, m, 10) for w, m in pairs}
+        yield Claim(
             "The right features help a linear agent ten times more than a network helps " + agent,
             "ten times the regret of PBMLinUCB told outer is below that of the agent told plain, "
             "personal and inner, PBM and UBM",
@@ -120,56 +120,56 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         )
     for agent in GENERIC:
         plain = (agent, "plain")
-        yield Statement(
+        yield Claim(
             f"Where no products of features make the order linear (network), {agent} told plain "
             "loses less than any linear agent told outer",
             "less regret at the end than each, PBM",
-            several({a: told_less(evidence, plain, (a, "outer"), "network") for a in LINEAR}),
+            several({a: told_less(results, plain, (a, "outer"), "network") for a in LINEAR}),
         )
-    yield Statement(
+    yield Claim(
         "The wrong products do not help enough: in personal linear agents told products still lose "
         "half of random lists' clicks",
         "at least 50 % of random lists' regret at the end, PBM",
         shares(LINEAR, ["personal"], "products", 0.5, math.inf),
     )
     for agent in GENERIC:
-        yield Statement(
+        yield Claim(
             f"{agent}, too, loses less when told the right products than when told plain features",
             "less regret at the end with outer than with plain in personal, PBM",
-            told_less(evidence, (agent, "outer"), (agent, "plain"), "personal"),
+            told_less(results, (agent, "outer"), (agent, "plain"), "personal"),
         )
     for agent in GENERIC:
-        yield Statement(
+        yield Claim(
             f"{agent} starts slowly: told plain features, it has gained little in 10,000 sessions",
             "at least half of random lists' regret after 10,000 sessions, personal and inner, PBM",
-            several({world: slow_start(evidence, agent, world) for world in FEW}),
+            several({world: slow_start(results, agent, world) for world in FEW}),
         )
-    yield Statement(
+    yield Claim(
         "A2C has less regret than PPO, told plain features in personal",
         "less regret at the end, in each model",
-        several({m: plain_less(evidence, "A2C", "PPO", "personal", m) for m in MODELS}),
+        several({m: plain_less(results, "A2C", "PPO", "personal", m) for m in MODELS}),
     )
 
 
-def ends(evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM") -> Values:
+def ends(results: Results, agent: str, world: str, features: str, model: str = "PBM") -> Values:
     """``(instances,)`` regret at the end."""
-    return evidence[_part(world, features, model)].end_units(_env(model), agent)
+    return results[_part(world, features, model)].end_units(_env(model), agent)
 
 
 def share(
-    evidence: Evidence, agent: str, world: str, features: str, low: float, high: float
+    results: Results, agent: str, world: str, features: str, low: float, high: float
 ) -> Finding:
     """Whether regret at the end in the PBM, as a share of random lists', is between two bounds."""
-    return times(evidence[_part(world, features, "PBM")], _env("PBM"), agent, RANDOM, low, high)
+    return times(results[_part(world, features, "PBM")], _env("PBM"), agent, RANDOM, low, high)
 
 
-def plain_less(evidence: Evidence, better: str, worse: str, world: str, model: str) -> Finding:
+def plain_less(results: Results, better: str, worse: str, world: str, model: str) -> Finding:
     """Whether one agent has less regret at the end than another, both given plain features."""
-    return less_regret(evidence[_part(world, "plain", model)], _env(model), better, worse)
+    return less_regret(results[_part(world, "plain", model)], _env(model), better, worse)
 
 
 def told_less(
-    evidence: Evidence,
+    results: Results,
     better: tuple[str, str],
     worse: tuple[str, str],
     world: str,
@@ -179,17 +179,17 @@ def told_less(
     """Whether an agent with some features has less regret, multiplied by a number, than an agent
     with other features.
     """
-    low = by * ends(evidence, better[0], world, better[1], model)
-    high = ends(evidence, worse[0], world, worse[1], model)
+    low = by * ends(results, better[0], world, better[1], model)
+    high = ends(results, worse[0], world, worse[1], model)
     multiple = f"{by:g} times " if by != 1 else ""
     return versus(low, high, f" ({multiple}{better[1]}, {worse[1]})", "over 5 instances")
 
 
-def slow_start(evidence: Evidence, agent: str, world: str) -> Finding:
+def slow_start(results: Results, agent: str, world: str) -> Finding:
     """Whether an agent given plain features has lost at least half of what random lists lose after
     a tenth of the sessions, in the mean over the instances.
     """
-    curves = evidence[_part(world, "plain", "PBM")]
+    curves = results[_part(world, "plain", "PBM")]
     step = round(0.1 * curves.horizon)
     own, random = (
         curves.at(curves.units(_env("PBM"), name), step).mean() for name in (agent, RANDOM)
@@ -198,39 +198,37 @@ def slow_start(evidence: Evidence, agent: str, world: str) -> Finding:
     return certain(words, bool(own >= 0.5 * random))
 
 
-def percents(
-    evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM"
-) -> Values:
+def percents(results: Results, agent: str, world: str, features: str, model: str = "PBM") -> Values:
     """``(instances,)`` regret at the end in per cent of random lists'."""
-    random = ends(evidence, RANDOM, world, features, model)
-    return 100 * ends(evidence, agent, world, features, model) / random
+    random = ends(results, RANDOM, world, features, model)
+    return 100 * ends(results, agent, world, features, model) / random
 
 
-def table(evidence: Evidence) -> Table:
+def table(results: Results) -> Table:
     """Regret at the end in per cent of random lists', by features."""
     rows = [["world", "model", "agent", *FEATURES]]
     for world, model, agent in product(WORLDS, MODELS, (*LINEAR, *GENERIC)):
         cells = dict.fromkeys(FEATURES, "")
         for features in FEATURES:
-            if agent in evidence[_part(world, features, model)].agents:
-                values = percents(evidence, agent, world, features, model)
+            if agent in results[_part(world, features, model)].agents:
+                values = percents(results, agent, world, features, model)
                 cells[features] = f"{estimate(values)}, worst {number(values.max())}"
         rows.append([world, model, agent, *cells.values()])
     title = "Regret at the end, % of random lists’, mean over 5 instances with its 95 % interval"
     return f"{title}, and the worst", rows
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret by the features that agents are given, in the PBM."""
     figure, panels = grid(len(WORLDS), labels=[f"regret, % of {RANDOM}"])
     for axes, world in zip(panels, WORLDS, strict=True):
         for agent in (*LINEAR, *GENERIC):
-            means = [percents(evidence, agent, world, features).mean() for features in FEATURES]
+            means = [percents(results, agent, world, features).mean() for features in FEATURES]
             axes.plot(FEATURES, means, marker="o", label=agent, **style_of(agent, axes))
         axes.set(yscale="log", ylim=(0.1, 150), title=f"{world}, PBM", xlabel="features")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     title = "What agents are told, and what they lose"
-    return finish(figure, panels[:1], evidence, title, "means over the instances")
+    return finish(figure, panels[:1], results, title, "means over the instances")
 
 
 STUDY = Study(
@@ -246,8 +244,8 @@ STUDY = Study(
     "CM are played for 30,000 sessions to save time, which was decided before they were played. "
     "--instances changes nothing here.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     table,
 )
 

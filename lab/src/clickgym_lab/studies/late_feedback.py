@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from .evidence import (
-    Evidence,
+from .claims import (
+    Claim,
     Finding,
-    Statement,
+    Results,
     Values,
     estimate,
     less_regret,
@@ -54,76 +54,74 @@ SWEEPS = [
 """The horizon is not scaled: the last batches of 5,000 would be lost."""
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """Statements of ours."""
     rule = "its regret at the end is {} {} times that with clicks at once, in the CM"
     for agent, high in (("CascadeKLUCB", 1.25), ("CascadeTS", 1.5), ("PBMHB", 1.5)):
-        yield Statement(
+        yield Claim(
             f"Batches of 100 sessions add little to the regret of {agent}",
             rule.format("at most", high),
-            added(evidence, agent, SMALL, AT_ONCE, 0.0, high),
+            added(results, agent, SMALL, AT_ONCE, 0.0, high),
         )
     for agent, low in (("CascadeTS", 5.0), ("PBMHB", 3.0), ("CascadeKLUCB", 3.0)):
-        yield Statement(
+        yield Claim(
             f"Batches of 5,000 sessions add much to the regret of {agent}",
             rule.format("more than", low),
-            added(evidence, agent, LARGE, AT_ONCE, low, math.inf),
+            added(results, agent, LARGE, AT_ONCE, low, math.inf),
         )
-    large = evidence[_part(LARGE)]
-    yield Statement(
+    large = results[_part(LARGE)]
+    yield Claim(
         "In batches of 5,000 the production list itself has less regret than CascadeTS in the CM",
         "less regret at the end",
         less_regret(large, CM, "Fixed", "CascadeTS"),
     )
-    yield Statement(
+    yield Claim(
         "In batches of 5,000 Thompson sampling (CascadeTS) no longer has clearly less regret than "
         "optimism (CascadeKL-UCB) in the CM",
         "CascadeTS has 0.8 to 1.1 times its regret at the end",
         times(large, CM, "CascadeTS", "CascadeKLUCB", 0.8, 1.1),
     )
     for agent in ("CascadeKLUCB", "CascadeTS"):
-        yield Statement(
+        yield Claim(
             f"For {agent} only the mean of the delay matters, not its distribution: 1,000 sessions "
             "always, or 1,000 in the mean",
             "regret at the end with the fixed delay is 0.75 to 1.33 times that with the geometric "
             "delay, in the CM",
-            added(evidence, agent, ALWAYS, MEAN, 0.75, 1.33),
+            added(results, agent, ALWAYS, MEAN, 0.75, 1.33),
         )
 
 
-def regret(evidence: Evidence, env: str, agent: str, words: str) -> Values:
+def regret(results: Results, env: str, agent: str, words: str) -> Values:
     """``(queries,)`` regret at the end."""
-    return evidence[_part(words)].end_units(env, agent)
+    return results[_part(words)].end_units(env, agent)
 
 
-def added(
-    evidence: Evidence, agent: str, words: str, base: str, low: float, high: float
-) -> Finding:
+def added(results: Results, agent: str, words: str, base: str, low: float, high: float) -> Finding:
     """Whether regret in the CM, as a multiple of that with another delay, is between two bounds."""
-    multiple = ratio(*(regret(evidence, CM, agent, name) for name in (words, base)))
-    return multiple.within(low, high, f" times {evidence[_part(words)].units_of_ends}")
+    multiple = ratio(*(regret(results, CM, agent, name) for name in (words, base)))
+    return multiple.within(low, high, f" times {results[_part(words)].units_of_ends}")
 
 
-def table(evidence: Evidence) -> Table:
+def table(results: Results) -> Table:
     """Regret at the end."""
     rows = [["model", "agent", *DELAYS]]
     for env, agent in product((CM, PBM), AGENTS):
-        cells = [str(estimate(regret(evidence, env, agent, words))) for words in DELAYS]
+        cells = [str(estimate(regret(results, env, agent, words))) for words in DELAYS]
         rows.append([short(env), agent, *cells])
     return "Regret at the end, mean over queries with its 95 % interval", rows
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret at the end with each delay."""
     figure, panels = grid(2, labels=["regret at the end"])
     places = range(len(DELAYS))
     for axes, env in zip(panels, (CM, PBM), strict=True):
         for agent in AGENTS:
-            points(axes, places, [regret(evidence, env, agent, words) for words in DELAYS], agent)
+            points(axes, places, [regret(results, env, agent, words) for words in DELAYS], agent)
         axes.set(yscale="log", title=short(env))
         axes.set_xticks(list(places), list(DELAYS), rotation=25, ha="right", fontsize=8)
     intervals = "lines: 95 % intervals over the queries"
-    return finish(figure, panels[:1], evidence, "Clicks that arrive late", intervals)
+    return finish(figure, panels[:1], results, "Clicks that arrive late", intervals)
 
 
 STUDY = Study(
@@ -135,8 +133,8 @@ STUDY = Study(
     "list can play. Clicks that have not arrived when a run ends never do. Fixed is the production "
     "list. All intervals are over queries.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     table,
 )
 

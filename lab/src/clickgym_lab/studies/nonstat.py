@@ -12,14 +12,14 @@ import numpy as np
 
 from clickgym.agents.kernels import kl
 
-from .evidence import (
+from .claims import (
     LEARNS_RULE,
     LINEAR,
     LINEAR_RULE,
+    Claim,
     Curves,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     all_of,
     estimate,
@@ -63,11 +63,11 @@ SWEEPS_FIG1 = [
 """The horizon is never scaled: users change at fixed sessions."""
 
 
-def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig1(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 1."""
-    curves = evidence["nonstat-fig1"]
+    curves = results["nonstat-fig1"]
     for agent in ADAPTIVE:
-        yield Statement(
+        yield Claim(
             f"{agent} detects the changes and converges again",
             "regret per session in the last fifth of the epochs after a change is below half of "
             "that in their first fifth",
@@ -75,22 +75,22 @@ def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
         )
     for agent in ADAPTIVE:
         finding = several({"CM": sublinear(curves, CM, agent)})
-        yield Statement(f"The regret of {agent} is sublinear within the run", LEARNS_RULE, finding)
+        yield Claim(f"The regret of {agent} is sublinear within the run", LEARNS_RULE, finding)
     for agent in STUBBORN:
         finding = several({"CM": linear(curves, CM, agent)})
-        yield Statement(f"The regret of {agent} is linear", LINEAR_RULE, finding)
+        yield Claim(f"The regret of {agent} is linear", LINEAR_RULE, finding)
     for agent in ADAPTIVE:
-        yield Statement(
+        yield Claim(
             f"{agent} has less regret than RankedExp3, CascadeKL-UCB and BatchRank",
             "less cumulative regret at the end than each",
             several({worse: less_regret(curves, CM, agent, worse) for worse in STUBBORN}),
         )
-    yield Statement(
+    yield Claim(
         "CascadeSWUCB is slightly better than CascadeDUCB",
         "less cumulative regret at the end",
         several({"CascadeDUCB": less_regret(curves, CM, "CascadeSWUCB", "CascadeDUCB")}),
     )
-    yield Statement(
+    yield Claim(
         "CascadeKL-UCB has about four times as much regret in [80k, 90k) as in [0, 10k), with the "
         "same users",
         "between two and eight times",
@@ -121,16 +121,16 @@ def four_times(curves: Curves) -> Finding:
     return all_of(words, bounds)
 
 
-def plot_fig1(evidence: Evidence) -> Figure:
+def draw_fig1(results: Results) -> Figure:
     """Regret of all agents, with the epochs shaded."""
-    curves = evidence["nonstat-fig1"]
+    curves = results["nonstat-fig1"]
     figure, [axes] = grid(1, labels=["cumulative regret"])
     bands(axes, curves, CM, (*ADAPTIVE, *STUBBORN))
     for start in range(10_000, curves.horizon, 20_000):
         axes.axvspan(start, start + 10_000, color="0.93", zorder=0)
     label = "session (grey: three other items attract with 0.9)"
     axes.set(xlabel=label, xlim=(0, curves.horizon))
-    return finish(figure, [axes], evidence, "Regret where the users change")
+    return finish(figure, [axes], results, "Regret where the users change")
 
 
 # ------------------------------------------------------------------------- figure 2: single queries
@@ -153,23 +153,23 @@ SWEEPS_FIG2 = [
 """The same changes on up to 20 queries, each for itself."""
 
 
-def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig2(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 2; those marked (ours) were predicted before the run."""
-    curves, rivals = evidence["nonstat-fig2"], ("RankedExp3", "CascadeKLUCB", "BubbleRank")
+    curves, rivals = results["nonstat-fig2"], ("RankedExp3", "CascadeKLUCB", "BubbleRank")
     for agent in ADAPTIVE:
-        yield Statement(
+        yield Claim(
             f"The regret of {agent} is sublinear on single queries",
             f"on every query: {LEARNS_RULE}",
             on_each("sublinear", excess(curves, agent)),
         )
     for agent in rivals:
-        yield Statement(
+        yield Claim(
             f"The regret of {agent} is linear on single queries",
             f"on every query: {LINEAR_RULE}",
             on_each("linear", [-values for values in excess(curves, agent)]),
         )
     for agent in ADAPTIVE:
-        yield Statement(
+        yield Claim(
             f"{agent} has less regret than RankedExp3, CascadeKL-UCB and BubbleRank on every query "
             "(ours)",
             "less cumulative regret at the end than each, on every query",
@@ -198,9 +198,9 @@ def on_each(words: str, values: Sequence[Values]) -> Finding:
     return all_of(total, findings)
 
 
-def plot_fig2(evidence: Evidence) -> Figure:
+def draw_fig2(results: Results) -> Figure:
     """A panel for each query."""
-    curves = evidence["nonstat-fig2"]
+    curves = results["nonstat-fig2"]
     figure, panels = grid(4, math.ceil(len(curves.instances) / 4), 2.0, 1.7)
     for axes, query in zip(panels, curves.instances, strict=False):
         for agent in SINGLE:
@@ -211,7 +211,7 @@ def plot_fig2(evidence: Evidence) -> Figure:
     for axes in panels[len(curves.instances) :]:
         axes.remove()
     title = "Cumulative regret on single queries over sessions, both in thousands"
-    return finish(figure, panels, evidence, title)
+    return finish(figure, panels, results, title)
 
 
 # ----------------------------------------------------------------------------- theorem 3: the bound
@@ -258,10 +258,10 @@ SWEEPS_BOUND = [
 """The users of the theorem, who change twice; never scaled."""
 
 
-def statements_bound(evidence: Evidence) -> Iterator[Statement]:
+def claims_bound(results: Results) -> Iterator[Claim]:
     """What the paper says of its theorem 3; that marked (ours) was predicted before the run."""
-    curves = evidence["nonstat-bound"]
-    yield Statement(
+    curves = results["nonstat-bound"]
+    yield Claim(
         "No agent has less regret than the lower bound",
         "more cumulative regret at the end than the bound, each agent",
         several({agent: times_bound(curves, agent, low=1.0) for agent in BOUNDED}),
@@ -272,14 +272,14 @@ def statements_bound(evidence: Evidence) -> Iterator[Statement]:
         ADAPTIVE, ("ln n", "√(ln n)"), (log, math.sqrt(log)), strict=True
     ):
         finding = times_bound(curves, agent, high=factor)
-        yield Statement(
+        yield Claim(
             f"The regret of {agent} is above the lower bound by at most a factor of the order "
             f"{words}",
             f"at most {words} times the bound at the end",
             finding._replace(measured=f"{finding.measured}, factor {number(factor)}"),
             paper=f"matches the lower bound up to {words}",
         )
-    yield Statement(
+    yield Claim(
         "GLR-CascadeKL-UCB, which detects changes, has less regret than the lower bound, because "
         "the bound does not hold for every fixed set of users (ours)",
         "less cumulative regret at the end than the bound",
@@ -298,16 +298,16 @@ def times_bound(curves: Curves, agent: str, low: float = 0.0, high: float = math
     return multiple.within(low, high, " times the bound")
 
 
-def plot_bound(evidence: Evidence) -> Figure:
+def draw_bound(results: Results) -> Figure:
     """Regret and the bound, with the middle epoch shaded."""
-    curves = evidence["nonstat-bound"]
+    curves = results["nonstat-bound"]
     figure, [axes] = grid(1, labels=["cumulative regret"])
     bands(axes, curves, CM, BOUNDED)
     axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **BOUND)
     axes.axvspan(curves.horizon / 3, 2 * curves.horizon / 3, color="0.93", zorder=0)
     axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))
     title = "Regret where the users change twice, beside the lower bound"
-    return finish(figure, [axes], evidence, title)
+    return finish(figure, [axes], results, title)
 
 
 PAPER = "Li and de Rijke 2019"
@@ -319,8 +319,8 @@ FIG1 = Study(
     "rate, so any agent has regret that grows linearly from one pair of epochs to the next, "
     "however well it adapts; the theorems' sublinear growth is about a fixed number of changes.",
     SWEEPS_FIG1,
-    statements_fig1,
-    plot_fig1,
+    claims_fig1,
+    draw_fig1,
 )
 FIG2 = Study(
     "nonstat-fig2",
@@ -331,8 +331,8 @@ FIG2 = Study(
     "the production list, and shows the first three items of it. Statements hold on every "
     "single query or not at all; those marked (ours) were predicted before the run.",
     SWEEPS_FIG2,
-    statements_fig2,
-    plot_fig2,
+    claims_fig2,
+    draw_fig2,
 )
 THEOREM3 = Study(
     "nonstat-bound",
@@ -343,8 +343,8 @@ THEOREM3 = Study(
     "for any learning algorithm; its proof rests on a result about the changes that are worst for "
     "the algorithm at hand. Statements marked (ours) were predicted before the run.",
     SWEEPS_BOUND,
-    statements_bound,
-    plot_bound,
+    claims_bound,
+    draw_bound,
 )
 
 if __name__ == "__main__":

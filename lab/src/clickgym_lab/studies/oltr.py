@@ -17,7 +17,7 @@ from clickgym.agents import Agent, ContextualAgent
 from clickgym.envs import Instance
 from clickgym_logs import GRADED_USERS, held_out_ndcg, judged_instance, read_judgments
 
-from .evidence import Curves, Evidence, Finding, Statement, Values, estimate, several
+from .claims import Claim, Curves, Finding, Results, Values, estimate, several
 from .plots import Figure, band, finish, grid
 from .study import Study, Sweep, Table, main
 
@@ -123,9 +123,9 @@ def higher(ours: Values, theirs: Values) -> Finding:
 # -------------------------------------------------------------------------------------- statements
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """What the paper says of PDGD as far as its experiment is ours, then our own."""
-    brief, long = evidence[SHORT], evidence[LONG]
+    brief, long = results[SHORT], results[LONG]
     published = USERS[:3]
 
     def against(kinds: tuple[str, ...], better: str, worse: str) -> Finding:
@@ -136,14 +136,14 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             }
         )
 
-    yield Statement(
+    yield Claim(
         "Users see better lists while PDGD learns from them, whoever clicks",
         "nDCG@10 of the first 1,000 lists higher than that of shuffled documents, for each kind "
         "of users in the paper",
         against(published, PDGD, SHUFFLED),
         paper="improvements under all levels of interaction noise",
     )
-    yield Statement(
+    yield Claim(
         "Noise slows PDGD down (ours)",
         "nDCG@10 of the first 1,000 lists: perfect above navigational above informational users",
         several(
@@ -153,7 +153,7 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             }
         ),
     )
-    yield Statement(
+    yield Claim(
         "After 20,000 sessions noise has cost PDGD little (ours)",
         f"held-out nDCG@10 within {SIMILAR} of that with perfect users",
         several(
@@ -165,25 +165,25 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             }
         ),
     )
-    yield Statement(
+    yield Claim(
         "PDGD still learns from users who click almost at random (ours)",
         "held-out nDCG@10 after 20,000 sessions above that after 1,000",
         higher(trained(long, NEAR_RANDOM, PDGD), trained(brief, NEAR_RANDOM, PDGD)),
     )
     for bandit in BANDITS:
-        yield Statement(
+        yield Claim(
             f"With perfect users {bandit} shows better lists than PDGD (ours)",
             "nDCG@10 of the first 1,000 lists higher",
             against((PERFECT,), bandit, PDGD),
         )
     for bandit in BANDITS:
-        yield Statement(
+        yield Claim(
             f"With informational users {bandit} shows worse lists than PDGD (ours)",
             "nDCG@10 of the first 1,000 lists lower",
             against((INFORMATIONAL,), PDGD, bandit),
         )
     for learner in LEARNERS:
-        yield Statement(
+        yield Claim(
             f"{learner} shows worse lists than shuffled documents (ours)",
             "nDCG@10 of the first 1,000 lists lower, for each kind of users",
             against(USERS, SHUFFLED, learner),
@@ -193,10 +193,10 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
 # ------------------------------------------------------------------------------- figure and table
 
 
-def table(evidence: Evidence) -> Table:
+def table(results: Results) -> Table:
     """nDCG@10 online and held out."""
     rows = [["sessions", "agent", *USERS]]
-    for curves in evidence.values():
+    for curves in results.values():
         for agent in curves.agents:
             cells = []
             for users in USERS:
@@ -207,17 +207,17 @@ def table(evidence: Evidence) -> Table:
     return "nDCG@10 of the lists shown / on held-out queries after the last session", rows
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """nDCG@10 of all lists shown so far, for each kind of users."""
     figure, panels = grid(4, 2)
-    for axes, (curves, users) in zip(panels, product(evidence.values(), USERS), strict=True):
+    for axes, (curves, users) in zip(panels, product(results.values(), USERS), strict=True):
         late = curves.steps * 50 >= curves.horizon
         for agent in curves.agents:
             values = curves.units(ENV, agent, NDCG, users) / curves.steps
             band(axes, curves.steps[late], values[:, late], agent.partition(":")[0])
         axes.set(title=f"{users} users", xlabel="session")
         axes.tick_params(axis="x", labelrotation=30)
-    return finish(figure, panels, evidence, "nDCG@10 of all lists shown so far")
+    return finish(figure, panels, results, "nDCG@10 of all lists shown so far")
 
 
 STUDY = Study(
@@ -235,8 +235,8 @@ STUDY = Study(
     "SAC chooses weights of features. The statements marked (ours) were written after a first "
     "run of each pair had been seen. --instances are two files in SVMlight format.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     table,
     ("regret", NDCG, "clicks"),
 )

@@ -43,12 +43,12 @@ def figure_name(result: Measured) -> str:
 
 
 def _beside_the_paper(result: Measured) -> list[str]:
-    study, reported = result.study, any(row.statement.paper for row in result.judged)
+    study, reported = result.study, any(row.claim.paper for row in result.judged)
     header = ["statement", *["the paper"] * reported, "ours", "supported"]
     rows = []
     for row in result.judged:
-        text = f"{markdown_text(row.statement.text)} *({markdown_text(row.statement.rule)})*"
-        paper = [markdown_text(row.statement.paper)] * reported
+        text = f"{markdown_text(row.claim.text)} *({markdown_text(row.claim.rule)})*"
+        paper = [markdown_text(row.claim.paper)] * reported
         rows.append([text, *paper, markdown_text(row.measured), row.words])
     where = f", on the {result.label} queries" if result.label else ""
     lines = [f"## Ours beside the paper{where}", ""]
@@ -58,14 +58,14 @@ def _beside_the_paper(result: Measured) -> list[str]:
         words = "one run of each agent over the first tenth was played again, and is equal"
         lines += [f"Replayed by version {result.replayed}: {words}.", ""]
     if study.table is not None:
-        title, cells = study.table(result.evidence)
+        title, cells = study.table(result.results)
         lines += [f"{title}:", "", *markdown_table(cells), ""]
     return lines
 
 
 def _runs(result: Measured) -> list[str]:
     lines = []
-    for name, curves in result.evidence.items():
+    for name, curves in result.results.items():
         names = result.made[name]["instances"]
         runs = f"{curves.n_runs} runs of {curves.horizon:,} sessions"
         instances = ", ".join(markdown_text(instance) for instance in names)

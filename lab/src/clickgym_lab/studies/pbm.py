@@ -12,12 +12,12 @@ import numpy as np
 from clickgym.agents.kernels import kl
 from clickgym.envs import DEFAULT_INSTANCE
 
-from .evidence import (
+from .claims import (
     LINEAR_RULE,
+    Claim,
     Curves,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     estimate,
     less_regret,
@@ -94,27 +94,27 @@ SWEEPS_SYNTHETIC = [
 ]
 
 
-def statements_synthetic(evidence: Evidence) -> Iterator[Statement]:
+def claims_synthetic(results: Results) -> Iterator[Claim]:
     """What the paper says of its synthetic experiments."""
     for agent in NEAR:
-        yield Statement(
+        yield Claim(
             f"{agent} is near the lower bound (small)",
             "its regret at the end is between half and twice the bound, which holds to first order "
             "in log n",
-            near_bound(evidence[SMALL], agent),
+            near_bound(results[SMALL], agent),
         )
     for worse, words in ABOVE.items():
-        pairs = [(part, better) for part in evidence for better in NEAR]
-        yield Statement(
+        pairs = [(part, better) for part in results for better in NEAR]
+        yield Claim(
             words,
             "more regret at the end, on both",
-            several({f"{p} {a}": less_regret(evidence[p], PBM, a, worse) for p, a in pairs}),
+            several({f"{p} {a}": less_regret(results[p], PBM, a, worse) for p, a in pairs}),
         )
     for agent, reading in BIASED.items():
-        yield Statement(
+        yield Claim(
             f"CascadeUCB1 ({reading}) is biased",
             f"{LINEAR_RULE}, on both",
-            several({part: linear(curves, PBM, agent) for part, curves in evidence.items()}),
+            several({part: linear(curves, PBM, agent) for part, curves in results.items()}),
             late=True,
         )
 
@@ -125,18 +125,18 @@ def statements_synthetic(evidence: Evidence) -> Iterator[Statement]:
 SWEEPS_QUERIES = [_sweep(QUERIES, runs=8, queries=8)]
 
 
-def statements_queries(evidence: Evidence) -> Iterator[Statement]:
+def claims_queries(results: Results) -> Iterator[Claim]:
     """Statements of ours, predicted from those about the paper's synthetic users."""
-    curves = evidence[QUERIES]
+    curves = results[QUERIES]
     for agent in NEAR:
-        yield Statement(
+        yield Claim(
             f"{agent} is near the lower bound (ours)",
             "in the mean over the queries, its regret at the end is between half and twice the "
             "bound",
             near_bound(curves, agent),
         )
     for worse, words in ABOVE.items():
-        yield Statement(
+        yield Claim(
             f"{words} (ours)",
             "more regret at the end",
             several({better: less_regret(curves, PBM, better, worse) for better in NEAR}),
@@ -144,13 +144,13 @@ def statements_queries(evidence: Evidence) -> Iterator[Statement]:
     for agent, reading in BIASED.items():
         finding = linear(curves, PBM, agent)
         text = f"CascadeUCB1 ({reading}) is biased (ours)"
-        yield Statement(text, LINEAR_RULE, finding, late=True)
+        yield Claim(text, LINEAR_RULE, finding, late=True)
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret and the bound, a panel for each sweep; an agent that does not learn leaves it."""
-    figure, panels = grid(len(evidence), labels=["cumulative regret"])
-    for axes, curves in zip(panels, evidence.values(), strict=True):
+    figure, panels = grid(len(results), labels=["cumulative regret"])
+    for axes, curves in zip(panels, results.values(), strict=True):
         bands(axes, curves, PBM, AGENTS, first=10)
         late, bound = curves.steps >= 10, lower_bound(curves)
         axes.plot(curves.steps[late], bound[late], label="lower bound (Theorem 6)", **BOUND)
@@ -159,7 +159,7 @@ def plot(evidence: Evidence) -> Figure:
         axes.set(xscale="log", title=title, xlabel="session")
         ends = [curves.units(PBM, agent)[:, -1].mean() for agent in AGENTS[:4]]
         axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))
-    return finish(figure, panels, evidence, "Regret beside the lower bound")
+    return finish(figure, panels, results, "Regret beside the lower bound")
 
 
 SYNTHETIC = Study(
@@ -169,8 +169,8 @@ SYNTHETIC = Study(
     f"Horizon and runs are our choice. The realistic instance is {DEFAULT_INSTANCE}, or the first "
     "of --instances.",
     SWEEPS_SYNTHETIC,
-    statements_synthetic,
-    plot,
+    claims_synthetic,
+    draw,
 )
 REAL = Study(
     "pbm-queries",
@@ -182,8 +182,8 @@ REAL = Study(
     "shipped queries of web search are played. All statements are ours, predicted before the run "
     "from those about the paper's synthetic users. Horizon and runs are our choice.",
     SWEEPS_QUERIES,
-    statements_queries,
-    plot,
+    claims_queries,
+    draw,
 )
 
 if __name__ == "__main__":

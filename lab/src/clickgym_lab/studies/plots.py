@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clickgym.runner.colours import COLOURS
 
-from .evidence import Curves, Evidence, Values, estimate
+from .claims import Curves, Results, Values, estimate
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
 SOLID, DASHED, DOTTED, MIXED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
@@ -113,7 +113,7 @@ def points(
 def finish(
     figure: Figure,
     panels: Iterable[Axes],
-    evidence: Evidence,
+    results: Results,
     title: str,
     intervals: str = "bands: 95 % intervals of the mean",
 ) -> Figure:
@@ -125,7 +125,7 @@ def finish(
     place: dict[str, Any] = {"loc": "outside right center", "frameon": False, "fontsize": 8}
     figure.legend(list(handles.values()), list(handles), **place)
     sizes = []
-    for curves in evidence.values():
+    for curves in results.values():
         instances = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
         sizes.append(f"{instances}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
     figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)

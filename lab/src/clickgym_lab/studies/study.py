@@ -25,7 +25,7 @@ from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_insta
 from clickgym.runner import Trial, make_env, provenance
 
 from ..results import read_results, replayed, write_results
-from .evidence import Curves, Evidence, Judged, Statement, judge
+from .claims import Claim, Curves, Judged, Results, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,8 +93,8 @@ class Study:
         paper: where it is from.
         notes: where it differs from the paper.
         sweeps: what is run.
-        statements: what the paper says about it, with what was measured.
-        plot: the figure.
+        claims: what the paper says about it, with what was measured.
+        draw: the figure.
         table: the paper's table, where it has one.
         columns: of which curves are kept.
     """
@@ -104,9 +104,9 @@ class Study:
     paper: str
     notes: str
     sweeps: Sequence[Sweep]
-    statements: Callable[[Evidence], Iterable[Statement]]
-    plot: Callable[[Evidence], Figure]
-    table: Callable[[Evidence], Table] | None = None
+    claims: Callable[[Results], Iterable[Claim]]
+    draw: Callable[[Results], Figure]
+    table: Callable[[Results], Table] | None = None
     columns: tuple[str, ...] = ("regret",)
 
 
@@ -157,7 +157,7 @@ class Setting:
             columns: of which curves are kept.
 
         Returns:
-            What the statements need of its results, and what made them.
+            What the claims need of its results, and what made them.
         """
         if sweep.measure is not None:
             return self._trained(sweep, columns)
@@ -323,16 +323,16 @@ class Measured(NamedTuple):
     Attributes:
         study: the study.
         label: of the queries.
-        evidence: the curves of its sweeps.
+        results: the curves of its sweeps.
         made: what made each of them.
         source: version with commit, and command, as figures have them in their metadata.
-        judged: its statements.
+        judged: its claims.
         replayed: the version that replayed it, or ``""``.
     """
 
     study: Study
     label: str
-    evidence: Evidence
+    results: Results
     made: Mapping[str, Mapping[str, Any]]
     source: Mapping[str, Any]
     judged: list[Judged]
@@ -343,9 +343,9 @@ class Measured(NamedTuple):
         """The command with version and commit."""
         return f"clickgym {self.source['clickgym']}: {self.source['command']}"
 
-    def plot(self) -> Figure:
+    def draw(self) -> Figure:
         """Return the figure of the study."""
-        return self.study.plot(self.evidence)
+        return self.study.draw(self.results)
 
 
 def run_study(study: Study, setting: Setting) -> Measured:
@@ -379,19 +379,19 @@ def read_study(study: Study, path: Path) -> Measured:
         path: ``NAME.parquet``, or ``NAME.LABEL.parquet`` on the queries of a label.
     """
     table, made = read_results(path)
-    evidence = {}
+    results = {}
     for name, part in made["parts"].items():
         rows = table.filter(part=name).drop("part")
         used = [column for column in rows.columns if not rows[column].is_null().all()]
-        evidence[name] = Curves(rows.select(used), part["full"])
+        results[name] = Curves(rows.select(used), part["full"])
     full = all(part["full"] for part in made["parts"].values())
-    judged = judge(list(study.statements(evidence)), full)
+    judged = judge(list(study.claims(results)), full)
     first = next(iter(made["parts"].values()))
     version = f"{first['clickgym']} ({first['commit']})"
     source = {"clickgym": version, "command": made["command"]}
     label = path.stem.removeprefix(study.name).removeprefix(".")
     version = replayed(path.parent).get(path.stem, "")
-    return Measured(study, label, evidence, made["parts"], source, judged, version)
+    return Measured(study, label, results, made["parts"], source, judged, version)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:

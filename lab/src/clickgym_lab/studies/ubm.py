@@ -19,12 +19,12 @@ import numpy as np
 
 from clickgym.envs import ContextualModel, load_instance
 
-from .evidence import (
+from .claims import (
+    Claim,
     Curves,
     Estimate,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     all_of,
     estimate,
@@ -131,47 +131,47 @@ def lift(curves: Curves, k: int, agent: str, reading: str, kind: str) -> Values:
 # -------------------------------------------------------------------------------------- statements
 
 
-def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig2(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 2, with the α of the theorem and with the best α."""
-    curves, others = evidence[FIG2], WITH_MODEL
+    curves, others = results[FIG2], WITH_MODEL
     for reading in (THEOREM, BEST):
         yield from both_studies(curves, reading, f"in its table 1, for another log: {LEADS}")
         similar = [(agent, kind) for agent in others if agent != "CMLinUCB" for kind in KINDS]
-        yield Statement(
+        yield Claim(
             f"With K = 3 all but CM-LinUCB perform similarly ({reading})",
             f"within {SIMILAR:.0%} of C2UCB",
             several({f"{a} K = 3 {c}": near(curves, a, reading, c) for a, c in similar}),
         )
-        yield Statement(
+        yield Claim(
             f"CM-LinUCB does not ({reading})",
             f"more than {SIMILAR:.0%} below C2UCB",
             several({f"K = 3 {c}": far_below(curves, "CMLinUCB", reading, c) for c in KINDS}),
         )
-        yield Statement(
+        yield Claim(
             f"The CTR of C2UCB declines when K grows ({reading})",
             "lower with K = 6 than with K = 3",
             several({kind: declines(curves, reading, kind) for kind in KINDS}),
         )
         pairs = list(product(others, KINDS))
-        yield Statement(
+        yield Claim(
             f"Those of the others change slightly from K = 4 on ({reading})",
             f"with K = 6 within {SIMILAR:.0%} of that with K = 4",
             several({f"{a} {c}": saturates(curves, a, reading, c) for a, c in pairs}),
         )
 
 
-def statements_table1(evidence: Evidence) -> Iterator[Statement]:
+def claims_table1(results: Results) -> Iterator[Claim]:
     """What the paper says of its table 1, with the α of the theorem and with the best α."""
-    curves = evidence[TABLE1]
+    curves = results[TABLE1]
     for reading in (THEOREM, BEST):
         yield from both_studies(curves, reading, LEADS)
-        yield Statement(
+        yield Claim(
             f"With K = 6 CM-LinUCB is worse than DCM-LinUCB and UBM-LinUCB ({reading})",
             "lower CTR_sum and CTR_set than both",
             ahead(curves, [LONG], reading, ["DCMLinUCB", OURS], ["CMLinUCB"]),
             late=True,
         )
-        yield Statement(
+        yield Claim(
             "With K = 6 UBM-LinUCB is 20.2 % (CTR_sum) and 25.6 % (CTR_set) above C2UCB "
             f"({reading})",
             "between half and twice as much (the users differ, so that closer agreement cannot be "
@@ -180,14 +180,14 @@ def statements_table1(evidence: Evidence) -> Iterator[Statement]:
             paper="+20.2 % / +25.6 %",
             late=True,
         )
-        yield Statement(
+        yield Claim(
             f"PBM-UCB, which knows no features, performs worse than the others ({reading})",
             "lower CTR_sum and CTR_set than each other agent, with K = 3 and with K = 6",
             ahead(curves, [SHORT, LONG], reading, [BASELINE, *WITH_MODEL], [CONTEXT_FREE]),
             paper="K = 3: -7.9 / -5.7 %, K = 6: -2.1 / -2.1 %, from C2UCB",
             late=True,
         )
-        yield Statement(
+        yield Claim(
             f"PBM-UCB converges more slowly than the others ({reading})",
             "its CTR_sum of the first fifth of the sessions is a smaller share of that of the last "
             "fifth than for each other agent, with K = 3 and with K = 6",
@@ -197,23 +197,23 @@ def statements_table1(evidence: Evidence) -> Iterator[Statement]:
         )
 
 
-def both_studies(curves: Curves, reading: str, leads: str) -> Iterator[Statement]:
+def both_studies(curves: Curves, reading: str, leads: str) -> Iterator[Claim]:
     """What the paper says of both."""
-    yield Statement(
+    yield Claim(
         f"UBM-LinUCB has the highest CTR at every K ({reading})",
         "higher CTR_sum and CTR_set than each other agent, for each K",
         ahead(curves, POSITIONS, reading, [OURS], [a for a in AGENTS if a != OURS]),
         paper="highest",
         late=True,
     )
-    yield Statement(
+    yield Claim(
         f"Its lead over C2UCB grows with K ({reading})",
         "the share by which each CTR is higher is larger with K = 6 than with K = 3",
         several({kind: grows(curves, reading, kind) for kind in KINDS}),
         paper=leads,
         late=True,
     )
-    yield Statement(
+    yield Claim(
         f"With K = 6 C2UCB has fallen behind all who have a click model ({reading})",
         "lower CTR_sum and CTR_set than each other agent",
         ahead(curves, [LONG], reading, WITH_MODEL, [BASELINE]),
@@ -315,9 +315,9 @@ UBMLinUCB 0.480 +14.2% 0.538 +22.2% 0.604 +18.4% 0.671 +25.6%""",
 """The paper's table: the CTR for each K with its lift over C2UCB (it cuts lifts off)."""
 
 
-def ctr_table(part: str, evidence: Evidence) -> Table:
+def ctr_table(part: str, results: Results) -> Table:
     """Every CTR at the end, with its lift over C2UCB."""
-    curves = evidence[part]
+    curves = results[part]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
     for kind, reading, agent in product(KINDS, (THEOREM, BEST), AGENTS):
         cells = []
@@ -337,9 +337,9 @@ def _alphas(curves: Curves, agent: str, reading: str) -> str:
     return alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
 
 
-def table1(evidence: Evidence) -> Table:
+def table1(results: Results) -> Table:
     """Ours, and below it the paper's."""
-    title, rows = ctr_table(TABLE1, evidence)
+    title, rows = ctr_table(TABLE1, results)
     paper = []
     for kind, lines in PRINTED.items():
         for line in lines.splitlines():
@@ -349,21 +349,21 @@ def table1(evidence: Evidence) -> Table:
     return title, [*rows, *paper]
 
 
-def plot_fig2(evidence: Evidence) -> Figure:
+def draw_fig2(results: Results) -> Figure:
     """CTR against the length of the list."""
-    curves = evidence[FIG2]
+    curves = results[FIG2]
     figure, panels = grid(2, 2)
     for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), KINDS), strict=True):
         for agent in AGENTS:
             ends = [ctr_at_end(curves, k, agent, reading, kind) for k in POSITIONS]
             points(axes, POSITIONS, ends, agent)
         axes.set(title=f"{kind}, {reading}", xlabel="K", xticks=POSITIONS, ylabel=kind)
-    return finish(figure, panels, evidence, f"CTR over {curves.horizon:,} sessions")
+    return finish(figure, panels, results, f"CTR over {curves.horizon:,} sessions")
 
 
-def plot_table1(evidence: Evidence) -> Figure:
+def draw_table1(results: Results) -> Figure:
     """CTR so far with short and with long lists, the paper's figure 4."""
-    curves = evidence[TABLE1]
+    curves = results[TABLE1]
     figure, panels = grid(4, 2)
     late = curves.steps * 50 >= curves.horizon
     cases = product((THEOREM, BEST), (SHORT, LONG), KINDS)
@@ -373,7 +373,7 @@ def plot_table1(evidence: Evidence) -> Figure:
             band(axes, curves.steps[late], values, agent)
         axes.set(title=f"K = {k} {kind}, {reading}", xlabel="session")
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-    return finish(figure, panels, evidence, "CTR of all sessions so far")
+    return finish(figure, panels, results, "CTR of all sessions so far")
 
 
 # --------------------------------------------------------------------------- figure 3: last clicks
@@ -407,12 +407,12 @@ SWEEPS_FIG3 = [Sweep(FIG3, [LAST_CLICKS], ["Fixed"], 10_000, 4, queries=16, wind
 """The production list of each query; the shares are exact, and nothing is sampled."""
 
 
-def statements_fig3(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig3(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 3."""
-    shares = last_shares(evidence[FIG3])
+    shares = last_shares(results[FIG3])
     for place, published in zip(("first", "second"), PUBLISHED_LAST.values(), strict=True):
         share = estimate(shares[:, 0 if place == "first" else 1])
-        yield Statement(
+        yield Claim(
             f"Of the users who click, {published:.1%} click last at the {place} position".replace(
                 "%", " %"
             ),
@@ -421,7 +421,7 @@ def statements_fig3(evidence: Evidence) -> Iterator[Statement]:
             paper=f"{100 * published:.1f} %",
         )
     below = estimate(shares @ (1 - np.arange(1, PAGE + 1) / PAGE))
-    yield Statement(
+    yield Claim(
         "About half of the shown items are below the last click of a user who clicks",
         "between half and twice the paper's share",
         as_often(below, PUBLISHED_BELOW, "of the items"),
@@ -440,11 +440,11 @@ def as_often(share: Estimate, published: float, words: str) -> Finding:
     return share.within(published / 2, published * 2)._replace(measured=measured)
 
 
-def plot_fig3(evidence: Evidence) -> Figure:
+def draw_fig3(results: Results) -> Figure:
     """The share of each position, the paper's where its text has it."""
     figure, [axes] = grid(1)
     positions = np.arange(1, PAGE + 1)
-    shares = [estimate(column) for column in last_shares(evidence[FIG3]).T]
+    shares = [estimate(column) for column in last_shares(results[FIG3]).T]
     means, halves = [share.mean for share in shares], [share.half for share in shares]
     color = style_of(OURS, axes)["color"]
     axes.bar(positions, means, yerr=halves, color=color, label="web search")
@@ -453,7 +453,7 @@ def plot_fig3(evidence: Evidence) -> Figure:
     axes.set(xlabel="position of the last click", xticks=positions)
     axes.set_ylabel("share of those who click")
     intervals = "lines: 95 % intervals over the queries"
-    return finish(figure, [axes], evidence, "Where users click last", intervals)
+    return finish(figure, [axes], results, "Where users click last", intervals)
 
 
 NOTE = """\
@@ -477,8 +477,8 @@ STUDY_FIG2 = Study(
     "candidates are the pages that a user was shown, which we read as 10, a page of results. "
     "Nothing is reduced by the scale.",
     SWEEPS_FIG2,
-    statements_fig2,
-    plot_fig2,
+    claims_fig2,
+    draw_fig2,
     partial(ctr_table, FIG2),
     ("regret", "clicks", "reward"),
 )
@@ -491,8 +491,8 @@ STUDY_TABLE1 = Study(
     "between 0.17 and 0.55; that of the shipped queries, between 0.08 and 0.87, depends more on "
     "the position.",
     SWEEPS_TABLE1,
-    statements_table1,
-    plot_table1,
+    claims_table1,
+    draw_table1,
     table1,
     ("regret", "clicks", "reward"),
 )
@@ -506,8 +506,8 @@ STUDY_FIG3 = Study(
     "sampled. Web search is another kind of page, so that half to twice the paper's share is "
     "all that the statements ask for.",
     SWEEPS_FIG3,
-    statements_fig3,
-    plot_fig3,
+    claims_fig3,
+    draw_fig3,
 )
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from .evidence import (
+from .claims import (
     LEARNS_RULE,
     LINEAR_RULE,
-    Evidence,
+    Claim,
     Finding,
-    Statement,
+    Results,
     estimate,
     less_regret,
     linear,
@@ -38,26 +38,26 @@ SWEEPS = [
 """Agents with and without the examination probabilities in the PBM, those without in the CM."""
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """Statements of the papers' abstracts and theorems; those marked (ours) were predicted before
     the run.
     """
 
     def less(env: str, better: str, *worse: str) -> dict[str, Finding]:
-        return {name: less_regret(evidence[PARTS[env]], env, better, name) for name in worse}
+        return {name: less_regret(results[PARTS[env]], env, better, name) for name in worse}
 
     def learns(env: str, agent: str) -> Finding:
-        return sublinear(evidence[PARTS[env]], env, agent)
+        return sublinear(results[PARTS[env]], env, agent)
 
     def multiple(agent: str, other: str, low: float, high: float) -> Finding:
-        return times(evidence[PARTS[PBM]], PBM, agent, other, low, high)
+        return times(results[PARTS[PBM]], PBM, agent, other, low, high)
 
     generic = {
         f"{short(env)} {name}": finding
         for env in (CM, PBM)
         for name, finding in less(env, "UniRank", "TopRank", "BatchRank").items()
     }
-    yield Statement(
+    yield Claim(
         "UniRank has less regret than the other generic algorithms, TopRank and BatchRank, in both "
         "click models",
         "less regret at the end than each, in both",
@@ -65,35 +65,35 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         paper="UniRank: better than other generic algorithms",
     )
     for env in (PBM, CM):
-        yield Statement(
+        yield Claim(
             f"The regret of UniRank is logarithmic: sublinear in the {short(env)}",
             LEARNS_RULE,
             learns(env, "UniRank"),
             paper="UniRank: O(L/Δ log T)",
             late=True,
         )
-    yield Statement(
+    yield Claim(
         "The regret of GRAB is logarithmic in the PBM: sublinear",
         LEARNS_RULE,
         learns(PBM, "GRAB"),
         paper="GRAB: logarithmic",
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "GRAB is on par with PB-MHB, the best algorithm that must estimate the examination "
         "probabilities",
         "its regret at the end is less than twice PB-MHB's",
         multiple("GRAB", "PBMHB", 0.0, 2.0),
         paper="GRAB: on par with the best known algorithms",
     )
-    yield Statement(
+    yield Claim(
         "GRAB, which is made for the PBM, has less regret than TopRank in it",
         "less regret at the end",
         less(PBM, "GRAB", "TopRank")["TopRank"],
         late=True,
     )
     rivals = less(PBM, "PBMHB", *(agent for agent in ESTIMATE if agent != "PBMHB"))
-    yield Statement(
+    yield Claim(
         "PB-MHB recommends better than all other agents that are not told the examination in the "
         "PBM",
         "less regret at the end than each",
@@ -101,48 +101,48 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         paper="PB-MHB: better than the state of the art",
     )
     for agent, finding in less(PBM, "PBMHB", *GIVEN).items():
-        yield Statement(
+        yield Claim(
             f"PB-MHB, with less information, recommends better than {agent}, which is told the "
             "examination",
             "less regret at the end",
             finding,
             paper="PB-MHB: better with less prior information",
         )
-    yield Statement(
+    yield Claim(
         "Of two agents that sample from a posterior, the one without the examination probabilities "
         "(PB-MHB) has at most twice the regret of the one with them (PBM-TS) (ours)",
         "PB-MHB's regret at the end is 1 to 2 times PBM-TS'",
         multiple("PBMHB", "PBMTS", 1.0, 2.0),
     )
-    yield Statement(
+    yield Claim(
         "Posterior sampling without the examination probabilities (PB-MHB) has less regret than "
         "optimism with them (PBM-UCB) (ours)",
         "PBM-UCB's regret at the end is more than twice PB-MHB's",
         multiple("PBMUCB", "PBMHB", 2.0, math.inf),
     )
-    yield Statement(
+    yield Claim(
         "In the CM the agent made for it, CascadeKL-UCB, has less regret than UniRank (ours)",
         "less regret at the end",
         less(CM, "CascadeKLUCB", "UniRank")["UniRank"],
     )
-    yield Statement(
+    yield Claim(
         "In the PBM CascadeKL-UCB, which assumes users of the CM, does not learn (ours)",
         LINEAR_RULE,
-        several({"PBM": linear(evidence[PARTS[PBM]], PBM, "CascadeKLUCB")}),
+        several({"PBM": linear(results[PARTS[PBM]], PBM, "CascadeKLUCB")}),
         late=True,
     )
     for agent in ("GRAB", "PBMHB"):
         text = f"{agent}, made for the PBM, learns in the CM as well (ours)"
-        yield Statement(text, LEARNS_RULE, learns(CM, agent), late=True)
+        yield Claim(text, LEARNS_RULE, learns(CM, agent), late=True)
 
 
-def table(evidence: Evidence) -> Table:
+def table(results: Results) -> Table:
     """Regret at the end, the least in the PBM first."""
 
     def cells(agent: str, envs: Sequence[str]) -> list[str]:
-        return [str(estimate(evidence[PARTS[env]].units(env, agent)[:, -1])) for env in envs]
+        return [str(estimate(results[PARTS[env]].units(env, agent)[:, -1])) for env in envs]
 
-    in_pbm = evidence[PARTS[PBM]]
+    in_pbm = results[PARTS[PBM]]
     rows = [["agent", "is told the examination", "PBM", "CM"]]
     for agent in sorted(in_pbm.agents, key=lambda agent: in_pbm.units(PBM, agent)[:, -1].mean()):
         given = agent in GIVEN
@@ -151,11 +151,11 @@ def table(evidence: Evidence) -> Table:
     return "Regret at the end, mean over queries with the 95 % interval over runs", rows
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret in both click models."""
     figure, panels = grid(2, labels=["cumulative regret"])
     for axes, env in zip(panels, (PBM, CM), strict=True):
-        curves = evidence[PARTS[env]]
+        curves = results[PARTS[env]]
         late = curves.steps >= 100
         for agent in curves.agents:
             dotted = {"color": LOOKS[agent][0], "linestyle": DOTTED}
@@ -163,7 +163,7 @@ def plot(evidence: Evidence) -> Figure:
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, style)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
     title = "What it is worth to be told the examination (dotted: told)"
-    return finish(figure, panels[:1], evidence, title)
+    return finish(figure, panels[:1], results, title)
 
 
 STUDY = Study(
@@ -176,8 +176,8 @@ STUDY = Study(
     "each position. Version 3.0 also played S-GRAB, whose regret in the PBM was 5,100 ± 88 over "
     "the 60 published queries (GRAB 3,135 ± 60), and MergeRank, 12,818 ± 316.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     table,
 )
 

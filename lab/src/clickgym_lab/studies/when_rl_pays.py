@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .evidence import (
+from .claims import (
     LEARNS_RULE,
     LINEAR_RULE,
     SLACK,
+    Claim,
     Curves,
     Estimate,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     estimate,
     growth,
@@ -45,16 +45,16 @@ SWEEPS = [
 """Generic RL plays a tenth of the sessions."""
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """Statements of ours, predicted after one run of 10⁵ sessions of each agent."""
-    yield Statement(
+    yield Claim(
         "If clicks on bad items make users click less (clickbait), bandits never learn",
         LINEAR_RULE,
-        several({BANDIT: grows_linearly(evidence, BANDIT, "clickbait")}),
+        several({BANDIT: grows_linearly(results, BANDIT, "clickbait")}),
         late=True,
     )
-    learns = {family: grows_linearly(evidence, PLANNER, family, False) for family in FAMILIES}
-    yield Statement(
+    learns = {family: grows_linearly(results, PLANNER, family, False) for family in FAMILIES}
+    yield Claim(
         "The planner's regret is sublinear in all three families",
         LEARNS_RULE,
         several(learns),
@@ -62,51 +62,51 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
     )
     rule = "less regret at the end, or where the shorter of two runs ends"
     for agent in GENERIC:
-        yield Statement(
+        yield Claim(
             f"If clicks make users click less (clickbait), {agent} has less regret than a bandit",
             rule,
-            several({f"clickbait {BANDIT}": beats(evidence, "clickbait", agent, BANDIT)}),
+            several({f"clickbait {BANDIT}": beats(results, "clickbait", agent, BANDIT)}),
         )
-    yield Statement(
+    yield Claim(
         "The planner has less regret than every generic RL agent on clickbait",
         f"the planner has {rule}",
-        several({f"clickbait {a}": beats(evidence, "clickbait", PLANNER, a) for a in GENERIC}),
+        several({f"clickbait {a}": beats(results, "clickbait", PLANNER, a) for a in GENERIC}),
     )
 
 
-def regret(evidence: Evidence, agent: str, family: str) -> tuple[Curves, Values]:
+def regret(results: Results, agent: str, family: str) -> tuple[Curves, Values]:
     """The curves of the part that an agent plays in, and its ``(runs, steps)`` regret."""
-    curves = next(curves for curves in evidence.values() if agent in curves.agents)
+    curves = next(curves for curves in results.values() if agent in curves.agents)
     return curves, curves.units(ENV, agent, instance=family)
 
 
-def _growth(evidence: Evidence, agent: str, family: str) -> tuple[str, Estimate]:
-    curves, values = regret(evidence, agent, family)
+def _growth(results: Results, agent: str, family: str) -> tuple[str, Estimate]:
+    curves, values = regret(results, agent, family)
     return growth(curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0))
 
 
-def grows_linearly(evidence: Evidence, agent: str, family: str, linear: bool = True) -> Finding:
+def grows_linearly(results: Results, agent: str, family: str, linear: bool = True) -> Finding:
     """Whether regret is linear, or whether it is sublinear."""
-    words, gap = _growth(evidence, agent, family)
+    words, gap = _growth(results, agent, family)
     finding = gap.above(SLACK) if linear else gap.below(-SLACK)
     return finding._replace(measured=words)
 
 
-def beats(evidence: Evidence, family: str, better: str, worse: str) -> Finding:
+def beats(results: Results, family: str, better: str, worse: str) -> Finding:
     """Whether an agent has less regret after as many sessions as both played, by as many runs as
     both have.
     """
-    pairs = [regret(evidence, name, family) for name in (better, worse)]
+    pairs = [regret(results, name, family) for name in (better, worse)]
     step, runs = min(curves.horizon for curves, _ in pairs), min(len(values) for _, values in pairs)
     low, high = (curves.at(values, step)[:runs] for curves, values in pairs)
     return versus(low, high, f" after {step:,}" if step < 10**6 else "")
 
 
-def table(evidence: Evidence) -> Table:
+def table(results: Results) -> Table:
     """Regret so far."""
     rows = [["users", "agent", *(f"after {step:,}" for step in PLACES), "first of all after"]]
     for family in FAMILIES:
-        values = {agent: _at_places(evidence, agent, family) for agent in AGENTS}
+        values = {agent: _at_places(results, agent, family) for agent in AGENTS}
         best = {}
         for step in PLACES:
             means = {agent: at[step].mean() for agent, at in values.items() if step in at}
@@ -118,23 +118,23 @@ def table(evidence: Evidence) -> Table:
     return "Regret so far, mean over the runs", rows
 
 
-def _at_places(evidence: Evidence, agent: str, family: str) -> dict[int, Values]:
+def _at_places(results: Results, agent: str, family: str) -> dict[int, Values]:
     """``(runs,)`` regret after so many sessions, as far as the agent played."""
-    curves, values = regret(evidence, agent, family)
+    curves, values = regret(results, agent, family)
     return {step: curves.at(values, step) for step in PLACES if step <= curves.horizon}
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret before the users of each family."""
     figure, panels = grid(3, labels=["cumulative regret"])
     for axes, family in zip(panels, FAMILIES, strict=True):
         for agent in AGENTS:
-            curves, values = regret(evidence, agent, family)
+            curves, values = regret(results, agent, family)
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
     title = "Bandits, a planner and generic RL before stateful users"
-    return finish(figure, panels[:1], evidence, title)
+    return finish(figure, panels[:1], results, title)
 
 
 STUDY = Study(
@@ -148,8 +148,8 @@ STUDY = Study(
     "statements together, beside which Holm's procedure left the second and the last of these "
     "undecided.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     table,
 )
 

@@ -17,7 +17,7 @@ import numpy as np
 from clickgym.envs import Instance, load_instance
 
 from .bubble import ENVS, FIRST, LAST, READINGS, VIOLATIONS, by_model, wrong_in_list
-from .evidence import Curves, Evidence, Finding, Statement, Values, all_of, estimate, short
+from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, short
 from .plots import BOUND, Figure, finish, grid, points, style_of
 from .study import Study, Sweep, main
 
@@ -100,7 +100,7 @@ def hypothesis(
     ranges: Range | Mapping[str, Range],
     measure: Callable[[str], Values],
     unit: str = "",
-) -> Statement:
+) -> Claim:
     """A statement that predicts in which range the mean of what is measured lies.
 
     Args:
@@ -115,12 +115,12 @@ def hypothesis(
     parts = (f"{name}: {low:g} to {high:g}{unit}" for name, (low, high) in shown.items())
     words = "; ".join(part.removeprefix(": ") for part in parts)
     finding = by_model(lambda env: estimate(measure(env)).within(*by_name[short(env)], unit))
-    return Statement(text, f"the interval of {what} lies within {words}", finding, paper=words)
+    return Claim(text, f"the interval of {what} lies within {words}", finding, paper=words)
 
 
-def statements(evidence: Evidence) -> Iterator[Statement]:
+def claims(results: Results) -> Iterator[Claim]:
     """Hypotheses of ours, written before the run but for those that say otherwise."""
-    own = evidence[OWN]
+    own = results[OWN]
     yield hypothesis(
         "In the first 100 sessions TopRank has hardly learned: it is as unsafe as lists in random "
         "order",
@@ -147,20 +147,20 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         "The same on lists made to have |V_0| = 8, 11, 14, 17",
         "TopRank's violations less that share",
         (-4, 2),
-        partial(on_lists_above_predicted, evidence),
+        partial(on_lists_above_predicted, results),
     )
     yield hypothesis(
         "CascadeKL-UCB (last_click) on lists with the |V_0| that the paper's numbers for TopRank "
         "imply (CM 11.4, DCM 13.7, PBM 16.0): near to the paper in the CM, not in the PBM",
         "its violations",
         {"CM": (20, 30), "DCM": (13, 22), "PBM": (5, 12)},
-        partial(at_implied, evidence, agent=LAST),
+        partial(at_implied, results, agent=LAST),
     )
     yield hypothesis(
         "CascadeKL-UCB (first_click) on these lists: near to the paper's 24.1, 23.3 and 23.6",
         "its violations",
         {"CM": (20, 30), "DCM": (20, 32), "PBM": (14, 24)},
-        partial(at_implied, evidence, agent=FIRST),
+        partial(at_implied, results, agent=FIRST),
     )
     yield hypothesis(
         "The level log t of the code that BatchRank was compared with (c = 0) explores less and "
@@ -170,10 +170,10 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         lambda env: 100 * (early(own, env, LEVEL) / early(own, env, LAST) - 1),
         " %",
     )
-    yield Statement(
+    yield Claim(
         "Lists with the implied |V_0| explain the differences for TopRank and BatchRank",
         "the paper's less TopRank's there lies, for both, within a tenth of the paper's",
-        by_model(partial(nothing_left_of_random, evidence)),
+        by_model(partial(nothing_left_of_random, results)),
         paper="within 10 %",
     )
     predicted = {
@@ -181,10 +181,10 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
         FIRST: "within 10 % in the CM and DCM; 0 to 10 left in the PBM",
     }
     for agent, reading in READINGS.items():
-        yield Statement(
+        yield Claim(
             f"They also explain the differences for CascadeKL-UCB ({reading})",
             "the paper's less its own there lies within a tenth of the paper's in each click model",
-            by_model(partial(nothing_left, evidence, agent=agent)),
+            by_model(partial(nothing_left, results, agent=agent)),
             predicted[agent],
         )
     ranges = {
@@ -198,15 +198,15 @@ def statements(evidence: Evidence) -> Iterator[Statement]:
             "it does so more often than in the paper (added after the run of those above)",
             "its violations",
             ranges[agent],
-            partial(spread_out, evidence, agent=agent),
+            partial(spread_out, results, agent=agent),
         )
     for agent, where in ((LAST, "not in the PBM"), (FIRST, "in all three")):
-        yield Statement(
+        yield Claim(
             f"The differences for CascadeKL-UCB ({READINGS[agent]}) are explained if the spread of "
             "|V_0| is free as well (added after the run of the statements above)",
             "the paper's lies above that of lists all alike and below that of lists of 4 and 22 "
             "wrong pairs",
-            by_model(partial(nothing_left_by_spread, evidence, agent=agent)),
+            by_model(partial(nothing_left_by_spread, results, agent=agent)),
             where,
         )
 
@@ -237,18 +237,18 @@ def above_predicted(curves: Curves, env: str) -> Values:
     return early(curves, env, TOP_RANK) - EARLY * np.mean(shares)
 
 
-def on_lists(evidence: Evidence, env: str, agent: str, counts: Sequence[int] = LEVELS) -> Values:
+def on_lists(results: Results, env: str, agent: str, counts: Sequence[int] = LEVELS) -> Values:
     """``(counts, runs)`` violations on lists that were made."""
-    curves = evidence[_part(env, counts)]
+    curves = results[_part(env, counts)]
     ends = curves.ends(env, agent, "violations")
     made = [[name.endswith(f"-wrong{count}") for name in curves.instances] for count in counts]
     return np.array([ends[np.array(places)].mean(axis=0) for places in made])
 
 
-def on_lists_above_predicted(evidence: Evidence, env: str) -> Values:
+def on_lists_above_predicted(results: Results, env: str) -> Values:
     """``(runs,)`` as `above_predicted`, on lists that were made."""
     expected = np.array([EARLY * unsafe_share(level) for level in LEVELS])
-    return (on_lists(evidence, env, TOP_RANK) - expected[:, None]).mean(axis=0)
+    return (on_lists(results, env, TOP_RANK) - expected[:, None]).mean(axis=0)
 
 
 def published(agent: str, env: str) -> float:
@@ -263,56 +263,56 @@ def implied(env: str) -> float:
     return float(np.interp(-target, -np.array(shares), np.arange(26)))
 
 
-def at_implied(evidence: Evidence, env: str, agent: str) -> Values:
+def at_implied(results: Results, env: str, agent: str) -> Values:
     """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the
     levels on a line.
     """
-    runs = on_lists(evidence, env, agent).T
+    runs = on_lists(results, env, agent).T
     return np.array([np.interp(implied(env), LEVELS, run) for run in runs])
 
 
-def spread_out(evidence: Evidence, env: str, agent: str) -> Values:
+def spread_out(results: Results, env: str, agent: str) -> Values:
     """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank
     has the paper's number.
     """
-    good, bad = on_lists(evidence, env, TOP_RANK, OUTER).mean(axis=1)
+    good, bad = on_lists(results, env, TOP_RANK, OUTER).mean(axis=1)
     share = (published("TopRank", env) - bad) / (good - bad) if good > bad else 1.0
-    few, many = on_lists(evidence, env, agent, OUTER)
+    few, many = on_lists(results, env, agent, OUTER)
     return share * few + (1 - share) * many
 
 
-def nothing_left(evidence: Evidence, env: str, agent: str) -> Finding:
+def nothing_left(results: Results, env: str, agent: str) -> Finding:
     """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of
     it.
     """
     number = published(LAST, env)
-    gap = estimate(number - at_implied(evidence, env, agent))
+    gap = estimate(number - at_implied(results, env, agent))
     return gap.within(-0.1 * number, 0.1 * number, f" of {number:g}")
 
 
-def nothing_left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
+def nothing_left_by_spread(results: Results, env: str, agent: str) -> Finding:
     """Whether the paper's number lies between those of lists all alike and of lists as different as
     can be.
     """
     number = published(LAST, env)
-    low = estimate(at_implied(evidence, env, agent))
-    high = estimate(spread_out(evidence, env, agent))
+    low = estimate(at_implied(results, env, agent))
+    high = estimate(spread_out(results, env, agent))
     words = f"{low} to {high} (paper {number:g})"
     return all_of(words, [low.below(number), high.above(number)])
 
 
-def nothing_left_of_random(evidence: Evidence, env: str) -> Finding:
+def nothing_left_of_random(results: Results, env: str) -> Finding:
     """As `nothing_left` for TopRank and BatchRank: the paper's numbers less that of the lists that
     TopRank's number implies.
     """
-    ours = at_implied(evidence, env, TOP_RANK)
+    ours = at_implied(results, env, TOP_RANK)
     gaps = {name: estimate(published(name, env) - ours) for name in ("TopRank", "BatchRank")}
     bound = 0.1 * published("TopRank", env)
     words = ", ".join(f"{name} {gap}" for name, gap in gaps.items())
     return all_of(words, [gap.within(-bound, bound) for gap in gaps.values()])
 
 
-def plot(evidence: Evidence) -> Figure:
+def draw(results: Results) -> Figure:
     """Violations against the wrong pairs of the production list."""
     figure, panels = grid(3, labels=[f"violations in {EARLY} sessions"])
     for axes, env in zip(panels, ENVS, strict=True):
@@ -320,8 +320,8 @@ def plot(evidence: Evidence) -> Figure:
         shares = [EARLY * unsafe_share(int(level)) for level in levels]
         axes.plot(levels, shares, label="random lists (exact)", **BOUND)
         for agent in (TOP_RANK, LAST, FIRST):
-            means = dict(zip(LEVELS, on_lists(evidence, env, agent), strict=True))
-            means |= dict(zip(OUTER, on_lists(evidence, env, agent, OUTER), strict=True))
+            means = dict(zip(LEVELS, on_lists(results, env, agent), strict=True))
+            means |= dict(zip(OUTER, on_lists(results, env, agent, OUTER), strict=True))
             places = sorted(means)
             values = [means[level] for level in places]
             points(axes, places, values, agent, agent.partition(":delta")[0])
@@ -339,7 +339,7 @@ def plot(evidence: Evidence) -> Figure:
             )
         label = "wrong pairs in the production list, |V_0|"
         axes.set(title=short(env), xlabel=label, ylim=(0, 100))
-    return finish(figure, panels, evidence, "Violations against the production list")
+    return finish(figure, panels, results, "Violations against the production list")
 
 
 STUDY = Study(
@@ -350,8 +350,8 @@ STUDY = Study(
     "are made differ from the queries in nothing else. TopRank has the δ of the paper's horizon. "
     "The column of the paper holds what was predicted.",
     SWEEPS,
-    statements,
-    plot,
+    claims,
+    draw,
     columns=("violations",),
 )
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .evidence import (
+from .claims import (
     LINEAR_RULE,
     SLACK,
+    Claim,
     Curves,
-    Evidence,
     Finding,
-    Statement,
+    Results,
     Values,
     all_of,
     certain,
@@ -65,95 +65,95 @@ SWEEPS_FIG1 = [
 """Three problems, each the same at every scale."""
 
 
-def statements_fig1(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig1(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 1."""
 
     def final(agent: str, panels: str) -> Finding:
-        return several({panel: converged(evidence, panel, agent) for panel in panels})
+        return several({panel: converged(results, panel, agent) for panel in panels})
 
-    yield Statement(
+    yield Claim(
         "CascadeKL-UCB performs very well in the CM (a, b)",
         f"regret per session at the end below {CONVERGED:g} in both",
         final(LAST, "ab"),
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "BatchRank learns the optimum in all three",
         f"regret per session at the end below {CONVERGED:g} in a, b and c",
         final("BatchRank", "abc"),
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "BatchRank often learns quickly (a), sometimes close to the end (b)",
         f"its mean regret per session falls below {CONVERGED:g} for good earlier in a than in b",
-        earlier(evidence, "BatchRank"),
+        earlier(results, "BatchRank"),
         late=True,
     )
-    yield Statement(
+    yield Claim(
         "BatchRank outperforms RankedExp3 in all",
         "regret per session at the end is lower in a, b and c",
-        several({p: overtakes(evidence, p, "BatchRank", "RankedExp3") for p in PANELS}),
+        several({p: overtakes(results, p, "BatchRank", "RankedExp3") for p in PANELS}),
         late=True,
     )
     for agent, reading in READINGS.items():
-        yield Statement(
+        yield Claim(
             f"CascadeKL-UCB ({reading}) may converge to a suboptimal list in the PBM (c): its "
             "regret remains constant",
             f"{LINEAR_RULE}, and above {CONVERGED:g}",
-            stuck(evidence, agent),
+            stuck(results, agent),
             late=True,
         )
-        yield Statement(
+        yield Claim(
             f"Even RankedExp3 can learn a better list than CascadeKL-UCB ({reading}) over time (c)",
             "regret per session at the end is lower",
-            several({"c": overtakes(evidence, "c", "RankedExp3", agent)}),
+            several({"c": overtakes(results, "c", "RankedExp3", agent)}),
             late=True,
         )
 
 
-def converged(evidence: Evidence, panel: str, agent: str) -> Finding:
+def converged(results: Results, panel: str, agent: str) -> Finding:
     """Whether regret per session at the end is below the threshold."""
-    rate = estimate(evidence[_part(panel)].final_units(PANELS[panel][0], agent))
+    rate = estimate(results[_part(panel)].final_units(PANELS[panel][0], agent))
     return rate.below(CONVERGED)
 
 
-def earlier(evidence: Evidence, agent: str) -> Finding:
+def earlier(results: Results, agent: str) -> Finding:
     """Whether an agent converges earlier in panel a than in panel b."""
 
     def step(panel: str) -> float:
         # The end of the last window that was above, in the mean over the runs.
-        curves = evidence[_part(panel)]
+        curves = results[_part(panel)]
         rates = curves.window_rates(curves.units(PANELS[panel][0], agent)).mean(axis=0)
         above = np.flatnonzero(rates > CONVERGED)
         return float(curves.steps[curves.windows[above[-1]]]) if len(above) else 0.0
 
-    horizon, first, second = evidence[_part("a")].horizon, step("a"), step("b")
+    horizon, first, second = results[_part("a")].horizon, step("a"), step("b")
     words = [f"by session {s:,.0f}" if s < horizon else "not by the end" for s in (first, second)]
     holds = None if first == second == horizon else first < second
     return certain(f"a: {words[0]}; b: {words[1]}", holds)
 
 
-def stuck(evidence: Evidence, agent: str) -> Finding:
+def stuck(results: Results, agent: str) -> Finding:
     """Whether the regret in panel c stays linear and above the threshold."""
-    curves = evidence[_part("c")]
+    curves = results[_part("c")]
     values = curves.units(PBM, agent)
     late = curves.rate(values, 0.8, 1.0)
     words, gap = growth(curves.rate(values, 0.2, 0.4), late)
     return all_of(words, [estimate(late).above(CONVERGED), gap.above(SLACK)])
 
 
-def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Finding:
+def overtakes(results: Results, panel: str, better: str, worse: str) -> Finding:
     """Whether one agent ends with less regret per session than another."""
-    return less_in_the_end(evidence[_part(panel)], PANELS[panel][0], better, worse)
+    return less_in_the_end(results[_part(panel)], PANELS[panel][0], better, worse)
 
 
-def plot_fig1(evidence: Evidence) -> Figure:
+def draw_fig1(results: Results) -> Figure:
     """Regret per session in the three panels."""
     figure, panels = grid(3, labels=["regret per session"])
     for axes, (panel, (env, query)) in zip(panels, PANELS.items(), strict=True):
-        _per_session(axes, evidence[_part(panel)], env)
+        _per_session(axes, results[_part(panel)], env)
         axes.set_title(f"({panel}) {short(env)}, {query}", fontsize=10)
-    return finish(figure, panels, evidence, "Regret per session")
+    return finish(figure, panels, results, "Regret per session")
 
 
 def _part(panel: str) -> str:
@@ -195,15 +195,15 @@ SWEEPS_FIG2 = [
 """Two click models on up to 60 queries."""
 
 
-def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
+def claims_fig2(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 2."""
-    curves = evidence[MANY]
-    yield Statement(
+    curves = results[MANY]
+    yield Claim(
         "CM: CascadeKL-UCB outperforms BatchRank",
         "regret per session at the end is lower",
         less_in_the_end(curves, CM, LAST, "BatchRank"),
     )
-    yield Statement(
+    yield Claim(
         f"PBM: few runs of BatchRank end above {CONVERGED:g} per session",
         "the interval of the share, here over queries, is below 1/6",
         estimate(shares(curves, "BatchRank")).within(-np.inf, 1 / 6, " of the runs"),
@@ -211,21 +211,21 @@ def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
         late=True,
     )
     for agent, reading in READINGS.items():
-        yield Statement(
+        yield Claim(
             f"PBM: BatchRank outperforms CascadeKL-UCB ({reading}) at two million sessions",
             "regret per session is lower there",
             crossing(curves, agent),
             paper="from about two million on",
             late=True,
         )
-        yield Statement(
+        yield Claim(
             f"PBM: the regret per session of CascadeKL-UCB ({reading}) flattens, bounded away "
             "from zero",
             LINEAR_RULE,
             several({"PBM": linear(curves, PBM, agent)}),
             late=True,
         )
-        yield Statement(
+        yield Claim(
             f"PBM: one sixth of the runs of CascadeKL-UCB ({reading}) end above {CONVERGED:g} per "
             "session",
             "the interval of the share, here over queries, holds 1/6, at the paper's horizon",
@@ -238,7 +238,7 @@ def statements_fig2(evidence: Evidence) -> Iterator[Statement]:
         f"{short(env)} {agent}": less_in_the_end(curves, env, agent, "RankedExp3")
         for env, agent in pairs
     }
-    yield Statement(
+    yield Claim(
         "RankedExp3 is worst in both click models",
         "its regret per session at the end is above that of each other agent",
         several(worst),
@@ -275,11 +275,11 @@ def one_sixth(curves: Curves, agent: str) -> Finding:
     return share.within(1 / 6, 1 / 6, " of the runs")
 
 
-def beside_other_code(evidence: Evidence) -> Table:
+def beside_other_code(results: Results) -> Table:
     """Regret per session in the hundredth of the horizon before a step, beside what another
     implementation measured.
     """
-    curves, fractions = evidence[MANY], (0.2, 0.3, 1.0)
+    curves, fractions = results[MANY], (0.2, 0.3, 1.0)
     steps = [f"at {fraction * curves.horizon:,.0f}" for fraction in fractions]
     last = [f"runs that end above {CONVERGED:g} (over queries)", "below CascadeKL-UCB from"]
     rows = [["agent", "measured by", *steps, *last]]
@@ -304,9 +304,9 @@ def _below_from(curves: Curves, agent: str) -> str:
     return "not by the end" if above[-1] == len(ends) - 1 else f"session {ends[above[-1]]:,}"
 
 
-def plot_fig2(evidence: Evidence) -> Figure:
+def draw_fig2(results: Results) -> Figure:
     """Regret per session, and its distribution at the end, in both click models."""
-    curves = evidence[MANY]
+    curves = results[MANY]
     figure, panels = grid(2, 2, labels=["regret per session", "share of the runs"])
     least = 1e-6  # and everything below
     edges = np.geomspace(least, 1, 25)
@@ -320,7 +320,7 @@ def plot_fig2(evidence: Evidence) -> Figure:
             distribution.stairs(counts / len(ends), edges, linewidth=1.5, **style)
         distribution.axvline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
         distribution.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
-    return finish(figure, panels[:2], evidence, "Regret per session")
+    return finish(figure, panels[:2], results, "Regret per session")
 
 
 FIG1 = Study(
@@ -331,8 +331,8 @@ FIG1 = Study(
     "played the algorithm of the authors' released code (MergeRank): it converged by session "
     "200,000 in a and 800,000 in b, in all three to the same regret as the printed one.",
     SWEEPS_FIG1,
-    statements_fig1,
-    plot_fig1,
+    claims_fig1,
+    draw_fig1,
 )
 FIG2 = Study(
     MANY,
@@ -342,8 +342,8 @@ FIG2 = Study(
     "the PBM, over the 60 published queries, it lost less per session than CascadeKL-UCB from "
     "session 1,900,000 on, and 4.2 ± 4.3 % of its runs ended above 0.001.",
     SWEEPS_FIG2,
-    statements_fig2,
-    plot_fig2,
+    claims_fig2,
+    draw_fig2,
     beside_other_code,
 )
 

@@ -1,4 +1,4 @@
-"""Curves of a sweep, estimates with intervals, findings about statements, and Holm's procedure.
+"""Curves of a sweep, estimates with intervals, tests of claims, and Holm's procedure.
 
 Intervals are 95 % intervals of a mean by Student's t. Where agents are compared at the end of the
 horizon, or the growth of regret is judged, and the values of several instances are kept, they are
@@ -171,7 +171,7 @@ def _over_instances(values: Values) -> Values:
     return values.mean(axis=1) if len(values) > 1 else values[0]
 
 
-Evidence = Mapping[str, Curves]
+Results = Mapping[str, Curves]
 """What a study measured, by the name of the part."""
 
 
@@ -412,7 +412,7 @@ def times(curves: Curves, env: str, agent: str, other: str, low: float, high: fl
 # ------------------------------------------------------------------------------- several statements
 
 
-class Statement(NamedTuple):
+class Claim(NamedTuple):
     """A statement of a paper, or of ours, about what was measured.
 
     Attributes:
@@ -435,13 +435,13 @@ class Judged(NamedTuple):
     """A statement with its verdict.
 
     Attributes:
-        statement: the statement.
+        claim: the claim.
         measured: what was measured, in words.
         verdict: holds beside the verdicts of the study's other statements.
         alone: the verdict if there were no other statements.
     """
 
-    statement: Statement
+    claim: Claim
     measured: str
     verdict: Verdict
     alone: Verdict
@@ -453,17 +453,17 @@ class Judged(NamedTuple):
         return self.verdict if same else f"{self.verdict} (by itself {self.alone})"
 
 
-def judge(statements: Sequence[Statement], full: bool) -> list[Judged]:
-    """Judge the statements of a study together.
+def judge(claims: Sequence[Claim], full: bool) -> list[Judged]:
+    """Judge the claims of a study together.
 
     By Holm's procedure the probability that any decided verdict is wrong is at most 5 %. A
     statement that is decided only by itself is undecided.
 
     Args:
-        statements: all of the study.
+        claims: all of the study.
         full: whether all of its parts have the horizon of the paper.
     """
-    findings = [_at_this_horizon(statement, full) for statement in statements]
+    findings = [_at_this_horizon(claim, full) for claim in claims]
     levels = [min(finding.supports, finding.contradicts) for finding in findings]
     decided, level = 0, 1 - CONFIDENCE
     for p in sorted(levels):
@@ -472,15 +472,15 @@ def judge(statements: Sequence[Statement], full: bool) -> list[Judged]:
         decided += 1
     threshold = sorted(levels)[decided - 1] if decided else -1.0
     judged = []
-    for statement, finding, p in zip(statements, findings, levels, strict=True):
+    for claim, finding, p in zip(claims, findings, levels, strict=True):
         alone = finding.verdict()
         verdict = alone if p <= threshold else "cannot tell"
-        judged.append(Judged(statement, finding.measured, verdict, alone))
+        judged.append(Judged(claim, finding.measured, verdict, alone))
     return judged
 
 
-def _at_this_horizon(statement: Statement, full: bool) -> Finding:
-    finding = statement.finding
-    if statement.late and not full and finding.verdict() == "no":
+def _at_this_horizon(claim: Claim, full: bool) -> Finding:
+    finding = claim.finding
+    if claim.late and not full and finding.verdict() == "no":
         return certain(f"{finding.measured} (not by this horizon)", None)
     return finding

@@ -6,11 +6,11 @@ import pytest
 from made_curves import STEPS, curves, piecewise, rows
 from scipy.special import stdtrit
 
-from clickgym_lab.studies import evidence
-from clickgym_lab.studies.evidence import (
+from clickgym_lab.studies import claims
+from clickgym_lab.studies.claims import (
+    Claim,
     Curves,
     Estimate,
-    Statement,
     all_of,
     certain,
     estimate,
@@ -88,9 +88,9 @@ def test_all_findings_must_hold():
 )
 def test_linear_regret_and_learning(growth, is_linear):
     one = curves(rows("E", "A", growth))
-    assert evidence.linear(one, "E", "A").verdict() == is_linear
+    assert claims.linear(one, "E", "A").verdict() == is_linear
     learns = {"yes": "no", "no": "yes"}[is_linear]
-    assert evidence.sublinear(one, "E", "A").verdict() == learns
+    assert claims.sublinear(one, "E", "A").verdict() == learns
 
 
 def test_comparisons_are_within_units():
@@ -98,20 +98,20 @@ def test_comparisons_are_within_units():
     little of a third, though the runs themselves would be sure.
     """
     one = curves(rows("E", "A", lambda steps: steps), rows("E", "B", lambda steps: 1.01 * steps))
-    assert evidence.less_regret(one, "E", "A", "B").verdict() == "yes"
-    assert evidence.less_regret(one, "E", "B", "A").verdict() == "no"
-    same = evidence.less_regret(one, "E", "A", "A", 50_000)
+    assert claims.less_regret(one, "E", "A", "B").verdict() == "yes"
+    assert claims.less_regret(one, "E", "B", "A").verdict() == "no"
+    same = claims.less_regret(one, "E", "A", "A", 50_000)
     assert (same.measured, same.verdict()) == ("50,000 against 50,000, a gap of 0 ± 0", "no")
     worse = [
         rows("E", "B", lambda steps, gap=gap: (1 + gap) * steps, instances=[name])
         for name, gap in {"x": 1.0, "y": 3.0}.items()
     ]
     two = curves(rows("E", "A", lambda steps: steps, instances=["x", "y"]), *worse)
-    finding = evidence.less_regret(two, "E", "A", "B")
+    finding = claims.less_regret(two, "E", "A", "B")
     assert finding.verdict() == "cannot tell"
     assert finding.measured.endswith("over 2 queries")
-    assert evidence.less_in_the_end(two, "E", "A", "B").verdict() == "cannot tell"
-    assert evidence.less_regret(two, "E", "A", "B", 50_000).verdict() == "yes"
+    assert claims.less_in_the_end(two, "E", "A", "B").verdict() == "cannot tell"
+    assert claims.less_regret(two, "E", "A", "B", 50_000).verdict() == "yes"
 
 
 def test_growth_over_instances_if_their_values_are_kept():
@@ -137,7 +137,7 @@ def test_ratio_interval_covers():
     rng = np.random.default_rng(0)
     below = rng.gamma(20.0, 1.0, (2000, 50))
     above = 2 * below + rng.normal(0.0, 3.0, below.shape)
-    shares = [evidence.ratio(*pair) for pair in zip(above, below, strict=True)]
+    shares = [claims.ratio(*pair) for pair in zip(above, below, strict=True)]
     inside = np.mean([abs(share.mean - 2) <= share.half for share in shares])
     assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(shares))
 
@@ -161,21 +161,21 @@ def of_level(p):
 @pytest.mark.parametrize("word", ["yes", "no"])
 def test_holms_procedure(values, expected, word):
     findings = [of_level(p if word == "yes" else -p) for p in values]
-    judged = judge([Statement("", "", finding) for finding in findings], full=True)
+    judged = judge([Claim("", "", finding) for finding in findings], full=True)
     verdicts = [word if initial == "y" else "cannot tell" for initial in expected]
     assert [row.verdict for row in judged] == verdicts
     assert [row.alone for row in judged] == [word if p <= 0.05 else "cannot tell" for p in values]
 
 
 def test_words_of_a_verdict_by_itself():
-    judged = judge(2 * [Statement("", "", of_level(0.03))], full=True)
+    judged = judge(2 * [Claim("", "", of_level(0.03))], full=True)
     assert {row.words for row in judged} == {"cannot tell (by itself yes)"}
 
 
 def test_shorter_runs_contradict_nothing_about_the_end():
     bad, good = certain("x", False), certain("x", True)
     pairs = [(bad, True), (bad, False), (good, True)]
-    statements = [Statement("", "", finding, late=late) for finding, late in pairs]
+    statements = [Claim("", "", finding, late=late) for finding, late in pairs]
     assert [row.verdict for row in judge(statements, full=True)] == ["no", "no", "yes"]
     short = judge(statements, full=False)
     assert [row.verdict for row in short] == ["cannot tell", "no", "yes"]
