@@ -49,8 +49,8 @@ class Scan:
     """
 
     def __init__(self, n_sources: int, n_items: int) -> None:
-        self.below, self.skips = np.zeros((2, n_sources, n_items))
-        self.clicks_below, self.click_skips = np.zeros(n_sources), np.zeros(n_items)
+        self.below, self.slope = np.zeros((2, n_sources, n_items))
+        self.clicks_below, self.click_slope = np.zeros(n_sources), np.zeros(n_items)
         self.continuation, self.go_on = np.ones(n_sources), 0.95
 
 
@@ -80,10 +80,10 @@ class MixTSReference(Reference):
         held = vars(self) | {
             "t": [self.t, self.due],
             "changes": [self.now, self.n_changes, self.last_change],
-            "click_skips": [scan.click_skips for scan in scans],
+            "click_slope": [scan.click_slope for scan in scans],
             "go_on": [scan.go_on for scan in scans],
         }
-        for name in ("below", "skips", "clicks_below", "continuation"):
+        for name in ("below", "slope", "clicks_below", "continuation"):
             held[name] = np.concatenate([getattr(scan, name) for scan in scans])
         found = state._asdict() | {"examination": np.tril(state.examination)}
         names = held.keys() & found.keys()
@@ -244,10 +244,10 @@ class MixTSReference(Reference):
             for k, _, i, click in session:
                 b[h, k] = scan.continuation[source] * factor
                 scan.below[source, i] += factor
-                scan.skips[source, i] += factor * power
+                scan.slope[source, i] += factor * power
                 if click:
                     scan.clicks_below[source] += 1
-                    scan.click_skips[i] += power
+                    scan.click_slope[i] += power
                     source, factor, power = 1 + (i if h == DBN else k), 1.0, 0.0
                 else:
                     rest = max(1 - b[h, k] * a[h, i], LEAST)
@@ -320,10 +320,10 @@ class MixTSReference(Reference):
             lost = (1 - clicks) * scan.continuation * scan.below[:, i] * self.attractions()[h, i]
             scan.clicks_below = np.maximum(scan.clicks_below - lost, 0)
             scan.below[:, i] *= displays
-            scan.skips[:, i] *= displays
-            scan.click_skips[i] *= clicks
+            scan.slope[:, i] *= displays
+            scan.click_slope[i] *= clicks
         scan = self.scans[DBN]
-        scan.below[1 + i] = scan.skips[1 + i] = scan.clicks_below[1 + i] = 0
+        scan.below[1 + i] = scan.slope[1 + i] = scan.clicks_below[1 + i] = 0
         self.clicks[i] *= clicks
         self.total[i] *= clicks
         self.displays[i] *= displays
@@ -362,16 +362,16 @@ class MixTSReference(Reference):
         scan, exposure = self.scans[h], self.exposure
         c, g, n = scan.continuation, scan.go_on, scan.continuation @ scan.below
         exposure[h] = n
-        powers = scan.skips / np.where(scan.below > 0, scan.below, 1)
-        p, squares = c @ scan.skips, c @ (scan.skips * powers)
+        powers = scan.slope / np.where(scan.below > 0, scan.below, 1)
+        p, squares = c @ scan.slope, c @ (scan.slope * powers)
         mean = p / np.where(n > 0, n, 1)
-        score = (scan.click_skips - mean * self.total)[n > 0].sum() - 2 * math.log(g)
+        score = (scan.click_slope - mean * self.total)[n > 0].sum() - 2 * math.log(g)
         info = 2 + self.profile(h) @ np.maximum(squares - mean * p, 0)
         expected = self.profile(h) @ scan.below[1:].sum(axis=0)
         prior = min((2 + scan.clicks_below[1:].sum()) / (4 + expected), 1)
         scan.go_on = min(max(g * step(score, info, 0.2), 0.05), 0.9999)
         scan.below *= (scan.go_on / g) ** powers
-        scan.skips *= (scan.go_on / g) ** powers
+        scan.slope *= (scan.go_on / g) ** powers
         exposure[h] = c @ scan.below
         for x in range(1, len(c)):
             old, expected = c[x], c[x] * scan.below[x] * self.profile(h)

@@ -17,7 +17,8 @@ from clickgym.envs import (
 )
 from clickgym_lab.mix_ts import MixTS
 from clickgym_lab.mix_ts.evidence import weigh_hypotheses
-from clickgym_lab.mix_ts.state import HYPOTHESES
+from clickgym_lab.mix_ts.fit import fit_cell
+from clickgym_lab.mix_ts.state import HYPOTHESES, PBM
 
 CLICKBAIT = np.array([0.9, 0.15, 0.7, 0.35, 0.55, 0.8, 0.25, 0.45, 0.6, 0.1])
 TASTE = np.array([0.9, 0.7, 0.6, 0.3, 0.2, 0.1])
@@ -35,6 +36,28 @@ USERS = {
         [0.85, 0.45, 0.3, 0.2],
     ),
 }
+
+
+def test_step_is_newtons_on_the_profile_likelihood():
+    """Of γ_2 in the PBM, by differences of the likelihood above the code of `fit`, with its prior:
+    γ_1 = 0.9, as if in two expected clicks.
+    """
+    state = played("strong trust", 500).state
+    old, exposure = state.examination[PBM, 1, 0], state.exposure[PBM].copy()
+    displays, clicks = (table[:, 1, :2].sum(axis=1) for table in (state.displays, state.clicks))
+
+    def likelihood(x):
+        others = exposure - old * displays
+        expected = others + np.exp(x) * displays
+        fitted = clicks.sum() * x - (state.total + 0.75) @ np.log(expected + 1.5)
+        return fitted - (x - np.log(0.9)) ** 2
+
+    at, d = np.log(old), 1e-3
+    below, here, above = (likelihood(at + shift) for shift in (-d, 0.0, d))
+    step = (above - below) / 2 / d / ((2 * here - above - below) / d**2)
+    assert abs(step) > 1e-3
+    new = entry(fit_cell)(state, PBM, 1, 0, 2, 0.9)
+    assert np.log(new / old) == pytest.approx(step, rel=1e-3)
 
 
 def played(users, sessions, seed=0):

@@ -85,12 +85,12 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
         expected = state.continuation[x] * state.below[x, i] * a
         state.clicks_below[x] = max(state.clicks_below[x] - (1.0 - clicks) * expected, 0.0)
         state.below[x, i] *= displays
-        state.skips[x, i] *= displays
+        state.slope[x, i] *= displays
     state.below[1 + i, :] = 0.0
-    state.skips[1 + i, :] = 0.0
+    state.slope[1 + i, :] = 0.0
     state.clicks_below[1 + i] = 0.0
     for s in range(2):
-        state.click_skips[s, i] *= clicks
+        state.click_slope[s, i] *= clicks
     for k in range(len(state.gamma)):
         for j in range(k + 1):
             state.clicks[i, k, j] *= clicks

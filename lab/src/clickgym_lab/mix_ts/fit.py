@@ -1,8 +1,44 @@
 """The parameters of the hypotheses: Newton steps on the profile likelihood.
 
-The profile likelihood is the one that is left when the attractions are maximised over. Steps that
-hold the attractions fixed would creep while one list is shown, because attractions and examination
-explain each other's errors.
+*Likelihood.* Hypothesis h says that a displayed item i is clicked with probability b(θ) α_i. Clicks
+are taken for Poisson numbers, and each attraction has a Gamma prior with a = 3/4 clicks and
+d = 3/2 displays beforehand (`PRIOR` and twice `PRIOR`):
+
+    log p(clicks | θ, α) = Σ_(displays with a click) log(b α_i) - Σ_i E_i α_i
+                           + Σ_i (a log α_i - d α_i),       E_i(θ) = Σ_(displays of i) b
+
+It is largest at α_i = (S_i + a) / (E_i + d), which `profile` returns; S_i are the clicks on i. With
+these attractions, and up to a constant, the *profile likelihood* is
+
+    ℓ(θ) = Σ_(displays with a click) log b - Σ_i (S_i + a) log(E_i + d)
+
+Steps that hold the attractions fixed would creep while one list is shown, because attractions and
+examination explain each other's errors.
+
+*Score and information*, by x = log θ for a parameter θ. With ' the derivative by x,
+
+    ℓ'   = Σ_(displays with a click) (log b)' - Σ_i α_i E_i'
+    -ℓ'' = Σ_i α_i (E_i'' - E_i'² / (E_i + d)) - Σ_(displays with a click) (log b)''
+
+- γ_kj of the PBM and the UBM, and c_x of the DBN and the DCM, are factors of b in their cell, whose
+  n_i displays (or F_xi, displays counted by b / c) give E_i' = E_i'' = w_i / α_i with the expected
+  clicks w_i = θ n_i α_i:
+
+      ℓ' = clicks - Σ_i w_i,    -ℓ'' = Σ_i w_i (1 - w_i / (S_i + a))      (`own_information`)
+
+- g of the DBN and the DCM is in b of all items below a skip. `slope` of the state is ∂F / ∂log g,
+  and `click_slope` Σ (log b)' over the clicks on an item, both summed session by session with the
+  parameters of then. E_i'' is taken to be Σ_x c_x slope² / F, as if b were a power of g; a, d are
+  left out:
+
+      ℓ' = Σ_i (click_slope_i - S_i E_i' / E_i),    -ℓ'' = Σ_i α_i (E_i'' - E_i'² / E_i)
+
+- Priors: -W/2 log²(γ / its prior) with W = `WEIGHT`; W (c₀ log c - c) with the prior c₀ of c;
+  -log² g. They add -W log(γ / prior), W (c₀ - c), -2 log g to the score, and W, W c, 2 to the
+  information.
+- u and v of the table are fitted by least squares with attractions that follow them (`fit_law`).
+
+A step multiplies θ by exp(ℓ' / -ℓ''), bounded (`step`).
 """
 
 from __future__ import annotations
@@ -39,21 +75,19 @@ def fit(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def profile(state, h, i):  # type: ignore[no-untyped-def]
-    """The attraction that maximises the likelihood, nearly: without bounds."""
+    """The attraction at which the likelihood is largest, without bounds."""
     return (state.total[i] + PRIOR) / (state.exposure[h, i] + 2.0 * PRIOR)
 
 
 @kernel
 def own_information(state, w, i):  # type: ignore[no-untyped-def]
-    """The part of the expected clicks w of a cell that tells of its parameter; the rest tells of
-    the attraction.
-    """
+    """The information of a cell with w expected clicks; the rest of w tells of the attraction."""
     return w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
 
 
 @kernel
 def step(score, information, longest):  # type: ignore[no-untyped-def]
-    """The factor of a Newton step on a logarithmic scale."""
+    """The factor exp(ℓ' / -ℓ'') of a Newton step, at most exp(longest)."""
     return math.exp(min(max(score / information, -longest), longest))
 
 
@@ -119,16 +153,16 @@ def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
     for i in range(len(state.total)):
         n, p, pp, after = 0.0, 0.0, 0.0, 0.0
         for x in range(first, end):
-            displays, skips = state.below[x, i], state.skips[x, i]
+            displays, slope = state.below[x, i], state.slope[x, i]
             if displays > 0.0:
                 n += c[x] * displays
-                p += c[x] * skips
-                pp += c[x] * skips * skips / displays
+                p += c[x] * slope
+                pp += c[x] * slope * slope / displays
                 after += displays if x > first else 0.0
         exposure[i] = n
         expected += after * profile(state, h, i)
         if n > 0.0:
-            score += state.click_skips[h - DBN, i] - p / n * state.total[i]
+            score += state.click_slope[h - DBN, i] - p / n * state.total[i]
             information += profile(state, h, i) * max(pp - p * p / n, 0.0)
     new = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
     state.go_on[h - DBN] = new
@@ -145,9 +179,9 @@ def scale_displays(state, h, first, end, change):  # type: ignore[no-untyped-def
     for x in range(first, end):
         for i in range(len(state.total)):
             if state.below[x, i] > 0.0:
-                factor = math.exp(state.skips[x, i] / state.below[x, i] * change)
+                factor = math.exp(state.slope[x, i] / state.below[x, i] * change)
                 state.below[x, i] *= factor
-                state.skips[x, i] *= factor
+                state.slope[x, i] *= factor
                 state.exposure[h, i] += state.continuation[x] * state.below[x, i]
 
 

@@ -23,7 +23,7 @@ PRIOR = 0.75
 LEAST = 1e-4
 """The smallest probability of a click, and of none."""
 STEEPEST = 8.0
-"""The largest power of g that an examination probability is taken to be proportional to."""
+"""The largest derivative of log b by log g, as if b were proportional to that power of g."""
 SHRINKAGE = 400.0
 """Displays by u_k + v_k α that each cell of the table has beforehand."""
 
@@ -84,7 +84,9 @@ def examine(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 @kernel
 def follow_scan(state, h, ranking, clicks, n):  # type: ignore[no-untyped-def]
-    """Follow the user down the list: write b, and count displays and clicks below each source."""
+    """Follow the user down the list: write b, and count displays and clicks below each source, with
+    their derivatives by log g: ``power`` is ∂log b / ∂log g.
+    """
     s = h - DBN
     x = 0 if h == DBN else len(state.total) + 1
     factor, power = 1.0, 0.0
@@ -92,10 +94,10 @@ def follow_scan(state, h, ranking, clicks, n):  # type: ignore[no-untyped-def]
         i, b = ranking[k], state.continuation[x] * factor
         state.examined[h, k] = b
         state.below[x, i] += factor
-        state.skips[x, i] += factor * power
+        state.slope[x, i] += factor * power
         if clicks[k]:
             state.clicks_below[x] += 1.0
-            state.click_skips[s, i] += power
+            state.click_slope[s, i] += power
             x, factor, power = source_of(state, h, i, k), 1.0, 0.0
         else:
             a = state.attraction[h, k]

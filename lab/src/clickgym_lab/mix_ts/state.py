@@ -32,9 +32,9 @@ class State(NamedTuple):
     information: Annotated[Floats, "2 K", WEIGHT]  # expected clicks that tell of a row of γ
     # DBN and DCM
     below: Annotated[Floats, "X L"]  # F, displays below a source, each counted by b / c
-    skips: Annotated[Floats, "X L"]  # the sum of the powers of g in them
+    slope: Annotated[Floats, "X L"]  # ∂F / ∂log g
     clicks_below: Annotated[Floats, "X"]
-    click_skips: Annotated[Floats, "2 L"]  # the sum of the powers of g at clicks on the item
+    click_slope: Annotated[Floats, "2 L"]  # the sum of ∂log b / ∂log g at clicks on the item
     continuation: Annotated[Floats, "X", 1.0]  # c; of nothing 1 forever
     go_on: Annotated[Floats, "2", 0.95]  # g
     # Table: its law, clicks u + v α at a position, and the Cholesky factor of the errors of u and v
