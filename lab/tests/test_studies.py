@@ -15,6 +15,7 @@ from replay import main as replay_main
 from scipy.special import stdtrit
 
 import clickgym
+from clickgym.envs import load_instance
 from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import page
@@ -89,6 +90,21 @@ def test_pbm_ucb_of_a_catalogue():
         clickgym.run(small, env, 100, seed=0)
 
 
+def test_what_trained_agents_are_worth(tmp_path, monkeypatch):
+    """Runs are those of a sweep; what is played is not played again."""
+    env, instance = "ContextualPBMRank-v0", load_instance("linear:n_pool=30")
+    kept = {"instances": lambda names: [instance], "measure": lambda names: lambda a: 7.0}
+    setting, sweep = Setting(tmp_path, seed=3), Sweep("few", [env], ["PBMLinUCB"], 50, 2, **kept)
+    table, made = setting.run(sweep, ("regret",))
+    swept = clickgym.sweep([env], ["PBMLinUCB"], 50, 2, instances=[instance], seed=3)
+    ends = table.filter(step=50).drop_nulls("instance")
+    assert ends["trained"].to_list() == [7.0, 7.0]
+    np.testing.assert_allclose(ends["regret"], swept.frame.filter(step=50)["regret"], rtol=1e-6)
+    assert (made["runs"], made["instances"]) == (2, [instance.name])
+    monkeypatch.setattr(clickgym, "run", None)
+    assert setting.run(sweep, ("regret",))[0].equals(table)
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_sweeps_reduce_and_share_folders(tmp_path):
     """A scale multiplies the horizon, and queries and runs by its fourth root; a sweep of several
@@ -126,6 +142,7 @@ def test_command_judges_what_ships(printed, tmp_path):
         (["zoghi-fig3", "--out", "x"], "unknown study 'zoghi-fig3'"),
         (["zoghi-fig1"], "expected a study and a folder"),
         (["zoghi-fig1", "--scale", "0", "--out", "x"], "expected a number in (0, 1]"),
+        (["oltr", "--out", "x"], "oltr needs judged queries in SVMlight format"),
         (["zoghi-fig1", "--from", "nowhere", "--out", "x"], "nowhere has no zoghi-fig1.parquet"),
     ],
 )

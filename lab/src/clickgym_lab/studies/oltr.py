@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,11 @@ class Shuffled(Agent):
 @cache
 def judgments(names: tuple[str, ...]) -> list[Any]:
     """The queries to learn from, and the held-out ones."""
-    if len(names) != 2:
+    missing = [name for name in names if not Path(name).is_file()]
+    if len(names) != 2 or missing:
         raise ValueError(
             "oltr needs judged queries in SVMlight format: --instances TRAIN.txt TEST.txt"
+            + (f"; there is no file {missing[0]}" if missing else "")
         )
     return [read_judgments(name) for name in names]
 
