@@ -357,6 +357,8 @@ def run_study(study: Study, setting: Setting) -> Measured:
     """
     if not 0 < setting.scale <= 1:
         raise ValueError(f"scale is {setting.scale:g}; expected a number in (0, 1]")
+    for sweep in study.sweeps:
+        setting.agents(sweep)  # they may follow from files, which are refused before any work
     make_folder(setting.out)
     tables, parts = [], {}
     for sweep in study.sweeps:
