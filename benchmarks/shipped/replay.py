@@ -170,7 +170,7 @@ def replay_study(path: Path) -> list[str]:
 
 def is_absent(name: str) -> bool:
     """Whether a query is a file that is not there."""
-    return Path(name).suffix in (".json", ".txt") and not Path(name).exists()
+    return Path(name).suffix in (".json", ".txt", ".gz") and not Path(name).exists()
 
 
 def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -> list[str]:
