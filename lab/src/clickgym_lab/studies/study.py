@@ -83,7 +83,7 @@ class Sweep:
     measure: Callable[[Names], Callable[[Any], float | None]] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """An experiment of a paper, or of ours.
 
