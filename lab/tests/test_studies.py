@@ -62,6 +62,24 @@ def test_study_plays_judges_and_draws(name, folder):
     assert page([again]) == text
 
 
+def test_study_of_ones_own(program, tmp_path, monkeypatch):
+    """That of the page, as a program, and its results judged again."""
+    monkeypatch.setitem(STUDIES, "my-study", None)  # and out of it again after the test
+    text = (RESULTS.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(# my_study.py.*?)```", text, flags=re.DOTALL)
+    file = tmp_path / "my_study.py"
+    file.write_text(code, encoding="utf-8")
+    options = ["--scale", "1e-9", "--runs", "2", "--jobs", "1", "--instances", "yandex-990"]
+    shown = program(file, *options, "--out", "out", folder=tmp_path)
+    assert "CascadeTS has less regret" in shown
+    page = (tmp_path / "out" / "my-study.md").read_text(encoding="utf-8")
+    assert "Does sampling have less regret" in page
+    assert "2 runs of 10,000 sessions on 1 instances: yandex-990" in page
+    again = program(file, "--from", "out", "--out", "again", folder=tmp_path)
+    assert (tmp_path / "again" / "my-study.md").read_text(encoding="utf-8") == page
+    assert again.splitlines()[:-1] == shown.splitlines()[:-1]
+
+
 def test_pbm_ucb_of_a_catalogue():
     """It ranks the candidates of every session by the indices of their item numbers."""
     name = "clickgym_lab.studies.catalogue:CataloguePBMUCB:epsilon=0.5"

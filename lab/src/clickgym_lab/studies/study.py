@@ -413,4 +413,9 @@ def main(*studies: Study) -> None:
     """Run a file of studies as a program: ``clickgym study`` with its names and the options."""
     from clickgym.command_line import main as command
 
-    raise SystemExit(command(["study", *(study.name for study in studies), *sys.argv[1:]]))
+    from . import STUDIES
+
+    STUDIES.update({study.name: study for study in studies})
+    failed = command(["study", *(study.name for study in studies), *sys.argv[1:]])
+    if failed:
+        raise SystemExit(failed)
