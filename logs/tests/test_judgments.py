@@ -318,7 +318,7 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
     both = [clickgym.run("PDGD", e, 50, seed=0, metrics=["ndcg@2"]) for e in (env, same)]
     np.testing.assert_array_equal(both[0].metrics["ndcg@2"], both[1].metrics["ndcg@2"])
     assert "--linear: only for ratings" in refused([*words, "--linear"])
-    assert "either DATA" in refused(["features", "--out", out])
+    assert "one of DATA, a file of ratings, --judgments" in refused(["features", "--out", out])
     assert "--users: only for --judgments" in refused(
         ["features", path, "--users", "perfect", "--out", out]
     )

@@ -471,6 +471,6 @@ def test_working_memory_carries_nothing_between_sessions(name):
         ranking = (np.arange(K) + t) % L
         seen, *_, info = env.step(ranking)
         again, *_, expected = twin.step(ranking)
-        assert info == expected
+        np.testing.assert_equal(info, expected)
         assert seen["clicks"].tolist() == again["clicks"].tolist()
         np.testing.assert_array_equal(seen["features"], again["features"])

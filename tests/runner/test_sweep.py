@@ -166,12 +166,17 @@ def test_python_agents_run_in_processes(reference, own_agent):
 
 
 def test_progress_counts_every_session_once(own_agent, monkeypatch):
-    """Those of threads as they are played, those of processes when a run ends."""
-    counts, runs = [], []
-    monkeypatch.setattr(Progress, "sessions", lambda _, count: counts.append(count))
-    monkeypatch.setattr(Progress, "finished", lambda _: runs.append(1))
+    """In threads and in processes, and never fewer than before."""
+    counts, played = {}, Progress.played
+
+    def counted(progress, trial, sessions):
+        assert sessions >= counts.get(trial, 0)
+        counts[trial] = sessions
+        played(progress, trial, sessions)
+
+    monkeypatch.setattr(Progress, "played", counted)
     clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2)
-    assert (sum(counts), len(runs)) == (2 * 2 * 2000, 4)
+    assert list(counts.values()) == [2000] * 4
 
 
 def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
