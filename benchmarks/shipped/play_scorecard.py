@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import polars
 
@@ -119,12 +120,14 @@ def measure_time(name: str, out: Path, jobs: int) -> None:
 
 
 def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:
-    """The anchors of all tasks, from the runs of these agents."""
+    """The anchors of all tasks, from the runs of those of these agents that have some."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
-    for name in bandits:
-        table, _ = read_results(line_file(OF_ANCHORS, name))
+    for path in [line_file(OF_ANCHORS, name) for name in bandits]:
+        if not path.exists():
+            continue
+        table, _ = read_results(path)
         for task, loss in table.group_by("task").agg(polars.col("loss").mean()).iter_rows():
-            losses[task][name] = loss
+            losses[task][unquote(path.stem)] = loss
     rows = [(task, *anchor) for task, anchor in sorted(anchors_of(losses).items())]
     return polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
 
