@@ -160,6 +160,20 @@ def test_refusals(env):
         clickgym.run("CascadeTS", env, 10, start=[1, 2])
 
 
+def test_logs_that_are_no_logs(env):
+    """A log can be any object, so its arrays are looked at."""
+    log = a_log(20)
+    few = Log(log.items, log.clicks[:5], log.times, log.queries)
+    few.of_query = lambda query: few
+    with pytest.raises(TypeError, match=r"items \(20, 3\), clicks \(5, 3\) and order \(20,\)"):
+        clickgym.run("PBMHB", env, 10, start=few)
+    for value in (2, 0.7, np.nan):
+        wrong = a_log(20)
+        wrong.clicks = np.where(wrong.clicks == wrong.clicks.max(), value, 0.0)
+        with pytest.raises(ValueError, match="clicks of 'shoes' in the log are not all 0 or 1"):
+            clickgym.run("PBMHB", env, 10, start=wrong)
+
+
 def test_every_agent_starts_or_is_refused(env):
     for name, kind in AGENTS.items():
         if kind.observes or name == "FrozenPolicy":  # which needs a model

@@ -140,6 +140,9 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     number = {label: item for item, label in enumerate(labels)}
     items = np.array([*(number.get(label, -1) for label in part.item_labels), -1])
     order, shown, clicks = (np.asarray(it) for it in (part.order, part.items, part.clicks))
+    if not (shown.ndim == 2 and clicks.shape == shown.shape and order.shape == shown.shape[:1]):
+        shapes = f"items {shown.shape}, clicks {clicks.shape} and order {order.shape}"
+        raise TypeError(f"the log has {shapes} of {query!r}; expected (N, K), (N, K) and (N,)")
     rankings = items.take(shown.take(order, axis=0)[:, :n_positions])
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
@@ -149,6 +152,8 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
             "fewer positions (n_positions=)"
         )
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
+    if not np.isin(clicks, (0, 1)).all():
+        raise ValueError(f"clicks of {query!r} in the log are not all 0 or 1")
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
     lists, counts = np.unique(latest, axis=0, return_counts=True)
     clicks = np.ascontiguousarray(clicks, np.int8)
