@@ -143,6 +143,8 @@ class Progress:
         """Note how many sessions of a run are played, of all since it started; from any thread."""
         with self._lock:
             more = sessions - self._played[trial]
+            if more < 0:  # the run was finished meanwhile
+                return
             self._played[trial] = sessions
             self._left.played(trial, sessions)
         self._bar.advance(self._task, more)
@@ -160,10 +162,13 @@ class Progress:
         self._bar.update(self._task, description=COMPILING if is_compiling else run)
 
     @contextmanager
-    def watching(self, trials: Sequence[Trial]) -> Iterator[list[CountedSessions]]:
+    def watching(self, trials: Sequence[Trial]) -> Iterator[Sequence[Callable[[int], None]]]:
         """Context with what counts the sessions of each run in a worker process on this machine:
-        they write into a file, at which a thread looks.
+        they write into a file, at which a thread looks; if no bar is shown, nobody counts.
         """
+        if self._bar.disable:
+            yield [count_nothing] * len(trials)
+            return
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             file = Path(folder) / "sessions"
             np.full(len(trials), -1, np.int64).tofile(file)
@@ -182,6 +187,10 @@ class Progress:
             finally:
                 ended.set()
                 watcher.join()
+
+
+def count_nothing(sessions: int) -> None:
+    """Do nothing."""
 
 
 class CountedSessions:
