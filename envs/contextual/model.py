@@ -77,10 +77,10 @@ class ContextualModel(Users, abstract=True):
         self.base = click_model_of("base", base)
         if "attraction" not in self.base.shapes:
             raise ValueError(f"base is a {self.base.kind}; expected items with an attraction")
-        single = isinstance(items, np.ndarray) and items.dtype == np.float32
-        copies = not (isinstance(items, np.ndarray) and single) or items.flags.writeable
+        singles = items if isinstance(items, np.ndarray) and items.dtype == np.float32 else None
+        copies = singles is None or singles.flags.writeable
         self.items = numbers("items", items, (None, None), copy=copies, single=True)
-        self.items.flags.writeable = not single
+        self.items.flags.writeable = singles is None
         self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None
         self.n_positions = self.base.n_positions

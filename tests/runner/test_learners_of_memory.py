@@ -12,7 +12,7 @@ from clickgym.envs import CascadeMDP, ClickVectorEnv, ItemByItemVector
 pytest.importorskip("sb3_contrib")
 
 from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
-from clickgym.runner.learners.observed_state import ObservedState
+from clickgym.runner.learners.flat_observations import ObservedState
 
 ENV = "CascadeMDPRank-v0"
 

@@ -16,7 +16,8 @@ from clickgym.runner.metrics import Metrics
 
 pytest.importorskip("sb3_contrib")
 
-from clickgym.runner.learners.sequential_vec_env import FlatFeatures, SequentialVectorEnv
+from clickgym.runner.learners.flat_observations import FlatFeatures
+from clickgym.runner.learners.sequential_vec_env import SequentialVectorEnv
 
 ITEMS = np.random.default_rng(1).random((12, 3)) / 2
 USERS = LinearModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), [0.9, 0.2, 0.4], ITEMS)

@@ -260,11 +260,9 @@ def play_python(
                     clicks = seen = clicks_of(observation)
                     regret = info["regret"]
                 else:
-                    if is_shown:
-                        clicks = seen = checked_clicks(observation, n_positions)
-                    if not has_own_step:
-                        clicks = _clicks_on(ranking, click_env)
-                    seen = seen if is_shown else clicks
+                    shown = checked_clicks(observation, n_positions) if is_shown else None
+                    clicks = shown if has_own_step else _clicks_on(ranking, click_env)
+                    seen = clicks if shown is None else shown
                     reward, regret = checked_number("reward", reward), regret_of(info)
                 is_over = bool(terminated or truncated)
                 expectation = float(info.get("expected_reward", math.nan))

@@ -27,8 +27,8 @@ from ...envs.wrappers.feature_weights import FeatureWeightsVectorAction
 from ...envs.wrappers.item_by_item_array import ItemByItemArray
 from ..loop import AgentError, OnChunk, session_error
 from ..metrics import Metrics
-from .observed_state import ObservedState
-from .sequential_vec_env import FlatFeatures, SequentialVectorEnv
+from .flat_observations import FlatFeatures, ObservedState
+from .sequential_vec_env import SequentialVectorEnv
 
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids

@@ -8,8 +8,8 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, flatdim
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.spaces import Dict
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -89,30 +89,3 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             advance(users, state, 0, rng)
             features[b] = state.features[0]
         return features
-
-
-class FlatFeatures(VectorWrapper):
-    """Observation: the features of all candidates of a stream, one after another, as one array.
-
-    Args:
-        env: a vector environment that observes a `Dict` of ``features``, and does not end.
-    """
-
-    def __init__(self, env: VectorEnv) -> None:
-        super().__init__(env)
-        features: Any = env.single_observation_space
-        self.single_observation_space = Box(-1, 1, (flatdim(features),))
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        observations, infos = self.env.reset(seed=seed, options=options)
-        return self._flat(observations), infos
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        observations, *outcome = self.env.step(actions)
-        return self._flat(observations), *outcome
-
-    def _flat(self, observations: dict[str, Any]) -> NDArray[np.float32]:
-        return observations["features"].reshape(self.num_envs, -1).astype(np.float32)
