@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
+from gymnasium.vector import VectorActionWrapper, VectorObservationWrapper, VectorWrapper
 from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, short
@@ -29,13 +31,38 @@ class Sizes(NamedTuple):
     """S, the number of states of stateful users; 0 for other users."""
 
 
-def layers_of(env: gym.Env) -> Iterator[gym.Env]:
-    """Yield an environment, then what each of its wrappers wraps, from the outside inwards."""
+WRAPPERS = {
+    "action": (gym.ActionWrapper, VectorActionWrapper),
+    "observation": (gym.ObservationWrapper, VectorObservationWrapper),
+}
+"""The wrappers that change actions or observations, also where the spaces stay equal."""
+
+
+def layers_of(env: Any) -> Iterator[Any]:
+    """Yield an environment, single or vector, then what each of its wrappers wraps, from the
+    outside inwards.
+    """
     layer = env
-    while isinstance(layer, gym.Wrapper):
+    while isinstance(layer, gym.Wrapper | VectorWrapper):
         yield layer
         layer = layer.env
     yield layer
+
+
+def changing_layers(env: Any, *parts: Literal["action", "observation"]) -> list[str]:
+    """Return the class names of the wrappers of an environment, single or vector, that change
+    actions or observations, from the outside inwards.
+    """
+    prefix = "" if isinstance(env, gym.Env) else "single_"
+    return [
+        type(layer).__name__
+        for layer, inner in pairwise(layers_of(env))
+        if any(
+            isinstance(layer, WRAPPERS[part])
+            or getattr(layer, f"{prefix}{part}_space") != getattr(inner, f"{prefix}{part}_space")
+            for part in parts
+        )
+    ]
 
 
 def sizes_of(env: gym.Env) -> Sizes:
@@ -88,15 +115,8 @@ def _check_lists_are_kept(env: gym.Env) -> None:
     """Refuse wrappers of a `ClickEnv` with which the list that an agent chooses is not the list
     that is shown.
     """
-    lists: Any = env.unwrapped.action_space
-    names = [
-        type(layer).__name__
-        for layer in layers_of(env)
-        if isinstance(layer, gym.ActionWrapper)
-        or (isinstance(layer, gym.Wrapper) and layer.action_space != layer.env.action_space)
-    ]
-    if names:
-        wrappers = " and ".join(names)
+    if names := changing_layers(env, "action"):
+        wrappers, lists = " and ".join(names), env.unwrapped.action_space
         raise ValueError(
             f"under {wrappers} the action of an agent in {name_of(env)} is not the list that is "
             f"shown (actions {env.action_space}, lists {lists}): pass the environment without "

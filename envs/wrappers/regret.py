@@ -8,12 +8,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorObservationWrapper, VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
 from ...core.faults import Fault, SessionError
 from ..any_env import (
+    changing_layers,
     check_shows_clicks,
     checked_clicks,
     checked_number,
@@ -109,7 +110,11 @@ class RecordVectorRegret(VectorWrapper):
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
-        _check_nothing_is_changed(env)
+        for name in changing_layers(env, "action", "observation"):
+            raise ValueError(
+                f"{name} changes lists or observations; measure inside of it: "
+                f"{name}(RecordVectorRegret(envs))"
+            )
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         self.meter = Meter(_checked_checkpoints(checkpoints))
@@ -132,23 +137,6 @@ class RecordVectorRegret(VectorWrapper):
                 self.on_session(actions[b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
-
-
-def _check_nothing_is_changed(env: VectorEnv) -> None:
-    """Refuse wrappers of a vector environment that change lists or observations."""
-    layer: Any = env
-    while isinstance(layer, VectorWrapper):
-        if (
-            isinstance(layer, VectorObservationWrapper)
-            or layer.single_observation_space != layer.env.single_observation_space
-            or layer.single_action_space != layer.env.single_action_space
-        ):
-            name = type(layer).__name__
-            raise ValueError(
-                f"{name} changes lists or observations; measure inside of it: "
-                f"{name}(RecordVectorRegret(envs))"
-            )
-        layer = layer.env
 
 
 def _checked_checkpoints(checkpoints: ArrayLike | None) -> NDArray[np.int64]:

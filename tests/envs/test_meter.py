@@ -7,6 +7,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import VectorActionWrapper
 from gymnasium.wrappers.vector import FlattenObservation
 
 import clickgym
@@ -80,6 +81,15 @@ def test_streams_whose_lists_or_observations_are_changed(wrapper):
     lists = np.zeros((2, 5), int) if wrapper is LehmerVectorAction else [range(5)] * 2
     clicks = sum(envs.step(lists)[1].sum() for _ in range(20))
     assert recorded.meter.totals[2] == clicks > 0
+
+
+def test_streams_whose_lists_are_changed_within_their_space():
+    class Reversed(VectorActionWrapper):
+        def actions(self, actions):
+            return actions[:, ::-1]
+
+    with pytest.raises(ValueError, match=r"^Reversed changes lists or observations"):
+        RecordVectorRegret(Reversed(ClickVectorEnv(MODEL, 2)))
 
 
 def test_sessions_after_the_last_checkpoint():

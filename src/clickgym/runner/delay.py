@@ -18,7 +18,7 @@ from ..agents import Agent, CompiledAgent
 from ..agents.agent import BaseAgent, UnsuitedError
 from ..core.checks import short
 from ..core.kernels import kernel
-from ..envs.any_env import clicks_of, layers_of, users_of
+from ..envs.any_env import changing_layers, clicks_of, users_of
 from ..envs.users import STATE_SHOWS_CLICKS
 
 LONGEST = 20
@@ -102,20 +102,10 @@ def check_learns_late(agent: BaseAgent, env: gym.Env) -> None:
     reason = "" if users is None else users.click_at_once
     if "state" in agent.observes:  # also where users are of another package
         reason = STATE_SHOWS_CLICKS
-    if reason := agent.why_not_late(reason or _changed_observation(env)):
+    if not reason and (names := changing_layers(env, "observation")):
+        reason = f"{names[0]} changes what is observed, and late clicks cannot pass through it"
+    if reason := agent.why_not_late(reason):
         raise UnsuitedError(type(agent).__name__, f"cannot learn from late clicks: {reason}")
-
-
-def _changed_observation(env: gym.Env) -> str:
-    """Which wrapper changes what is observed, in words; empty if none does."""
-    for layer in layers_of(env):
-        if isinstance(layer, gym.ObservationWrapper) or (
-            isinstance(layer, gym.Wrapper)
-            and layer.observation_space != layer.env.observation_space
-        ):
-            name = type(layer).__name__
-            return f"{name} changes what is observed, and late clicks cannot pass through it"
-    return ""
 
 
 # ----------------------------------------------------------------------------- in the Python engine
