@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_seed, short
-from ..core.faults import SessionError, cause
+from ..core.faults import Fault, SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
 from .spaces import RankedList, check_ranking
@@ -109,6 +109,10 @@ class BaseClickEnv:
             self._last = None
         self.streams.start_episode(self._np_random)
         self._is_open, self._is_closed = True, False
+
+    def _leaving_error(self, fault: Fault, left: int) -> SessionError:
+        """Return the error of a user who left after so many sessions, and may not."""
+        return SessionError(f"{name_of(self)}, step {self.streams.steps + left}: {fault}")
 
     def _session_error(self, error: Exception, users: str) -> SessionError:
         step = self.streams.steps + 1

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.faults import Fault
 from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .base_env import name_of as name_of
@@ -172,14 +173,19 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         ranking: NDArray[np.int64],
         reward: float,
         satisfied: int,
-        n_left: int,
+        left: int,
     ) -> None:
-        """Count sessions that were played with ``streams`` and ``shown``, and in which so many
-        users have left for good; of the last session keep the list, which is not copied, its
-        reward, and where the user left satisfied.
+        """Count sessions that were played with ``streams`` and ``shown``; of the last one keep the
+        list, which is not copied, its reward, and where the user left satisfied.
+
+        Args:
+            left: in which of these sessions, counted from 1, a user left for good first; 0: none.
         """
         self._last = ranking, reward, satisfied
-        self.streams.count_sessions(steps, regret, n_left, self._np_random)
+        try:
+            self.streams.count_sessions(steps, regret, left, self._np_random)
+        except Fault as fault:
+            raise self._leaving_error(fault, left) from None
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was

@@ -25,6 +25,7 @@ class Shown(NamedTuple):
     seen: Annotated[Ints, "L", -1]  # the number of the last list with each item; refused ones count
     n_lists: Annotated[Ints, "1"]
     n_sessions: Annotated[Ints, "1"]  # the number of the last list that has its clicks
+    draws: Annotated[Flags, "1"]  # in the compiled loop: whether users draw what follows
 
 
 class Batch(NamedTuple):
@@ -119,16 +120,16 @@ def batch_step(
         The entry ``batch_step(users, state, source, batch, rankings)``, which plays a session on
         each stream and draws what follows. A stream that ``batch.begins`` gets a new user instead,
         and 0 everywhere. It returns the first stream with a bad list, or -1 (if there is one,
-        nothing is drawn), and the number of users who have left for good.
+        nothing is drawn), and whether any user has left for good.
     """
 
     @kernel
     def batch_step(users, state, source, batch, rankings):
-        rng, begins, n_left = generator_of(source), batch.begins, 0
+        rng, begins, has_left = generator_of(source), batch.begins, False
         batch.seen[:] = -1
         for b in range(len(rankings)):
             if not begins[b] and not is_ranked_list(rankings[b], batch.seen, b):
-                return b, n_left
+                return b, has_left
         for b in range(len(rankings)):
             for k in range(batch.uniforms.shape[1]):
                 batch.uniforms[b, k] = rng.random()
@@ -145,9 +146,8 @@ def batch_step(
                     users, state, b, rankings[b], batch.uniforms[b], clicks, examined
                 )
                 if advance(users, state, b, rng):
-                    begins[b] = True
-                    n_left += 1
-        return -1, n_left
+                    begins[b], has_left = True, True
+        return -1, has_left
 
     return entry(batch_step)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.draws import Bound, source_of
-from ..core.faults import SessionError
+from ..core.faults import Fault
 from .session import begin_streams
 from .task import draw_nothing
 from .users import Users
@@ -97,18 +97,18 @@ class Streams:
             self.bound.code[step] = step(*self.task.kernels).bound(*arguments)
         return self.bound
 
-    def count_sessions(
-        self, steps: int, regret: Any, n_left: int, rng: np.random.Generator
-    ) -> None:
-        """Count sessions, which end at or before a change of the users, and in which so many users
-        have left.
+    def count_sessions(self, steps: int, regret: Any, left: int, rng: np.random.Generator) -> None:
+        """Count sessions, which end at or before a change of the users.
+
+        Args:
+            left: in which of these sessions, counted from 1, a user left for good first; 0: none.
 
         Raises:
-            SessionError: users have left who may not.
+            Fault: users have left who may not.
         """
-        if n_left and not self._model.may_leave:
+        if left and not self._model.may_leave:
             name = type(self._model).__name__
-            raise SessionError(
+            raise Fault(
                 f"advance of a {name} returned True, that the user has left; expected False, "
                 f"because {name}.may_leave is False"
             )

@@ -11,6 +11,7 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, is_integer
+from ..core.faults import Fault
 from .arguments import described_users
 from .base_env import BaseClickEnv, checked_list, checked_seed
 from .instances.instance import AnyInstance
@@ -216,7 +217,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if bound.rng is not rng:
             bound = streams.bind(rng, batch_step, batch, rankings)
         try:
-            bad, n_left = bound.code[batch_step](
+            bad, has_left = bound.code[batch_step](
                 streams.task.users, streams.state, bound.source, batch, rankings
             )
         except Exception as error:
@@ -230,7 +231,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         regret = batch.optimum - batch.expectation
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
-        streams.count_sessions(1, regret, n_left, rng)
+        try:
+            streams.count_sessions(1, regret, has_left, rng)
+        except Fault as fault:
+            raise self._leaving_error(fault, 1) from None
         infos = {
             "expected_reward": batch.expectation,
             "regret": regret,

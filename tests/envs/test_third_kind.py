@@ -230,8 +230,49 @@ def test_users_who_leave_although_they_may_not(how):
         env.reset(seed=0)
         play(env, 200) if how == "step" else [env.step(np.array([[1, 3]])) for _ in range(200)]
 
-    with pytest.raises(SessionError, match=r"^advance of a StayingUsers returned True.*is False$"):
+    told = r"Env, step \d+: advance of a StayingUsers returned True.*is False"
+    with pytest.raises(SessionError, match=f"^Click(Vector)?{told}(, facing Random)?$"):
         sessions()
+
+
+def test_the_step_at_which_users_leave_is_the_same_in_both_engines():
+    told = []
+    for engine in ("compiled", "python"):
+        env = ClickEnv(StayingUsers(ATTRACTION, 2))
+        with pytest.raises(SessionError) as caught:
+            clickgym.run(Random(4, 2, seed=0), env, 2000, seed=0, engine=engine)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+@kernel
+def advance_or_fail(users, state, b, rng):
+    """Fails about once in 50 sessions."""
+    state.interest[b, 0] += 0.0 / (rng.random() // 0.02)
+    return False
+
+
+class FragileTask(BoredTask):
+    kernels = Kernels(session, begin, advance_or_fail)
+
+
+class FragileUsers(BoredUsers):
+    def tasks(self, reward, cutoff, reference):
+        return [FragileTask(self)]
+
+
+def test_advance_that_fails():
+    """The environment is named, at the same step in both engines; then the agent can be, too."""
+    told, env = [], ClickEnv(FragileUsers(ATTRACTION, 2))
+    for engine in ("compiled", "python"):
+        with pytest.raises(SessionError) as caught:
+            clickgym.run(Random(4, 2, seed=0), env, 2000, seed=0, engine=engine)
+        assert type(caught.value) is SessionError
+        told.append(str(caught.value))
+    fault = "ZeroDivisionError: division by zero, in a FragileUsers, facing Random"
+    assert told[0] == told[1]
+    assert re.fullmatch(rf"ClickEnv, step \d+: {fault}", told[0])
+    assert not env.shown.draws[0]
 
 
 def test_late_clicks_are_refused_in_its_words():

@@ -70,7 +70,8 @@ def session_loop(
     advance: Callable[..., bool],
 ) -> Callable[..., tuple[int, float, int, int]]:
     """The kernel that plays sessions; it returns how many before a bad list, of the last one the
-    reward and where the user left satisfied, and how many users have left for good.
+    reward and where the user left satisfied, and after which, counted from 1, a user left for
+    good first, or 0.
     """
     play = play_session(session)
 
@@ -78,7 +79,7 @@ def session_loop(
     def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
         users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-        last_reward, last_satisfied, played, n_left = 0.0, -1, np.int64(0), np.int64(0)
+        last_reward, last_satisfied, played, left = 0.0, -1, np.int64(0), np.int64(0)
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *stage.observed)
             is_list, reward, expectation, satisfied = play(users, state, env_rng, shown, ranking)
@@ -91,12 +92,15 @@ def session_loop(
                 n_clicks += shown.clicks[k]
             measure(stage.contexts, ranking, shown.clicks, expectation, totals)
             learn(stage.late, played, agent, ranking, shown.clicks, *stage.observed)
+            played += 1
+            shown.draws[0] = True  # from here, an error is one of the users
             if advance(users, state, np.int64(0), env_rng):
                 begin(users, state, np.int64(0), env_rng)
-                n_left += 1
-            played += 1
+                if left == 0:
+                    left = played
+            shown.draws[0] = False
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-        return played, last_reward, last_satisfied, n_left
+        return played, last_reward, last_satisfied, left
 
     return sessions
 
@@ -167,7 +171,7 @@ def _play_chunk(
     n_lists = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
-        played, reward, satisfied, n_left = loop(size)
+        played, reward, satisfied, left = loop(size)
     except Exception as error:
         raise _blamed(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
@@ -175,7 +179,10 @@ def _play_chunk(
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
     regret = meter.totals[0] - regret
-    env.count_sessions(size, regret, agent.ranking.copy(), reward, satisfied, n_left)
+    try:  # users who change here draw a session
+        env.count_sessions(size, regret, agent.ranking.copy(), reward, satisfied, left)
+    except SessionError as error:
+        raise session_error(agent, env, "", error) from error
     agent.ranking[0] = -1  # its clicks are learned
     meter.advance(size)
     return lasted
@@ -184,12 +191,13 @@ def _play_chunk(
 def _blamed(
     agent: CompiledAgent, env: ClickEnv, steps: int, n_lists: int, error: Exception
 ) -> Exception:
-    """What failed in a chunk that began after so many steps and lists: the click model, if the last
-    list has no clicks yet, else the agent.
+    """What failed in a chunk that began after so many steps and lists: the users, if the last list
+    has no clicks yet or they were drawing what follows, else the agent.
     """
     lists = env.shown.n_lists[0]
     shown = int(lists) - n_lists
-    if shown and env.shown.n_sessions[0] < lists:
+    if shown and (env.shown.n_sessions[0] < lists or env.shown.draws[0]):
+        env.shown.draws[0] = False
         what = f"{cause(error)}, in a {type(env.task.model).__name__}"
         error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
     when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"
