@@ -94,6 +94,7 @@ RUNS = {  # the first word of a line below
 }
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
+list agent                        unknown kind 'agent'; did you mean 'agents'?
 run                               Missing argument 'ENVS'
 run PBMRank-v0 --horizon 100      Missing option '--agents'
 report nowhere                    nowhere is not a results folder

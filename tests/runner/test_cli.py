@@ -98,6 +98,9 @@ def test_list_gives_one_line_to_everything(printed):
     for name in NAMES:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
     assert re.search(r"^PBMUCB +PBM +examination +Lagrée", "\n".join(lines), flags=re.MULTILINE)
+    metrics = printed(["list", "metrics"])
+    assert "\n".join(lines).rstrip().endswith(metrics.rstrip())
+    assert printed(["list", "metrics", "agents"]) == metrics + printed(["list", "agents"])
 
 
 def test_show_prints_a_docstring_of_every_name(printed):
@@ -141,6 +144,17 @@ def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refuse
 
 
 # -------------------------------------------------------------------------------------------- run
+
+
+def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "100", "--runs", "2"]
+    table, note = printed(words).rstrip().split("\n\nNothing is kept")
+    assert os.listdir(tmp_path) == []
+    kept = printed([*words, "--out", "out"])
+    measured = r"Random +[\d.]+ ± [\d.]+ +[\d.]+"
+    assert re.search(measured, table)[0] == re.search(measured, kept)[0]
+    assert note == ": --out DIR keeps runs, table and figure."
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -4,9 +4,12 @@ each.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ...agents import AGENTS
+from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
 from ..console import output
 from ..metrics import METRICS
@@ -16,14 +19,27 @@ WIDEST = 100
 """Characters of a line, also where the output is a file or a pipe."""
 
 
-def list_() -> None:
+KINDS = ("environments", "instances", "agents", "metrics")
+
+
+def list_(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KIND", help=f"Some of {', '.join(KINDS)}; by default all."),
+    ] = None,
+) -> None:
     """List the environments, instances, agents and metrics.
+
+    \b
+    clickgym list agents
+    clickgym list
 
     clickgym show NAME describes one of them in detail.
     """
+    chosen = [check_choice("kind", kind, KINDS) for kind in kinds or KINDS]
     console = output()
     console.width = min(console.width, WIDEST)
-    for kind in ("environments", "instances", "agents", "metrics"):
+    for kind in chosen:
         columns, rows = _rows_of(kind)
         print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
         console.print()

@@ -61,13 +61,14 @@ def run(
         typer.Option(metavar="T", show_default=False, help="Sessions per run, as 100000 or 1e5."),
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="DIR",
             show_default=False,
-            help="Folder of the results; created if missing, resumed and extended if it exists.",
+            help="Folder of the results; created if missing, resumed and extended if it exists. "
+            "Without it the table is printed, and nothing is kept.",
         ),
-    ],
+    ] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
     instance: Instances = None,
     seed: Seed = 0,
@@ -118,15 +119,15 @@ def run(
     clickgym run PBMRank-v0 --agents PBMHB CascadeTS Fixed --instance users.json \\
         --start log.csv --delay batch:1000 --horizon 1e4 --out results/warm
 
-    Each run is saved when it ends. You can stop the command with Ctrl-C; the same command, or one
-    with a part of its agents, resumes. The same folder also takes further agents, environments,
-    instances and runs; horizon, seed, engine, metrics, delay and log must stay the same. An agent,
-    an environment or an instance that has changed is refused without --again. The exit code is 1
-    if an agent or an environment fails in mid-run, 2 for wrong input.
+    In a folder (--out) each run is saved when it ends. You can stop the command with Ctrl-C; the
+    same command, or one with a part of its agents, resumes. The same folder also takes further
+    agents, environments, instances and runs; horizon, seed, engine, metrics, delay and log must
+    stay the same. An agent, an environment or an instance that has changed is refused without
+    --again. The exit code is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
     log = typed_log(start, columns)
     with on_cluster(cluster):
-        sweep(
+        results = sweep(
             envs,
             agents,
             horizon,
@@ -141,6 +142,9 @@ def run(
             start=log,
             again=again or (),
         )
-    results, console = Results(out), output()
-    print_results(console, results)
-    say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")
+    console = output()
+    print_results(console, results if out is None else Results(out))
+    if out is None:
+        say(console, "Nothing is kept: --out DIR keeps runs, table and figure.")
+    else:
+        say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")
