@@ -278,8 +278,11 @@ def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
     wanted = [("q", ["a", "b"], [1, 0]), ("q", ["c"], [0])]
     for source in (tmp_path, tmp_path / "[ab].csv", [tmp_path / "a.csv", tmp_path / "b.csv"]):
         assert rows(read_log(source)) == wanted
-    with pytest.raises(ValueError, match="there is no file"):
-        read_log(tmp_path / "*.parquet")
+    for source in (tmp_path / "*.parquet", [tmp_path / "a.csv", tmp_path / "*.parquet"]):
+        with pytest.raises(ValueError, match=r"\*\.parquet: there is no file of this pattern"):
+            read_log(source)
+    with pytest.raises(FileNotFoundError, match=r"^\S*d\.csv: there is no such file; expected CSV"):
+        read_log([tmp_path / "a.csv", tmp_path / "d.csv"])
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
     except (SessionError, WorkerError, FileError) as error:
         return _fail(str(error), FAULT)
-    except (ValueError, TypeError, ImportError, OSError) as error:
+    except OSError as error:
+        has_name = error.filename and error.strerror
+        return _fail(f"{error.filename}: {error.strerror}" if has_name else str(error), BAD_INPUT)
+    except (ValueError, TypeError, ImportError) as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
         return _fail(f"the memory is not enough: {str(error) or 'it is full'}", FAULT)

@@ -63,11 +63,15 @@ def log_files(source: Any) -> list[Path]:
             files += _within(path)
         elif any(mark in str(path) for mark in "*?[") and not os.path.lexists(path):
             found = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+            if not found:
+                raise ValueError(f"{path}: there is no file of this pattern")
             for match in found:
                 if match.is_file() and not (match.name[0] == "_" and path.name[0] == "*"):
                     files.append(match)
                 elif match.is_dir() and "**" not in path.parts:
                     files += _within(match)
+        elif not path.exists():
+            raise FileNotFoundError(f"{path}: there is no such file; {EXPECTED}")
         else:
             files.append(path)
     if not files:
