@@ -149,6 +149,9 @@ class Agent(BaseAgent, ABC):
     the list that `rank` has just returned.
     """
 
+    learns_nothing: ClassVar[bool] = False
+    """Whether clicks do not change the agent: a baseline."""
+
     uses_bounds: ClassVar[bool] = False
     """Whether items of which little is known come first, as with upper confidence bounds: such an
     agent explores what a log does not show.

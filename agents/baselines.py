@@ -84,6 +84,7 @@ class Fixed(CompiledAgent):
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     requires = {"ranking": "initial_ranking"}
     learns_from_any_list = True
+    learns_nothing = True
     state_type = FixedState
     rank_kernel = show_front
     update_kernel = ignore
@@ -184,6 +185,7 @@ class Random(CompiledAgent):
 
     paper = "uniform exploration"
     learns_from_any_list = True
+    learns_nothing = True
     state_type = ListState
     rank_kernel = rank_random
     update_kernel = ignore

@@ -6,13 +6,13 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, rates
+from .compiled import CompiledAgent, check_prior_skips, rates
 from .count_classes import IndexAgent
 from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_draw, rank_by_index, show
 
@@ -215,10 +215,13 @@ class CascadeTS(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
+        prior_skips: ``(L,)`` examinations without a click that each item has beforehand, n of them
+            for the prior Beta(1, 1 + n); or one number for all. None: the papers' 0. From a log,
+            ``make_agent`` gives an item that the log hardly shows some of them.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an unknown feedback rule.
+        ValueError: on an unknown feedback rule, or skips that are no numbers of displays.
 
     Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with
     probabilistically triggered arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan,
@@ -242,9 +245,15 @@ class CascadeTS(CascadeAgent):
         n_positions: int,
         *,
         feedback: Feedback = "last_click",
+        prior_skips: ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
-        super().__init__(n_items, n_positions, seed, feedback=feedback)
+        skips = check_prior_skips(prior_skips, n_items)
+        super().__init__(n_items, n_positions, seed, feedback=feedback, prior_skips=skips)
+
+    def first_values(self) -> dict[str, Any]:
+        skips = self.hyperparameters["prior_skips"]
+        return super().first_values() | ({} if skips is None else {"examined": skips.copy()})
 
     def is_consistent(self) -> bool:
         return bool((self.state.clicks <= self.state.examined).all())

@@ -8,19 +8,21 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
 from .agent import Seed
-from .compiled import CompiledAgent, rates
+from .compiled import CompiledAgent, check_prior_skips, rates
 from .kernels import rank_by_draw, show_at
 from .search_space import Range
 
 # standard deviations above which a step is drawn by rejection from the uniform distribution
 WIDE = 0.5
+# the distance from 0 and 1 at which a chain starts after a log
+LEAST = 1e-6
 
 
 class State(NamedTuple):
@@ -160,8 +162,8 @@ class PBMHB(CompiledAgent):
         proposes a random new value for each parameter, and accepts or refuses it by the posterior
         given all counts. It shows the item with the j-th largest θ at the position with the j-th
         largest κ, and learns about an item from all positions. The chain starts at random values
-        and refuses most proposals when the counts are large, so first lists can be bad even after a
-        log. It forgets nothing, so it hardly recovers from misleading first sessions, and its
+        and refuses most proposals when the counts are large; after a log it starts at the best fit.
+        It forgets nothing, so it hardly recovers from misleading first sessions, and its
         regret is high if the first position is not the one examined most, unless
         ``fix_first=False``.
 
@@ -193,10 +195,14 @@ class PBMHB(CompiledAgent):
         n_sweeps: the number of proposals for each parameter in a session.
         fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
             most. If it is not, regret is linear; False draws κ_1, too.
+        prior_skips: ``(L,)`` displays at the first position without a click that each item has
+            beforehand, with κ_1 = 1 the prior Beta(1, 1 + n) for n of them; or one number for all.
+            None: the paper's 0. From a log, ``make_agent`` gives an item that the log hardly shows
+            some of them.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a bad c, number of sweeps or flag.
+        ValueError: on a bad c, number of sweeps or flag, or skips that are no numbers of displays.
 
     Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best
     item display on web pages*, IDA 2021, Algorithms 1 and 2.
@@ -205,7 +211,8 @@ class PBMHB(CompiledAgent):
         1. ⚠ The prior is uniform; the authors' code starts with half a click and half a miss for
            each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
+        3. An agent that learns from a log first starts its chain at the best fit to it.
+        4. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
            done by rejection sampling from the uniform distribution.
 
     Memory: 3 L K + 3 (L + K) numbers. Time: a session takes ``O(n_sweeps L K)``.
@@ -229,6 +236,7 @@ class PBMHB(CompiledAgent):
         c: float = 1000.0,
         n_sweeps: int = 1,
         fix_first: bool = True,
+        prior_skips: ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
         super().__init__(
@@ -238,21 +246,49 @@ class PBMHB(CompiledAgent):
             c=check_at_least("c", c, 0, strictly=True),
             n_sweeps=check_count("n_sweeps", n_sweeps),
             fix_first=check_flag("fix_first", fix_first),
+            prior_skips=check_prior_skips(prior_skips, n_items),
         )
+
+    def learn_sessions(
+        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
+    ) -> None:
+        """As `Agent.learn_sessions`; but the chain of an agent that has learned nothing yet then
+        starts at the best fit to the sessions. From random values it would come there after
+        hundreds of sessions of its own.
+        """
+        is_new = self.state.t[0] == 0 and len(rankings) > 0
+        super().learn_sessions(rankings, clicks, rewards)
+        if is_new:
+            fitted = self._fit(0.5, self.state.fixed)
+            for sample, values in zip((self.state.theta, self.state.kappa), fitted, strict=True):
+                sample[:] = np.clip(values, LEAST, 1.0 - LEAST)
+            self.state.kappa[: self.state.fixed] = 1.0
+            self.state.log_miss[:] = np.log1p(-np.outer(self.state.theta, self.state.kappa))
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""
-        clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
-        kappa = np.ones(self.n_positions)
-        # θ_i κ_k as the means of Poisson counts: the fit has the row and column sums of the clicks
-        for _ in range(100):
-            theta = rates(clicks.sum(axis=1), weighted_sums(displays, kappa))
-            kappa = rates(clicks.sum(axis=0), weighted_sums(displays.T, theta))
+        theta, kappa = self._fit(0.0, 0)
         ranking = np.empty(self.n_positions, np.int64)
         ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[
             : self.n_positions
         ]
         return ranking
+
+    def _fit(self, prior: float, fixed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """θ and κ as the means of Poisson counts: the fit has the row and column sums of the
+        clicks.
+
+        Args:
+            prior: clicks, and displays without a click, that each item and position has beforehand.
+            fixed: the number of first positions with κ = 1.
+        """
+        clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
+        kappa, more = np.ones(self.n_positions), 2.0 * prior
+        for _ in range(100):
+            theta = rates(clicks.sum(axis=1) + prior, weighted_sums(displays, kappa) + more)
+            kappa = rates(clicks.sum(axis=0) + prior, weighted_sums(displays.T, theta) + more)
+            kappa[:fixed] = 1.0
+        return theta, kappa
 
     def is_consistent(self) -> bool:
         sample = np.concatenate([self.state.theta, self.state.kappa])
@@ -262,9 +298,14 @@ class PBMHB(CompiledAgent):
         fixed = int(self.hyperparameters["fix_first"])
         theta, kappa = self.rng.random(self.n_items), self.rng.random(self.n_positions)
         kappa[:fixed] = 1.0
+        skips, misses = self.hyperparameters["prior_skips"], {}
+        if skips is not None:
+            misses["misses"] = np.zeros((self.n_items, self.n_positions), np.int64)
+            misses["misses"][:, 0] = skips
         return {
             "theta": theta,
             "kappa": kappa,
             "log_miss": np.log1p(-np.outer(theta, kappa)),
             "fixed": fixed,
+            **misses,
         }

@@ -5,7 +5,7 @@ et al. 2016).
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
+from .compiled import check_prior_skips
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
 
@@ -262,10 +263,14 @@ class PBMTS(ExaminationAgent):
         n_positions: K.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
             fills them in.
+        prior_skips: ``(L,)`` displays without a click, at the position with the largest κ, that
+            each item has beforehand; or one number for all. None: the paper's 0. From a log,
+            ``make_agent`` gives an item that the log hardly shows some of them.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+        ValueError: on a wrong shape, a κ outside ``(0, 1]``, or skips that are no numbers of
+            displays.
 
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         section 5 (PBM-TS).
@@ -279,9 +284,23 @@ class PBMTS(ExaminationAgent):
     state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
     def __init__(
-        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        prior_skips: ArrayLike | None = None,
+        seed: Seed = None,
     ) -> None:
-        super().__init__(n_items, n_positions, seed, examination=examination)
+        skips = check_prior_skips(prior_skips, n_items)
+        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
+
+    def first_values(self) -> dict[str, Any]:
+        values, skips = super().first_values(), self.hyperparameters["prior_skips"]
+        if skips is not None:
+            values["misses"] = np.zeros((self.n_items, self.n_positions), np.int64)
+            values["misses"][:, values["positions"][0]] = skips
+        return values
 
     def is_consistent(self) -> bool:
         """The hats are close to those that the counts give; draws under others might never end."""
@@ -361,10 +380,11 @@ class BCMPTS(ExaminationAgent):
                     Ñ_{A_l(t)} ← Ñ_{A_l(t)} + κ_l
 
     Args:
-        n_items, n_positions, examination, seed: as in `PBMTS`.
+        n_items, n_positions, examination, prior_skips, seed: as in `PBMTS`.
 
     Raises:
-        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+        ValueError: on a wrong shape, a κ outside ``(0, 1]``, or skips that are no numbers of
+            displays.
 
     Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal
     regret analysis of Thompson sampling in stochastic multi-armed bandit problem with multiple
@@ -379,9 +399,22 @@ class BCMPTS(ExaminationAgent):
     state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
 
     def __init__(
-        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        prior_skips: ArrayLike | None = None,
+        seed: Seed = None,
     ) -> None:
-        super().__init__(n_items, n_positions, seed, examination=examination)
+        skips = check_prior_skips(prior_skips, n_items)
+        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
+
+    def first_values(self) -> dict[str, Any]:
+        values, skips = super().first_values(), self.hyperparameters["prior_skips"]
+        if skips is not None:
+            values["weight"] = skips * self.hyperparameters["examination"].max()
+        return values
 
     def is_consistent(self) -> bool:
         return bool((self.state.weight >= 0.0).all())

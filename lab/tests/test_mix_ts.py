@@ -121,6 +121,22 @@ def test_interface():
     clickgym.check_agent("clickgym_lab.mix_ts:MixTS")
 
 
+def test_prior_skips():
+    """As of an agent that saw each item so often alone on top, without a click."""
+    skips = [4, 0, 7, 2]
+    agent, learned = MixTS(4, 2, prior_skips=skips, seed=0), MixTS(4, 2, seed=0)
+    for item, n in enumerate(skips):
+        for _ in range(n):
+            learned.update(None, [item, (item + 1) % 4], [0, -1])
+    for field in ("clicks", "displays", "below", "total"):
+        np.testing.assert_allclose(getattr(agent.state, field), getattr(learned.state, field))
+    np.testing.assert_allclose(agent.state.exposure[:4], learned.state.exposure[:4])
+    many = MixTS(6, 2, prior_skips=[0, 0, 500, 500, 500, 500], seed=0)
+    assert np.mean([many.rank(None) > 1 for _ in range(100)]) < 0.05
+    with pytest.raises(ValueError, match="prior_skips"):
+        MixTS(4, 2, prior_skips=[1, 2])
+
+
 def test_wrong_flag():
     with pytest.raises(ValueError, match="detect"):
         MixTS(3, 2, detect="yes", seed=0)

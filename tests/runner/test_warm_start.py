@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -79,7 +82,7 @@ class Counting(Agent):
         self.rewards.append(reward)
 
 
-@pytest.mark.parametrize("name", ["PBMHB", "GRAB", "CascadeSWUCB", "PBMTS", Counting])
+@pytest.mark.parametrize("name", ["PBMUCB", "GRAB", "CascadeSWUCB", "PBMTS", Counting])
 def test_start_is_update_session_by_session(env, name):
     """The state is that of `update` in the order of time, and both engines go on alike."""
     log = a_log()
@@ -133,6 +136,83 @@ def test_initial_lists():
     assert clickgym.make_agent("BubbleRank", own, seed=0, log=log).best().tolist() == [5, 4, 3]
 
 
+SAMPLERS = ["PBMTS", "BCMPTS", "PBMHB", "CascadeTS"]
+
+
+def of_one_list(n=2000, attraction=(0.02, 0.05, 0.04, 0.06, 0.01, 0.03)):
+    """Rare clicks on lists of which the 20th only is another."""
+    log = a_log(n, PositionBasedModel(attraction, [0.9, 0.6, 0.4]))
+    log.items[:] = [3, 1, 2]
+    log.items[::20] = [3, 1, 5]
+    rates = np.array(attraction)[log.items] * [0.9, 0.6, 0.4]
+    log.clicks[:] = np.random.default_rng(1).random(log.items.shape) < rates
+    return log
+
+
+@pytest.mark.parametrize("name", [*SAMPLERS, "EpsilonGreedy"])
+def test_items_that_the_log_hardly_shows(env, name):
+    """They start as if shown so often that at the log's rate 5 clicks were expected; unless the
+    argument is given, or the agent does not take it.
+    """
+    log = of_one_list()
+    displays = np.bincount(log.items.ravel(), minlength=6)
+    least = np.ceil(5 * (6000 + 2) / (log.clicks.sum() + 1))
+    agent = clickgym.make_agent(name, env, seed=0, log=log)
+    if name == "EpsilonGreedy":
+        assert "prior_skips" not in agent.filled_in
+        return
+    expected = np.maximum(least - displays, 0)
+    assert (expected > 0).tolist() == [True, False, False, False, True, True]
+    np.testing.assert_array_equal(agent.filled_in["prior_skips"], expected)
+    off = clickgym.make_agent(name, env, seed=0, log=log, prior_skips=0)
+    assert off.hyperparameters["prior_skips"].tolist() == [0] * 6
+    known = [item for _ in range(200) for item in agent.rank()]
+    unknown = [item for _ in range(200) for item in off.rank()]
+    assert np.isin(known, [0, 4]).mean() < 0.05 < 0.3 < np.isin(unknown, [0, 4]).mean()
+    enough = clickgym.make_agent(name, env, seed=0, log=a_log())  # every item is shown enough
+    assert "prior_skips" not in enough.filled_in
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_prior_skips(env, name):
+    """The counts are those of an agent that saw each item so often alone on top, without a click;
+    one number is for all items.
+    """
+    skips = [3, 0, 5, 1, 0, 2]
+    agent = clickgym.make_agent(name, env, seed=0, prior_skips=skips)
+    learned = clickgym.make_agent(name, env, seed=0)
+    for item, n in enumerate(skips):
+        for _ in range(n):
+            others = [other for other in range(6) if other != item][:2]
+            learned.update(None, [item, *others], [0, -1, -1])
+    for field in ("clicks", "examined", "misses", "weight"):
+        if field in agent.arrays:
+            np.testing.assert_allclose(agent.arrays[field], learned.arrays[field], rtol=1e-12)
+    same = clickgym.make_agent(name, env, seed=0, prior_skips=4)
+    assert same.hyperparameters["prior_skips"].tolist() == [4] * 6
+    for wrong in ([1, 2], [0.5] * 6, -1, "x"):
+        with pytest.raises(ValueError, match="prior_skips"):
+            clickgym.make_agent(name, env, prior_skips=wrong)
+
+
+def test_chain_starts_at_the_best_fit():
+    """That of PBMHB, where it learned nothing before; the counts are those of `update`."""
+    users = PositionBasedModel(USERS.attraction, [1.0, 0.6, 0.4])
+    env, log = gym.make("PBMRank-v0", instance=shop(users=users)), a_log(8000, users)
+    agent = clickgym.make_agent("PBMHB", env, seed=0, log=log)
+    np.testing.assert_allclose(agent.state.theta, users.attraction, atol=0.04)
+    np.testing.assert_allclose(agent.state.kappa, users.examination, atol=0.06)
+    products = np.outer(agent.state.theta, agent.state.kappa)
+    np.testing.assert_allclose(agent.state.log_miss, np.log1p(-products), rtol=1e-12)
+    cold = clickgym.make_agent("PBMHB", env, seed=0)
+    for ranking, clicks in zip(log.items[log.order], log.clicks[log.order], strict=True):
+        cold.update(None, ranking, clicks)
+    np.testing.assert_array_equal(agent.state.misses, cold.state.misses)
+    before = cold.state.theta.copy()
+    cold.learn_sessions(log.items, log.clicks.astype(np.int8), np.zeros(8000))
+    np.testing.assert_array_equal(cold.state.theta, before)
+
+
 def test_users_draw_as_without(env):
     for agent in ("Fixed", "Oracle", "Random"):
         cold, warm = (clickgym.run(agent, env, 50, seed=7, start=it) for it in (None, a_log()))
@@ -150,10 +230,16 @@ def test_refusals(env):
             clickgym.run("CascadeTS", f"{kind}PBMRank-v0", 10, start=log)
     with pytest.raises(UnsuitedError, match="users change"):
         clickgym.run("CascadeTS", "CascadeMDPRank-v0", 10, start=log)
-    with pytest.raises(ValueError, match="log has shoes; the instance is yandex-9982"):
+    message = "log's only query is 'shoes'; the instance's query is 'yandex-9982'"
+    with pytest.raises(ValueError, match=message):
         clickgym.run("CascadeTS", "PBMRank-v0", 10, start=log)
-    with pytest.raises(ValueError, match="none of 600 sessions of 'shoes' in the log has 3 of"):
-        clickgym.run("CascadeTS", env, 10, start=replace(log, item_labels=tuple("uvwxyz")))
+    message = "each list of 'shoes' with 3 items shows one .* does not have, such as '[u-z]'"
+    with pytest.raises(ValueError, match=message):
+        clickgym.run("CascadeTS", env, 10, start=replace(log, item_labels=("x", *"uvwyz")))
+    short = Log(log.items[:, :2], log.clicks[:, :2], log.times, log.queries)
+    message = "in the log, lists of 'shoes' have at most 2 items, and the environment has 3"
+    with pytest.raises(ValueError, match=message):
+        clickgym.run("CascadeTS", env, 10, start=short)
     with pytest.raises(ValueError, match="agents given by name"):
         clickgym.run(clickgym.agents.CascadeTS(6, 3), env, 10, start=log)
     with pytest.raises(TypeError, match="expected a click log, which has of_query"):
@@ -256,6 +342,17 @@ def test_command_without_a_reader(words, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "r").exists()
 
 
+def test_command_without_the_file(tmp_path, monkeypatch, capsys):
+    """What the system refuses is named in words, without its number."""
+    reader = SimpleNamespace(
+        name="mine", load=lambda: lambda files, columns: Path(files[0]).read_text()
+    )
+    monkeypatch.setattr("clickgym.runner.commands.logs.entry_points", lambda group: [reader])
+    words = ["--agents", "PBMHB", "--horizon", "9", "--out", str(tmp_path / "r"), "--start", "no"]
+    assert main(["run", "PBMRank-v0", *words]) == 2
+    assert capsys.readouterr().err == "clickgym: no: No such file or directory\n"
+
+
 def test_other_users(env):
     """A log of other users is named, also if only its first half is of others."""
     assert past_sessions(a_log(3000), env).caution == ""
@@ -265,6 +362,38 @@ def test_other_users(env):
     log.items[is_early], log.clicks[is_early] = old.items[is_early], old.clicks[is_early]
     with pytest.warns(UserWarning, match=r"clicked otherwise than these users of shoes.*part 1, 2"):
         clickgym.run("CascadeTS", env, 10, start=log)
+    with warnings.catch_warnings(action="error"):  # what learns nothing is not misled
+        for agent in ("Random", "Oracle", "Fixed"):
+            clickgym.run(agent, env, 10, start=log)
+        with pytest.raises(UnsuitedError, match="cannot learn from late clicks"):
+            clickgym.run("BubbleRank", env, 10, start=log, delay="batch:5")
+    settings = {"instances": [shop()], "start": log, "n_jobs": 1}
+    results = clickgym.sweep(["PBMRank-v0"], ["Random", "Fixed"], 10, 1, **settings)
+    assert notes_of(results) == [
+        "The log has 3,000 of 3,000 sessions of shoes; agents that learn nothing do not use it."
+    ]
+
+
+def test_cautions_of_agents(env):
+    """In Python as in the table; none where the agents are refused."""
+    log = of_one_list()
+    rare = "the log shows 3 of 6 items of shoes fewer than"
+    bounds = "Caution: CascadeUCB1 explores what the log does not show; with late clicks it shows"
+    with pytest.warns(UserWarning, match=bounds):
+        clickgym.run("CascadeUCB1", env, 10, start=log, delay="batch:5")
+    with pytest.warns(UserWarning, match=f"Caution: {rare}.* EpsilonGreedy has no prior_skips"):
+        clickgym.run("EpsilonGreedy", env, 10, start=log)
+    settings = {"instances": [shop()], "start": log, "n_jobs": 1}
+    agents = ["CascadeUCB1", "EpsilonGreedy", "PBMHB", "Fixed"]
+    with pytest.warns(UserWarning, match="Caution") as caught:
+        results = clickgym.sweep(["PBMRank-v0"], agents, 10, 1, **settings)
+    said = [str(warning.message) for warning in caught]
+    assert any(rare in text and "EpsilonGreedy has no" in text for text in said)
+    _, note, *others = notes_of(results)
+    assert note.startswith(rare[:1].upper() + rare[1:])
+    assert set(others) <= set(said)
+    with warnings.catch_warnings(action="error"), pytest.raises(UnsuitedError):
+        clickgym.sweep(["PBMRank-v0"], [*agents, "TopRank"], 10, 1, **settings)
 
 
 def test_labels_of_a_shuffled_instance():

@@ -244,7 +244,8 @@ def make_agent(
         seed: of the agent's own generator.
         log: a click log, such as a ``ClickLog`` of clickgym-logs, from which the agent learns: the
             sessions of the environment's query with K of its items, in their order. An initial
-            list that is not known otherwise is the log's production list. Only agents with
+            list that is not known otherwise is the log's production list; ``prior_skips`` keeps
+            items that the log hardly shows from coming first (0 turns it off). Only agents with
             ``learns_from_any_list`` learn; `Fixed` and `BubbleRank` start with the production list.
         **hyperparameters: of the agent, beside those that ``agent`` brings.
 
@@ -296,6 +297,8 @@ def make_agent(
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
+    if past is not None:
+        filled_in |= past.prior(maker, passed)
     arguments = {**filled_in, **passed, "seed": seed}
     made = _called(f"agent {name}", maker, arguments, AgentError)
     if not isinstance(made, BaseAgent):

@@ -22,7 +22,7 @@ from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, start_of
 from .make import make_agent, make_env
 from .metrics import Metrics
-from .warm_start import past_sessions
+from .warm_start import cautions, past_sessions
 
 if TYPE_CHECKING:
     import polars
@@ -155,14 +155,19 @@ def run(
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     with compilation_note():
         env = make_env(env)
+        past = None
         if not isinstance(agent, BaseAgent):
             past = None if start is None else past_sessions(start, env)
             agent = make_agent(agent, env, horizon=horizon, seed=seed, log=past)
-            if past is not None and past.caution:
-                warnings.warn(past.caution, stacklevel=2)
         elif start is not None:
             raise ValueError("start is for agents given by name; an object has its own state")
         played_by = engine_of(agent, env, engine)
+        if delay is not None:
+            Delay(delay, seed)  # refuses a bad one
+            check_learns_late(agent, env)
+        if past is not None:
+            for caution in cautions([past.facts], {type(agent).__name__: type(agent)}, bool(delay)):
+                warnings.warn(caution, stacklevel=2)
         return play(agent, env, played_by, steps, measured, seed, delay=delay)
 
 

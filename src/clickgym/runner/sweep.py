@@ -49,7 +49,7 @@ from .metrics import Metrics
 from .progress import Progress
 from .results import RUNS, Results, RunFiles, Trial, open_folder, read_runs, write_runs
 from .run import checkpoint_steps, play
-from .warm_start import Past, TypedLog, past_sessions
+from .warm_start import Past, TypedLog, cautions, past_sessions
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -159,9 +159,7 @@ def sweep(
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     used = [None] if instances is None else instances
     is_kept = out is not None
-    job, trials, planned = _plan(setting, envs, agents, used, runs, n_jobs, is_kept, start)
-    for caution in dict.fromkeys(past.caution for past in job.pasts.values() if past.caution):
-        warnings.warn(caution, stacklevel=2)
+    job, trials, planned, kinds = _plan(setting, envs, agents, used, runs, n_jobs, is_kept, start)
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
@@ -169,6 +167,8 @@ def sweep(
     with folder as name, resumable(out, lambda: f"{len(frames)} of {len(trials)} runs"):
         place = Path(name)
         config = open_folder(place, planned, again)
+        for caution in cautions([it.facts for it in job.pasts.values()], kinds, delay is not None):
+            warnings.warn(caution, stacklevel=2)
         files = RunFiles(config.labels)
         frames |= _finished(place, trials, config, files, again)
 
@@ -247,11 +247,13 @@ class Plan(NamedTuple):
         trials: all of them in the order of the table, each with what plays it: ``"threads"`` for
             compiled pairs, ``"processes"`` for others.
         config: of the results.
+        kinds: the classes of the agents by label.
     """
 
     job: Job
     trials: dict[Trial, str]
     config: Config
+    kinds: dict[str, type[BaseAgent]]
 
 
 def _plan(
@@ -269,7 +271,8 @@ def _plan(
     Args:
         setting: of the sweep.
         envs, agents: by label.
-        instances, runs, n_jobs, start: as in `sweep`.
+        instances, runs, n_jobs: as in `sweep`.
+        start: as in `sweep`; or what the agents learn, by environment and instance.
         is_kept: whether the results go into a folder, which needs identities.
 
     Raises:
@@ -287,6 +290,7 @@ def _plan(
     trials: dict[Trial, str] = {}
     pasts: dict[tuple[str, str], Past] = {}
     unsuited: dict[str, UnsuitedError] = {}
+    kinds: dict[str, type[BaseAgent]] = {}
     words = start.words if isinstance(start, TypedLog) else ["--start", "LOG"]
     for env_label, env_pair in env_makers.items():
         for instance in instances:
@@ -297,7 +301,9 @@ def _plan(
             named[name] = str(Path(instance).resolve()) if is_file else instance
             past = None
             if start is not None:
-                pasts[env_label, name] = past_sessions(start, env)
+                is_selected = isinstance(start, dict)
+                selected = start[env_label, name] if is_selected else past_sessions(start, env)
+                pasts[env_label, name] = selected
                 past = pasts[env_label, name].empty
             for label, agent_pair in agent_makers.items():
                 try:
@@ -306,6 +312,7 @@ def _plan(
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue
+                kinds[label] = type(agent)
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
@@ -327,7 +334,7 @@ def _plan(
         **provenance(),
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
-    return Plan(Job(setting, env_makers, agent_makers, named, users, pasts), trials, config)
+    return Plan(Job(setting, env_makers, agent_makers, named, users, pasts), trials, config, kinds)
 
 
 def _facts(pasts: Mapping[tuple[str, str], Past]) -> dict[str, dict[str, dict[str, str | int]]]:

@@ -132,10 +132,16 @@ def tune(
         known |= identities("env", {label: env_maker(env) for label, env in envs.items()})
         numbered = enumerate(map(loaded, instances or ()))
         known |= identities("instance", {str(number): instance for number, instance in numbered})
+    if start is not None:  # the sessions of the log are selected once for all trials
+        pasts = {}
+        for label, env in envs.items():
+            for instance in instances or (None,):
+                made = make_env(env, instance)
+                name_there = getattr(made.unwrapped, "instance", "custom")
+                pasts[label, name_there] = past_sessions(start, made)
+        start = pasts
     if folder is not None and start is not None:
-        places = [make_env(env, it) for env in envs.values() for it in instances or (None,)]
-        pasts = [past_sessions(start, place) for place in places]
-        known |= {f"start {number}": past.identity for number, past in enumerate(pasts)}
+        known |= {f"start {number}": past.identity for number, past in enumerate(start.values())}
     study = _study(folder, name, settings, known)
 
     def play(label: str, agent: AgentLike, runs: int, seed: int) -> polars.DataFrame:

@@ -4,14 +4,22 @@ The log is any object with `NEEDED`, such as a ``ClickLog`` of clickgym-logs; no
 of it here. Its sessions of the environment's query, in their order, become lists of the
 environment's items; a list is cut to the environment's positions. Lists that are shorter, or that
 show an item at these positions which the environment does not have, are left out.
+
+Items that the log hardly shows: an agent whose prior of an attraction is uniform takes them for far
+more attractive than most items are, and shows them for whole batches. But a log shows what someone
+held for good. So agents with the argument ``prior_skips`` start as if each item had been shown at
+least so often that at the log's click rate `EXPECTED` clicks were expected, and what the log lacks
+of these displays had been skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from inspect import signature
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -42,6 +50,11 @@ SIGMAS, DIFFERENT = 4.0, 0.06
 all expected clicks.
 """
 
+EXPECTED = 5
+"""Clicks that an item gets at the click rate of the log in as many displays as each item has
+beforehand. The draw of an item that was only skipped is above that rate with probability exp(-5).
+"""
+
 SUITED = "PBMTS, BCMPTS, PBMHB, CascadeTS and others can"
 
 
@@ -61,6 +74,8 @@ class Past:
         rankings, clicks: ``(n, K)`` int64 and int8, the lists and clicks in the order of time.
         n_sessions: of the query, those that are left out included.
         production: ``(K,)`` the most frequent list of the latest sessions.
+        displays: ``(L,)`` of each item in the lists.
+        least: displays that an item has at least, by prior skips.
         caution: why the log may mislead in this environment; empty if nothing speaks for it.
     """
 
@@ -69,6 +84,8 @@ class Past:
     clicks: NDArray[np.int8]
     n_sessions: int
     production: NDArray[np.int64]
+    displays: NDArray[np.int64]
+    least: int
     caution: str = ""
 
     def __len__(self) -> int:
@@ -88,7 +105,20 @@ class Past:
     def facts(self) -> dict[str, str | int]:
         """As a configuration holds it."""
         counts = {"sessions": len(self), "of": self.n_sessions}
+        rare = int((self.displays < self.least).sum())
+        counts |= {"items": len(self.displays), "rare": rare, "least": self.least}
         return {"identity": self.identity, "query": self.query, **counts, "caution": self.caution}
+
+    def prior(self, maker: Callable[..., Any], passed: Collection[str] = ()) -> dict[str, Any]:
+        """The argument ``prior_skips`` of an agent that takes it, if some item is hardly shown.
+
+        Args:
+            maker: what makes the agent.
+            passed: the arguments that it gets anyway.
+        """
+        skips = np.maximum(self.least - self.displays, 0)
+        is_due = skips.any() and "prior_skips" not in passed and has_prior(maker)
+        return {"prior_skips": skips} if is_due else {}
 
 
 def past_sessions(log: Any, env: gym.Env) -> Past:
@@ -134,30 +164,49 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
         part = log.of_query(query)
     except ValueError as error:
         has = getattr(log, "query_labels", ())
-        names = ", ".join(map(str, has[:3])) + (f" and {len(has) - 3:,} more" * (len(has) > 3))
-        what = f"the log has {names}" if names else str(error)
-        raise ValueError(f"{what}; the instance is {query}") from None
+        names = ", ".join(map(repr, has[:3])) + (f" and {len(has) - 3:,} more" * (len(has) > 3))
+        words = "the log's only query is" if len(has) == 1 else "the log has the queries"
+        what = f"{words} {names}" if names else str(error)
+        raise ValueError(f"{what}; the instance's query is {query!r}") from None
     number = {label: item for item, label in enumerate(labels)}
     items = np.array([*(number.get(label, -1) for label in part.item_labels), -1])
     order, shown, clicks = (np.asarray(it) for it in (part.order, part.items, part.clicks))
     if not (shown.ndim == 2 and clicks.shape == shown.shape and order.shape == shown.shape[:1]):
         shapes = f"items {shown.shape}, clicks {clicks.shape} and order {order.shape}"
         raise TypeError(f"the log has {shapes} of {query!r}; expected (N, K), (N, K) and (N,)")
-    rankings = items.take(shown.take(order, axis=0)[:, :n_positions])
+    shown = shown.take(order, axis=0)[:, :n_positions]
+    rankings = items.take(shown)
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
-        raise ValueError(
-            f"none of {len(order):,} sessions of {query!r} in the log has {n_positions} of the "
-            f"instance's {len(labels)} items: take an instance with more of the log's items, or "
-            "fewer positions (n_positions=)"
-        )
+        raise ValueError(f"in the log, {_why_none(shown, rankings, n_positions, part, query)}")
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
     if not np.isin(clicks, (0, 1)).all():
         raise ValueError(f"clicks of {query!r} in the log are not all 0 or 1")
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
     lists, counts = np.unique(latest, axis=0, return_counts=True)
     clicks = np.ascontiguousarray(clicks, np.int8)
-    return Past(query, rankings, clicks, len(order), lists[counts.argmax()])
+    least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
+    displays = np.bincount(rankings.ravel(), minlength=len(labels))
+    return Past(query, rankings, clicks, len(order), lists[counts.argmax()], displays, least)
+
+
+def _why_none(
+    shown: NDArray[Any], rankings: NDArray[np.int64], n_positions: int, part: Any, query: str
+) -> str:
+    """Why no list of the log can be learned, given its items and those of the environment."""
+    lengths = (shown >= 0).sum(axis=1)
+    longest = int(lengths.max(initial=0))
+    if longest < n_positions:
+        return (
+            f"lists of {query!r} have at most {longest} items, and the environment has "
+            f"{n_positions} positions: take fewer (n_positions=), or another log"
+        )
+    is_other = (rankings < 0) & (lengths == longest)[:, None]
+    other = part.item_labels[shown[is_other][0]]
+    return (
+        f"each list of {query!r} with {n_positions} items shows one that the instance does not "
+        f"have, such as {other!r}: take an instance with more of the log's items"
+    )
 
 
 def _why_no_log(users: Users) -> str:
@@ -181,6 +230,59 @@ def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
         is_any = getattr(core, "reward", "clicks") == "any_click"
         rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
         agent.learn_sessions(past.rankings, past.clicks, rewards)  # type: ignore[attr-defined]
+
+
+def has_prior(maker: Callable[..., Any]) -> bool:
+    """Whether what makes agents takes ``prior_skips``."""
+    return "prior_skips" in signature(maker).parameters
+
+
+def learns_from_log(kind: Any) -> bool:
+    """Whether agents of a class learn from the sessions of a log; None is an unknown class."""
+    return kind is None or (
+        getattr(kind, "learns_from_any_list", False) and not getattr(kind, "learns_nothing", False)
+    )
+
+
+def cautions(
+    pasts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any], is_late: bool
+) -> Iterator[str]:
+    """Why a log may mislead agents.
+
+    Args:
+        pasts: the `Past.facts` of the log.
+        kinds: the classes of the agents by label; None if unknown.
+        is_late: whether clicks are late.
+    """
+    if not any(map(learns_from_log, kinds.values())):
+        return
+    yield from dict.fromkeys(str(past["caution"]) for past in pasts if past["caution"])
+    learning = {label: kind for label, kind in kinds.items() if kind and learns_from_log(kind)}
+    bold = [label for label, kind in learning.items() if kind.uses_bounds]
+    if bold:
+        s, they = ("", "they") if len(bold) > 1 else ("s", "it")
+        late = f"; with late clicks {they} show{s} it for a whole batch" if is_late else ""
+        yield f"Caution: {', '.join(bold)} explore{s} what the log does not show{late}."
+    others = [
+        label for label, kind in learning.items() if label not in bold and not has_prior(kind)
+    ]
+    if others and (rare := rare_items(pasts)):
+        has = "have" if len(others) > 1 else "has"
+        yield (
+            f"Caution: {rare}, and {', '.join(others)} {has} no prior_skips, which keep such items "
+            "from the top."
+        )
+
+
+def rare_items(pasts: Collection[Mapping[str, Any]]) -> str:
+    """Of how many items the log has few displays, in words; empty if there are none."""
+    rare = [past for past in pasts if past.get("rare")]
+    if not rare:
+        return ""
+    most = max(rare, key=lambda past: past["rare"] / past["items"])
+    items = f"{most['rare']} of {most['items']} items of {most['query']}"
+    others = f" (and items of {len(rare) - 1} more instances)" if len(rare) > 1 else ""
+    return f"the log shows {items} fewer than {most['least']:,} times{others}"
 
 
 def _other_users(users: Users, past: Past, labels: Sequence[str]) -> str:

@@ -6,12 +6,16 @@ parameters; `evidence` which of them to believe; `choice` the list to show; `cha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from clickgym.agents import CompiledAgent
+from clickgym.agents.compiled import check_prior_skips
 from clickgym.core.checks import check_flag
 from clickgym.core.kernels import entry, kernel
+from clickgym.core.state import first_arrays
 
 from .change import judge_windows, look_for_changes, rate_of_changes
 from .choice import arrange, choose
@@ -91,10 +95,13 @@ class MixTS(CompiledAgent):
         n_items: L.
         n_positions: K.
         detect: whether attractions may change.
+        prior_skips: ``(L,)`` displays at the first position without a click that each item has
+            beforehand; or one number for all. None: none. From a log, ``make_agent`` gives an item
+            that the log hardly shows some of them.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: ``detect`` is no flag.
+        ValueError: ``detect`` is no flag, or skips are no numbers of displays.
 
     Source: ours. The hypotheses are the click models of Craswell, Zoeter, Taylor, Ramsey, *An
     experimental comparison of click position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A
@@ -141,9 +148,20 @@ class MixTS(CompiledAgent):
         n_positions: int,
         *,
         detect: bool = True,
+        prior_skips: ArrayLike | None = None,
         seed: int | np.random.SeedSequence | None = None,
     ) -> None:
-        super().__init__(n_items, n_positions, seed, detect=check_flag("detect", detect))
+        detect, skips = check_flag("detect", detect), check_prior_skips(prior_skips, n_items)
+        super().__init__(n_items, n_positions, seed, detect=detect, prior_skips=skips)
+
+    def first_values(self) -> dict[str, Any]:
+        skips, arrays = self.hyperparameters["prior_skips"], {}
+        if skips is not None:
+            arrays = first_arrays(State, self.sizes())
+            arrays["displays"][:, 0, 0] = skips
+            arrays["exposure"][:] = skips
+            arrays["below"][[0, self.n_items + 1]] = skips  # below nothing, in the DBN and the DCM
+        return arrays
 
     def beliefs(self) -> dict[str, float]:
         """Return the share of each hypothesis by its name; they sum to 1."""

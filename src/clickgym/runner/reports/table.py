@@ -17,6 +17,7 @@ from ..metrics import is_sum
 from ..results import Results
 from ..summaries import metrics_of, with_loss, without_regret
 from ..terminal import Column, print_table, say
+from ..warm_start import cautions, learns_from_log, rare_items
 
 
 class FormattedTable(NamedTuple):
@@ -129,12 +130,13 @@ def _about_the_log(results: Results) -> Iterator[str]:
     learned = (
         min(counts) if len(counts) == 1 else f"{config.past_sessions} of {len(counts)} queries"
     )
-    yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
-    yield from dict.fromkeys(str(past["caution"]) for past in pasts if past["caution"])
     names = results.names("agent")
-    kinds = {name: str(config.agents.get(name)).partition(":")[0] for name in names}
-    bold = [name for name, kind in kinds.items() if getattr(AGENTS.get(kind), "uses_bounds", False)]
-    if bold:
-        s, they = ("", "they") if len(bold) > 1 else ("s", "it")
-        late = f"; with late clicks {they} show{s} it for a whole batch" if config.delay else ""
-        yield f"Caution: {', '.join(bold)} explore{s} what the log does not show{late}."
+    kinds = {name: AGENTS.get(str(config.agents.get(name)).partition(":")[0]) for name in names}
+    if not any(map(learns_from_log, kinds.values())):
+        yield f"The log has {learned}; agents that learn nothing do not use it."
+        return
+    yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
+    if rare := rare_items(pasts):
+        rare = rare[0].upper() + rare[1:]
+        yield f"{rare}; to agents with prior_skips, what is missing of these displays are skips."
+    yield from cautions(pasts, kinds, config.delay is not None)
