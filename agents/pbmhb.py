@@ -252,11 +252,11 @@ class PBMHB(CompiledAgent):
     def learn_sessions(
         self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
     ) -> None:
-        """As `Agent.learn_sessions`; but the chain of an agent that has learned nothing yet then
+        """As `Agent.learn_sessions`; but the chain of a new agent, which has not ranked yet, then
         starts at the best fit to the sessions. From random values it would come there after
         hundreds of sessions of its own.
         """
-        is_new = self.state.t[0] == 0 and len(rankings) > 0
+        is_new = self.state.t[0] == 0 and self.ranking[0] < 0 and len(rankings) > 0
         super().learn_sessions(rankings, clicks, rewards)
         if is_new:
             fitted = self._fit(0.5, self.state.fixed)

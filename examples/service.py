@@ -181,9 +181,8 @@ class Service:
 
     def _start(self, query: str, items: Any) -> dict[str, str]:
         """Start an agent if the query is new or has other items; return what there is to say."""
-        are_texts = isinstance(query, str) and isinstance(items, list | None)
-        names = [] if items is None or not are_texts else items
-        are_texts = are_texts and all(isinstance(name, str) for name in names)
+        names = items if isinstance(items, list) else []
+        are_texts = all(isinstance(text, str) for text in [query, *names])
         known = self._known(query)[0] if are_texts else []
         if known and (items is None or sorted(names) == sorted(known)):
             return {}
@@ -236,13 +235,15 @@ class Service:
 
     def _new_ranker(self, query: str, names: list[str]) -> Ranker:
         seed = crc32(f"{self.seed} {query}".encode())
-        agent = self.make_agent(len(names), self.n_positions, seed=seed)
-        try:
+        past: Any = None
+        with suppress(TypeError, ValueError):  # there is no log, or it has no such session
             past = sessions_of(self.log, query, names, self.n_positions)
-        except (TypeError, ValueError):  # there is no log, or it has no such session
-            return Ranker(agent, names, np.arange(self.n_positions), self.protected)
-        ranker = Ranker(agent, names, past.production, self.protected)
-        ranker.learn(past.rankings, past.clicks)
+        prior = past.prior(self.make_agent) if past else {}
+        agent = self.make_agent(len(names), self.n_positions, seed=seed, **prior)
+        production = past.production if past else np.arange(self.n_positions)
+        ranker = Ranker(agent, names, production, self.protected)
+        if past:
+            ranker.learn(past.rankings, past.clicks)
         return ranker
 
 

@@ -297,8 +297,8 @@ def make_agent(
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
-    if past is not None:
-        filled_in |= past.prior(maker, passed)
+    if past is not None and "prior_skips" not in passed:
+        filled_in |= past.prior(maker)
     arguments = {**filled_in, **passed, "seed": seed}
     made = _called(f"agent {name}", maker, arguments, AgentError)
     if not isinstance(made, BaseAgent):

@@ -109,15 +109,12 @@ class Past:
         counts |= {"items": len(self.displays), "rare": rare, "least": self.least}
         return {"identity": self.identity, "query": self.query, **counts, "caution": self.caution}
 
-    def prior(self, maker: Callable[..., Any], passed: Collection[str] = ()) -> dict[str, Any]:
-        """The argument ``prior_skips`` of an agent that takes it, if some item is hardly shown.
-
-        Args:
-            maker: what makes the agent.
-            passed: the arguments that it gets anyway.
+    def prior(self, maker: Callable[..., Any]) -> dict[str, NDArray[np.int64]]:
+        """The argument ``prior_skips`` for what makes an agent, if it takes one and has none, and
+        some item is hardly shown.
         """
         skips = np.maximum(self.least - self.displays, 0)
-        is_due = skips.any() and "prior_skips" not in passed and has_prior(maker)
+        is_due = skips.any() and has_prior(maker)
         return {"prior_skips": skips} if is_due else {}
 
 
@@ -233,8 +230,9 @@ def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
 
 
 def has_prior(maker: Callable[..., Any]) -> bool:
-    """Whether what makes agents takes ``prior_skips``."""
-    return "prior_skips" in signature(maker).parameters
+    """Whether what makes agents takes ``prior_skips``, and has not got them."""
+    argument = signature(maker).parameters.get("prior_skips")
+    return argument is not None and argument.default is None
 
 
 def learns_from_log(kind: Any) -> bool:
