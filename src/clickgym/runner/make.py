@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from .labels import AgentLike, EnvLike, split
 from .loop import AgentError
-from .warm_start import Past, past_sessions, start_agent
+from .warm_start import Past, cautions, past_sessions, start_agent
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -259,6 +260,9 @@ def make_agent(
             who change, have features or a state; a log without such sessions.
         TypeError: on a hyper-parameter that the agent does not take.
 
+    Warns:
+        UserWarning: the log may mislead the agent.
+
     Example:
         >>> import gymnasium as gym, clickgym
         >>> agent = clickgym.make_agent("PBMUCB", gym.make("PBMRank-v0"), seed=0)
@@ -306,4 +310,6 @@ def make_agent(
     made.filled_in = filled_in
     if past is not None:
         start_agent(made, past, env)
+        for caution in cautions([past.facts], {name: type(made)}) if past is not log else ():
+            warnings.warn(caution, stacklevel=2)
     return made

@@ -140,6 +140,9 @@ def run(
             fault.
         SessionError: the environment failed; the message names it, the step and the fault.
 
+    Warns:
+        UserWarning: the log of ``start`` may mislead the agent.
+
     Example:
         >>> import gymnasium as gym, clickgym
         >>> env = gym.make("PBMRank-v0")

@@ -243,7 +243,7 @@ def learns_from_log(kind: Any) -> bool:
 
 
 def cautions(
-    pasts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any], is_late: bool
+    pasts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any], is_late: bool = False
 ) -> Iterator[str]:
     """Why a log may mislead agents.
 
