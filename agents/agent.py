@@ -190,6 +190,9 @@ class Agent(BaseAgent, ABC):
         for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):
             self.update(None, ranking, clicked, reward)
 
+    def start_after_log(self) -> None:
+        """Get ready for the first session, after all sessions of a log were learned."""
+
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
         return ("saving and loading",) if hasattr(cls, "save") and hasattr(cls, "load") else ()

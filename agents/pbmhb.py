@@ -162,8 +162,8 @@ class PBMHB(CompiledAgent):
         proposes a random new value for each parameter, and accepts or refuses it by the posterior
         given all counts. It shows the item with the j-th largest θ at the position with the j-th
         largest κ, and learns about an item from all positions. The chain starts at random values
-        and refuses most proposals when the counts are large; after a log it starts at the best fit.
-        It forgets nothing, so it hardly recovers from misleading first sessions, and its
+        and refuses most proposals when the counts are large, but from a log it starts at the best
+        fit. It forgets nothing, so it hardly recovers from misleading first sessions, and its
         regret is high if the first position is not the one examined most, unless
         ``fix_first=False``.
 
@@ -211,7 +211,7 @@ class PBMHB(CompiledAgent):
         1. ⚠ The prior is uniform; the authors' code starts with half a click and half a miss for
            each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. An agent that learns from a log first starts its chain at the best fit to it.
+        3. From a log, ``make_agent`` starts the chain at the best fit to it.
         4. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
            done by rejection sampling from the uniform distribution.
 
@@ -249,21 +249,15 @@ class PBMHB(CompiledAgent):
             prior_skips=check_prior_skips(prior_skips, n_items),
         )
 
-    def learn_sessions(
-        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
-    ) -> None:
-        """As `Agent.learn_sessions`; but the chain of a new agent, which has not ranked yet, then
-        starts at the best fit to the sessions. From random values it would come there after
-        hundreds of sessions of its own.
+    def start_after_log(self) -> None:
+        """Start the chain at the best fit to the counts. From random values it would come there
+        after hundreds of sessions.
         """
-        is_new = self.state.t[0] == 0 and self.ranking[0] < 0 and len(rankings) > 0
-        super().learn_sessions(rankings, clicks, rewards)
-        if is_new:
-            fitted = self._fit(0.5, self.state.fixed)
-            for sample, values in zip((self.state.theta, self.state.kappa), fitted, strict=True):
-                sample[:] = np.clip(values, LEAST, 1.0 - LEAST)
-            self.state.kappa[: self.state.fixed] = 1.0
-            self.state.log_miss[:] = np.log1p(-np.outer(self.state.theta, self.state.kappa))
+        theta, kappa = self._fit(0.5, self.state.fixed)
+        self.state.theta[:] = np.clip(theta, LEAST, 1.0 - LEAST)
+        self.state.kappa[:] = np.clip(kappa, LEAST, 1.0 - LEAST)
+        self.state.kappa[: self.state.fixed] = 1.0
+        self.state.log_miss[:] = np.log1p(-np.outer(self.state.theta, self.state.kappa))
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""

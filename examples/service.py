@@ -244,6 +244,7 @@ class Service:
         ranker = Ranker(agent, names, production, self.protected)
         if past:
             ranker.learn(past.rankings, past.clicks)
+            agent.start_after_log()
         return ranker
 
 

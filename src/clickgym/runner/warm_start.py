@@ -227,6 +227,8 @@ def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
         is_any = getattr(core, "reward", "clicks") == "any_click"
         rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
         agent.learn_sessions(past.rankings, past.clicks, rewards)  # type: ignore[attr-defined]
+        if len(past):
+            agent.start_after_log()  # type: ignore[attr-defined]
 
 
 def has_prior(maker: Callable[..., Any]) -> bool:
