@@ -2,6 +2,7 @@
 
 import gzip
 import math
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -61,6 +62,28 @@ def test_a_file_by_hand(log_file):
         assert read.scale == pytest.approx(10 * (1 + 1e-6))
 
 
+def test_divided_features_are_shared_with_instances(log_file):
+    """The digits of instances are those of features that are divided in each."""
+    path = log_file("a.txt", TEXT + "3 qid:c 1:7\n")
+    plain, divided = read_judgments(path), read_judgments(path, divide=True)
+    assert (plain.divided, divided.divided, divided.scale) == (False, True, plain.scale)
+    np.testing.assert_array_equal(divided.features, plain.features / np.float32(plain.scale))
+    assert not divided.features.flags.writeable
+    for users, n_items, is_shared in (("perfect", 3, 1), ("navigational", 1, 1), ("perfect", 5, 0)):
+        items = [
+            judged_instance(judgments, users, n_items=n_items, n_positions=1)
+            .model("LabelledModel of DBN")
+            .items
+            for judgments in (plain, divided)
+        ]
+        assert items[0].dtype == items[1].dtype == np.float32
+        np.testing.assert_array_equal(*items)
+        assert np.shares_memory(items[1], divided.features) == is_shared
+    normal = read_judgments(path, normalize=True, divide=True)
+    wanted = read_judgments(path, normalize=True)
+    np.testing.assert_array_equal(normal.features, wanted.features / np.float32(wanted.scale))
+
+
 def test_several_files_are_one_set(log_file, tmp_path):
     files = [log_file("a.txt", TEXT), log_file("b.txt", "4.0 qid:7 5:1\n")]
     read = read_judgments(files, n_features=6)
@@ -103,7 +126,11 @@ def test_blocks_of_lines_are_one_file(log_file, monkeypatch):
             (f"1 qid:c {place}:2", "a feature number")
             for place in ("0", "-1", "1.0", "x", "9" * 20)
         ),
-        *((f"1 qid:c 1:{v}", "a finite value") for v in ("nan", "inf", "-inf", "1e400", "1e39")),
+        *(
+            (f"1 qid:c 1:{value}", "a finite value, at most 1e30")
+            for value in ("nan", "inf", "-inf", "1e400", "1e39", "-3e38")
+        ),
+        ("1 qid:c\x0c1:1", "no qid"),
         ("1 qid:c 2:1 1:3 2:1", "feature 2 is there twice"),
         ("1 qid:b 1:1", "query 'b' is there already, from .*a.txt, line 2"),
         ("1 qid:c# 1:1", "a # in the qid"),
@@ -154,6 +181,18 @@ def test_bad_arguments_are_named(log_file, tmp_path):
         read_judgments([])
     with pytest.raises(ValueError, match="GB of memory are available"):
         read_judgments(log_file("b.txt", "1 qid:a 2000000000:1\n" * 1000))
+    with pytest.raises(ValueError, match="divide is 1; expected True or False"):
+        read_judgments(path, divide=1)
+
+
+def test_memory_of_a_row_is_reckoned_with_its_check(log_file, monkeypatch):
+    """Its norm is summed in doubles: 28 bytes a feature where float32 takes 4."""
+    path = log_file("a.txt", "1 qid:a 1:1\n0 qid:a 1000:1\n")
+    monkeypatch.setattr("clickgym.core.memory.available_memory", lambda: 55_999)
+    with pytest.raises(ValueError, match=r"a.txt, line 2: 2 documents of 1,000 features: 0.0 GB"):
+        read_judgments(path)
+    monkeypatch.setattr("clickgym.core.memory.available_memory", lambda: 56_000)
+    assert read_judgments(path).features.shape == (2, 1000)
 
 
 # ------------------------------------------------------------ instances
@@ -198,6 +237,9 @@ def test_users_with_position_bias():
         ({"users": "angry"}, "unknown users 'angry'"),
         ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
         ({"n_grades": 3}, "n_grades is 3; expected one of 5; the largest grade is 4"),
+        ({"n_grades": 5.0}, "n_grades is 5.0; expected one of 5"),
+        ({"n_grades": [5]}, r"n_grades is \[5\]; expected one of 5"),
+        ({"n_items": 10**12}, "queries of 1,000,000,000,000 rows: .* choose a smaller n_items"),
         ({"eta": -1, "n_positions": 3}, "eta is -1"),
     ],
 )
@@ -208,6 +250,19 @@ def test_wrong_arguments_of_a_judged_instance(arguments, message):
         ValueError, match="a document of query 'a' has the grade 5; expected at most"
     ):
         judged_instance(Judgments(("a",), [0, 1], [5], [[1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("features", "scale", "message"),
+    [
+        ([[3e38, 3e38]], None, "a row of a norm, that float32 cannot hold"),
+        ([[0.0, 0.0]], 0, "scale is 0; expected a finite number > 0"),
+        ([[3.0, 4.0]], 4.9, "scale is 4.9; expected a finite number >= 5"),
+    ],
+)
+def test_wrong_numbers_of_judgments(features, scale, message):
+    with pytest.raises(ValueError, match=message):
+        Judgments(("a",), [0, 1], [1], features, scale)
 
 
 # ------------------------------------------------------------ nDCG
@@ -259,6 +314,70 @@ def test_info_names_the_candidates_of_the_returned_observation():
         np.testing.assert_array_equal(kept, before)
 
 
+def test_candidates_where_an_episode_ends():
+    """In the step that also begins the next one: those of its first session."""
+    instance = judged_instance(judged(), n_items=5, n_positions=3)
+    items = instance.model("LabelledModel of DBN").items
+    envs = gym.make_vec(
+        "ContextualDBNRank-v0",
+        num_envs=2,
+        instance=instance,
+        max_episode_steps=3,
+        autoreset_mode="SameStep",
+    )
+    envs.reset(seed=0)
+    for step in range(1, 10):
+        observations, _, _, truncated, infos = envs.step(envs.action_space.sample())
+        assert truncated.all() == (step % 3 == 0)
+        np.testing.assert_array_equal(observations["features"], items[infos["candidates"]])
+        for user, candidates in zip(infos["user"], infos["candidates"], strict=True):
+            assert set(candidates) <= set(envs.unwrapped.model.candidates[user])
+
+
+@pytest.mark.parametrize("delay", ["batch:7", "fixed:3", "geometric:4"])
+def test_late_clicks_change_ndcg_only_by_what_the_agent_shows(delay):
+    """Both engines agree; the value of a list that learns nothing is that without delay."""
+    env = gym.make(
+        "ContextualDBNRank-v0", instance=judged_instance(judged(), n_items=5, n_positions=3)
+    )
+    at = {"seed": 1, "metrics": ["ndcg@2"], "checkpoints": range(1, 101)}
+
+    def values(name, **options):
+        agent = clickgym.make_agent(name, env, seed=2)
+        return clickgym.run(agent, env, 100, **at, **options).metrics["ndcg@2"]
+
+    late = values("C2UCB", delay=delay)
+    np.testing.assert_array_equal(late, values("C2UCB", delay=delay, engine="python"))
+    assert (late != values("C2UCB")).any()
+    np.testing.assert_array_equal(values("Random", delay=delay), values("Random"))
+
+
+def test_ndcg_of_a_learner_is_that_of_its_lists():
+    """Of lists in the order of the rows, which streams show as the scalar environment does."""
+    pytest.importorskip("stable_baselines3")
+    from clickgym.envs.meter import Meter
+    from clickgym.runner.learners.sequential_vec_env import SequentialVectorEnv
+    from clickgym.runner.metrics import Metrics
+
+    instance = judged_instance(judged(), n_items=5, n_positions=3)
+    gain, metrics = instance.model("LabelledModel of DBN").gain, Metrics(["ndcg@2"])
+    env, n, values = gym.make("ContextualDBNRank-v0", instance=instance), 60, []
+    _, info = env.reset(seed=5)
+    for _ in range(n):
+        candidates = info["candidates"]
+        values.append(ndcg(gain[candidates[:3]], gain[candidates], 2))
+        info = env.step([0, 1, 2])[-1]
+    env.reset(seed=5)
+    meter = Meter(range(1, n + 1), 1)
+    streams = SequentialVectorEnv(env.unwrapped, 4, meter, metrics)
+    streams.reset()
+    for _ in range(n // 4):
+        streams.step(np.tile([0, 1, 2], (4, 1)))
+    np.testing.assert_allclose(meter.metrics[:, 0], np.cumsum(values), rtol=1e-12)
+    result = clickgym.run("A2C:n_envs=4,n_steps=2", env, 40, seed=0, metrics=["ndcg@2"])
+    assert 0 < result.metrics["ndcg@2"][-1] < 40
+
+
 def test_the_best_list_has_ndcg_one():
     """Of linear users, whose gain is their attraction, and who click the most attractive."""
     env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=10,n_positions=3")
@@ -293,12 +412,40 @@ def test_what_ranks_no_features_is_refused():
     assert 0 < held_out_ndcg(clickgym.make_agent("PDGD", env).best, judgments) < 1
     with pytest.raises(ValueError, match="Random has no best list"):
         held_out_ndcg(clickgym.make_agent("Random", env).best, judgments)
+    narrow = Judgments(("a",), [0, 2], [1, 0], np.eye(2))
+    with pytest.raises(
+        ValueError, match=r"have 2 features, and PDGD has learned from 4; .*n_features=4"
+    ):
+        held_out_ndcg(clickgym.make_agent("PDGD", env).best, narrow)
+    with pytest.raises(ValueError, match=r"the order by rank of query 'a' is .*expected an array"):
+        held_out_ndcg(lambda x: [[0], [1, 0]], narrow)
     with pytest.raises(TypeError, match="takes no features"):
         held_out_ndcg(lambda: 1, judgments)
     with pytest.raises(ValueError, match="expected an order of its 2 rows"):
         held_out_ndcg(lambda x: [0, 0], Judgments(("a",), [0, 2], [1, 0], np.eye(2)))
     with pytest.raises(ValueError, match="no query has a relevant document"):
         held_out_ndcg(lambda x: [0], Judgments(("a",), [0, 1], [0], [[1.0]]))
+
+
+def test_the_program_of_the_page(monkeypatch, log_file, capsys):
+    """As it stands there, with fewer sessions."""
+    page = Path(__file__).parents[2] / "docs" / "judged_queries.md"
+    program = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    assert len(page.read_text(encoding="utf-8").split()) <= 900
+    rng = np.random.default_rng(0)
+    for name, width in (("train.txt", 9), ("test.txt", 8)):
+        rows = [
+            f"{rng.integers(5)} qid:{query} "
+            + " ".join(f"{place}:{rng.random():.3f}" for place in range(1, width + 1))
+            for query in range(6)
+            for _ in range(12)
+        ]
+        folder = log_file(name, "\n".join(rows)).parent
+    monkeypatch.chdir(folder)
+    exec(program.replace("500", "5"), {"__name__": "program"})
+    values = [float(word) for word in capsys.readouterr().out.split()]
+    assert len(values) == 80
+    assert 0 < min(values) <= max(values) <= 1
 
 
 # ------------------------------------------------------------ the command

@@ -14,7 +14,7 @@ import clickgym, gymnasium as gym
 from clickgym_logs import judged_instance, read_judgments
 
 start = time.perf_counter()
-judged = read_judgments(sys.argv[1])
+judged = read_judgments(sys.argv[1], divide=True)
 instance = judged_instance(judged, n_items=100)
 seconds = time.perf_counter() - start
 env = gym.make("ContextualDBNRank-v0", instance=instance)
@@ -32,12 +32,17 @@ print(seconds, session, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 def test_the_size_of_mslr(tmp_path):
     """720,000 documents with 136 features: less than 1 GB and 60 s; at most 60 µs a session."""
     rng, path = np.random.default_rng(0), tmp_path / "train.txt"
+    words = [  # of each feature, made once: to format 98,000,000 numbers takes minutes
+        [f"{place}:{value}" for value in rng.random(1_000).round(6).tolist()]
+        for place in range(1, N_FEATURES + 1)
+    ]
     with path.open("w") as file:
         for query in range(N_QUERIES):
-            values = rng.random((LENGTH, N_FEATURES)).round(6).tolist()
-            for grade, row in zip(rng.integers(0, 5, LENGTH), values, strict=True):
-                pairs = " ".join(f"{i}:{value}" for i, value in enumerate(row, 1))
-                file.write(f"{grade} qid:{query} {pairs}\n")
+            chosen = rng.integers(0, 1_000, (N_FEATURES, LENGTH)).tolist()
+            columns = [[pairs[k] for k in row] for pairs, row in zip(words, chosen, strict=True)]
+            grades = rng.integers(0, 5, LENGTH).tolist()
+            for grade, pairs in zip(grades, zip(*columns, strict=True), strict=True):
+                file.write(f"{grade} qid:{query} {' '.join(pairs)}\n")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=True
     )

@@ -322,7 +322,9 @@ def _features(
     """The features of users and of items, from ratings by user and item, divided by a length."""
     matrix = sparse.csr_array((attraction, (users, items)))
     if dimension >= min(matrix.shape):
-        raise ValueError(f"dimension is {dimension}; expected less than {min(matrix.shape)}")
+        n_users, n_items = matrix.shape
+        expected = f"expected less than {min(matrix.shape)}: {n_users:,} users, {n_items:,} items"
+        raise ValueError(f"dimension is {dimension}; {expected}")
     left, values, right = svds(matrix, k=dimension, v0=np.ones(min(matrix.shape)))
     if values.min() <= values.max() * 1e-10:
         raise ValueError(f"the ratings have a rank below dimension = {dimension}")

@@ -20,7 +20,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from os import PathLike
 from typing import Any
@@ -30,6 +30,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.core.checks import (
+    as_array,
     as_call,
     check_at_least,
     check_choice,
@@ -41,6 +42,7 @@ from clickgym.core.checks import (
     check_positions,
     entries,
     integers,
+    is_integer,
     numbers,
     short,
 )
@@ -61,9 +63,11 @@ Ints = NDArray[np.int64]
 
 EXPECTED = "expected text in UTF-8, perhaps gzipped: grade qid:Q feature:value ... # comment"
 LARGEST_GRADE = 30
+LARGEST_VALUE = 1e30
+"""Of a feature, so that float32 holds the norm of a document."""
 ROWS = 4096
 """Documents whose features are worked on at once."""
-LINE = re.compile(r" *([^ ]+) +qid:([^ ]+)(?: (.*))?")
+LINE = re.compile(r" *([^ ]+) +qid:([^ \0-\x1f]+)(?: (.*))?")
 GRADE = re.compile(r"\+?[0-9]+(\.0*)?")
 
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -104,6 +108,10 @@ class Judgments:
         scale: c, by which features are divided in an environment, so that no norm exceeds 1; None:
             ``max(1, largest norm) (1 + 1e-6)``.
 
+    Attributes:
+        divided: whether ``features`` are x / c already, shared with instances (see
+            `read_judgments`).
+
     Raises:
         ValueError: naming the field and what was expected.
 
@@ -120,6 +128,8 @@ class Judgments:
     grades: Ints
     features: Singles
     scale: float = None  # type: ignore[assignment]
+    divided: bool = field(default=False, init=False)
+    _rows: Singles = field(init=False)
 
     def __post_init__(self) -> None:
         queries = check_labels("queries", self.queries)
@@ -132,11 +142,11 @@ class Judgments:
             "features", self.features, (len(grades), None), copy=False, single=True
         ).astype(np.float32, copy=False)
         norm = max(float(weighted_sums(rows, rows).max()) for rows in _chunks(features)) ** 0.5
-        if not math.isfinite(norm):
-            raise ValueError("features has a number that float32 cannot hold")
+        if not norm < float(np.finfo(np.float32).max):
+            raise ValueError("features has a number, or a row of a norm, that float32 cannot hold")
         scale = max(1.0, norm) * (1 + 1e-6)
         if self.scale is not None:
-            scale = check_at_least("scale", self.scale, norm)
+            scale = check_at_least("scale", self.scale, norm, strictly=norm == 0)
         for name, value in zip(
             ("queries", "starts", "grades", "features", "scale"),
             (queries, starts, grades, features, scale),
@@ -163,16 +173,21 @@ def read_judgments(
     *,
     normalize: bool = False,
     n_features: int | None = None,
+    divide: bool = False,
 ) -> Judgments:
     """Read judged queries from files in SVMlight format.
 
     Args:
         paths: a text file, perhaps gzipped, or several that are one set. A line is ``grade qid:Q
-            feature:value ... # comment``, separated by blanks or tabs; empty lines and comments are
-            skipped.
+            feature:value ... # comment``, separated by blanks or tabs; the documents of a query are
+            one after another, their features in any order. Empty lines and comments are skipped.
         normalize: move and scale each feature to [0, 1] within each query, with 0 for a feature
             that is constant there (all features of a query with one document).
-        n_features: d; None: the largest feature number of all files.
+        n_features: d; None: the largest feature number of all files. Files that are used together,
+            such as of training and test, must have the same: give that of the first to the others.
+        divide: keep x / c in place of the features x of the file, read-only, and share them with
+            all instances. Large sets then need one matrix in memory, not one more for each
+            instance.
 
     Returns:
         The queries in the order of the files.
@@ -180,7 +195,8 @@ def read_judgments(
     Raises:
         ValueError: naming file and line: no qid; a grade that is no integer from 0 to 30; a feature
             that is no number from 1, above ``n_features``, or there twice; a value that is not
-            finite in float32; a query that goes on after another, or in another file; no documents.
+            finite, or above 1e30 in size; a query that goes on after another, or in another file;
+            no documents.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -197,6 +213,7 @@ def read_judgments(
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
     check_flag("normalize", normalize)
+    check_flag("divide", divide)
     if n_features is not None:
         check_count("n_features", n_features)
     is_one = isinstance(paths, str | PathLike)
@@ -206,14 +223,25 @@ def read_judgments(
     reader = _Reader(n_features)
     for file in files:
         reader.read(file)
-    features = reader.matrix()
-    starts = np.array([*reader.starts, len(features)], np.int64)
+    n = len(reader.grades)
+    starts = np.array([*reader.starts, n], np.int64)
+    rows = reader.matrix(n + int(np.diff(starts).max()) * divide)
+    features = rows[:n]
     if normalize:
         for first, stop in pairwise(starts):
-            rows = features[first:stop].astype(np.float64)
-            least, span = rows.min(axis=0), np.ptp(rows, axis=0)
-            features[first:stop] = (rows - least) / np.where(span > 0, span, 1.0)
-    return Judgments(tuple(reader.queries), starts, np.array(reader.grades, np.int64), features)
+            query = features[first:stop].astype(np.float64)
+            least, span = query.min(axis=0), np.ptp(query, axis=0)
+            features[first:stop] = (query - least) / np.where(span > 0, span, 1.0)
+    judgments = Judgments(
+        tuple(reader.queries), starts, np.array(reader.grades, np.int64), features
+    )
+    if divide:
+        np.divide(features, np.float32(judgments.scale), out=features)
+        rows.flags.writeable = False
+        features.flags.writeable = False
+        for name, value in {"features": features, "_rows": rows, "divided": True}.items():
+            object.__setattr__(judgments, name, value)
+    return judgments
 
 
 class _Reader:
@@ -230,7 +258,7 @@ class _Reader:
         self.starts: list[int] = []
         self.grades: list[int] = []
         self._given, self._width = n_features, n_features or 0
-        self._parts: list[Singles] = []
+        self._matrix = np.zeros((0, self._width), np.float32)
 
     def read(self, path: Any) -> None:
         """Read a file to its end."""
@@ -245,25 +273,33 @@ class _Reader:
         if len(self.grades) == before:
             raise ValueError(f"{path} has no documents; {EXPECTED}")
 
-    def matrix(self) -> Singles:
-        """The features of all documents."""
+    def matrix(self, n_rows: int) -> Singles:
+        """The features of all documents, then rows of 0."""
         if not self._width:
             raise ValueError(f"{self._name}: no document has a feature")
-        shape = len(self.grades), self._width
-        if len(self._parts) == 1 and self._parts[0].shape == shape:
-            return self._parts.pop()
-        self._check_memory(f"{self._name}: ", *shape)
-        features, first = np.zeros(shape, np.float32), 0
-        self._parts.reverse()
-        while self._parts:  # each is freed before the next pages of the whole are used
-            part = self._parts.pop()
-            features[first : first + len(part), : part.shape[1]] = part
-            first += len(part)
-        return features
+        self._matrix.resize((n_rows, self._width), refcheck=False)
+        return self._matrix
 
-    def _check_memory(self, where: str, n_rows: int, width: int) -> None:
-        holder = f"{where}{n_rows:,} documents of {width:,} features"
-        check_memory(holder, 4 * n_rows * width, "read fewer documents or features")
+    def _reserve(self, line: int) -> None:
+        """Make room for all documents and features read so far; new numbers are 0.
+
+        An array that grows in place is moved by the system's memory tables, not copied.
+        """
+        n_rows, width = self._matrix.shape
+        needed = len(self.grades)
+        if needed <= n_rows and self._width == width:
+            return
+        if needed > n_rows:
+            n_rows = max(needed, n_rows + n_rows // 8)
+        holder = f"{self._name}, line {line}: {n_rows:,} documents of {self._width:,} features"
+        size = 4 * (n_rows * self._width - self._matrix.size * (self._width == width))
+        checked = 24 * min(n_rows, ROWS) * self._width  # in doubles, by `Judgments`
+        check_memory(holder, size + checked, "read fewer documents or features")
+        if self._width == width:
+            self._matrix.resize((n_rows, width), refcheck=False)
+        else:
+            narrow, self._matrix = self._matrix, np.zeros((n_rows, self._width), np.float32)
+            self._matrix[: len(narrow), :width] = narrow
 
     def _refuse(self, line: int, what: str) -> None:
         raise ValueError(f"{self._name}, line {line}: {what}")
@@ -280,7 +316,7 @@ class _Reader:
                 lines.append(line)
                 rests.append(self._read_head(line, body, bool(has_comment)))
         if lines:
-            self._parts.append(self._features(lines, rests))
+            self._read_features(lines, rests)
 
     def _read_head(self, line: int, body: str, has_comment: bool) -> str:
         """Read grade and query of a document; return the rest of the line."""
@@ -301,8 +337,8 @@ class _Reader:
         self.grades.append(int(float(grade)))
         return rest or ""
 
-    def _features(self, lines: list[int], rests: list[str]) -> Singles:
-        """The features of some documents, from the rests of their lines."""
+    def _read_features(self, lines: list[int], rests: list[str]) -> None:
+        """Read the features of the last documents, from the rests of their lines."""
         text = pl.DataFrame({"row": range(len(rests)), "pair": rests})
         pair = pl.col("pair")
         pairs = text.with_columns(pair.str.split(" ")).explode("pair").filter(pair != "")
@@ -311,26 +347,29 @@ class _Reader:
             place=parts[0].cast(pl.UInt32, strict=False),
             value=parts[1].cast(pl.Float32, strict=False),
         )
-        is_good = pl.col("place").is_between(1, self._given or 2**31) & pl.col("value").is_finite()
+        is_good = pl.col("place").is_between(1, self._given or 2**31) & (
+            pl.col("value").abs() <= LARGEST_VALUE
+        )
         bad = pairs.filter(~is_good.fill_null(False)).head(1)
         for row, pair_text, place, value in bad.iter_rows():
             number = "a feature number from 1" + f" to {self._given}" * (self._given is not None)
             what = number if place is None or not 0 < place <= (self._given or 2**31) else ""
             if ":" not in pair_text or value is None:
                 what = "feature:value"
-            self._refuse(lines[row], f"{short(pair_text)}; expected {what or 'a finite value'}")
+            self._refuse(
+                lines[row], f"{short(pair_text)}; expected {what or 'a finite value, at most 1e30'}"
+            )
         rows, places = pairs["row"].to_numpy(), pairs["place"].to_numpy()
         if not self._given and len(places):
             self._width = max(self._width, int(places.max()))
         row = int(rows[places.argmax()]) if len(places) else 0
-        self._check_memory(f"{self._name}, line {lines[row]}: ", len(rests), self._width)
-        features = np.zeros((len(rests), self._width), np.float32)
+        self._reserve(lines[row])
         if ((rows[1:] == rows[:-1]) & (places[1:] <= places[:-1])).any():
             again = pairs.filter(~pl.struct("row", "place").is_first_distinct()).head(1)
             for row, _, place, _ in again.iter_rows():
                 self._refuse(lines[row], f"feature {place} is there twice")
-        features[rows, places - 1] = pairs["value"].to_numpy()
-        return features
+        first = len(self.grades) - len(rests)
+        self._matrix[first + rows, places - 1] = pairs["value"].to_numpy()
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -387,11 +426,15 @@ def judged_instance(
     check_positions(n_positions, n_rows)
     n, d = judgments.features.shape
     n_blank = n_rows if sizes.min() < n_rows else 0
-    items = np.zeros((n + n_blank, d), np.float32)
-    for first in range(0, n, ROWS):
-        rows = judgments.features[first : min(first + ROWS, n)]
-        np.divide(rows, np.float32(judgments.scale), out=items[first : first + len(rows)])
-    items.flags.writeable = False  # so that it is not copied
+    size = 4 * (n + n_blank) * d + 24 * int(np.maximum(sizes, n_rows).sum())
+    check_memory(f"judged queries of {n_rows:,} rows", size, "choose a smaller n_items")
+    if judgments.divided and n + n_blank <= len(judgments._rows):
+        items = judgments._rows[: n + n_blank]
+    else:
+        items = np.zeros((n + n_blank, d), np.float32)
+        scale = 1.0 if judgments.divided else judgments.scale
+        np.divide(judgments.features, np.float32(scale), out=items[:n])
+        items.flags.writeable = False  # so that it is not copied
     bounds = list(pairwise(judgments.starts))
     blanks = np.arange(n, n + n_blank)
     labels: dict[str, Any] = {
@@ -437,12 +480,12 @@ def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
     if largest >= most:
         query = np.searchsorted(judgments.starts, judgments.grades.argmax(), "right") - 1
         raise ValueError(
-            f"a document of query {judgments.queries[query]!r} has the grade {largest}; expected "
-            f"at most {most - 1}"
+            f"a document of query {short(judgments.queries[query])} has the grade {largest}; "
+            f"expected at most {most - 1}"
         )
     if n_grades is None:
         n_grades = next(n for n in GRADED_USERS if n > largest)
-    if n_grades not in GRADED_USERS or n_grades <= largest:
+    if not is_integer(n_grades) or n_grades not in GRADED_USERS or n_grades <= largest:
         fitting = ", ".join(str(n) for n in GRADED_USERS if n > largest)
         has = f"; the largest grade is {largest}"
         raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}{has}")
@@ -461,13 +504,16 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
 
     Args:
         rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first; such as
-            ``agent.best`` of an agent with features.
+            ``agent.best`` of an agent with features. The features are those of ``judgments``: if
+            not divided, c times as large as in the environment. Whoever is no linear agent, whose
+            order this leaves as it is, divides by the scale of the training set.
         judgments: the queries, such as a test fold.
         k: the number of positions that count.
 
     Raises:
         TypeError: ``rank`` does not take features.
-        ValueError: it returned no order of the rows; no query has a relevant document.
+        ValueError: it returned no order of the rows; the agent has another number of features; no
+            query has a relevant document.
 
     Source: Järvelin, Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, TOIS 2002; the
         gain is that of Burges et al., ICML 2005.
@@ -479,7 +525,7 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     check_count("k", k)
-    _check_takes_features(rank)
+    _check_takes_features(rank, judgments.features.shape[1])
     starts, gains = judgments.starts, np.exp2(judgments.grades) - 1.0
     discount = 1.0 / np.log2(np.arange(2, min(k, int(np.diff(starts).max())) + 2))
     values = []
@@ -487,10 +533,11 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
         gain = gains[first:stop]
         if not gain.any():
             continue
-        order = np.asarray(rank(judgments.features[first:stop].astype(np.float64)))
+        order = rank(judgments.features[first:stop].astype(np.float64))
+        order = as_array(f"the order by rank of query {short(query)}", order)
         if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(gain))):
             expected = f"expected an order of its {len(gain)} rows"
-            raise ValueError(f"rank returned {short(order)} for query {query!r}; {expected}")
+            raise ValueError(f"rank returned {short(order)} for query {short(query)}; {expected}")
         m = min(k, len(gain))
         shown, ideal = (
             float(weighted_sums(row[:m], discount[:m])) for row in (gain[order], -np.sort(-gain))
@@ -501,7 +548,14 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
     return math.fsum(values) / len(values)
 
 
-def _check_takes_features(rank: Any) -> None:
+def _check_takes_features(rank: Any, width: int) -> None:
+    agent = getattr(rank, "__self__", None)
+    learned = getattr(agent, "n_features", width)
+    if learned != width:
+        raise ValueError(
+            f"the judgments have {width} features, and {type(agent).__name__} has learned from "
+            f"{learned}; read the test file with n_features={learned}"
+        )
     expected = "expected a function of features, such as best of an agent with features"
     if not callable(rank):
         raise TypeError(f"rank is {short(rank)}; {expected}")
