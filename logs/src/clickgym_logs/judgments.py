@@ -283,7 +283,7 @@ class _Reader:
     def _reserve(self, line: int) -> None:
         """Make room for all documents and features read so far; new numbers are 0.
 
-        An array that grows in place is moved by the system's memory tables, not copied.
+        On Linux an array that grows in place is not copied: the system moves its pages.
         """
         n_rows, width = self._matrix.shape
         needed = len(self.grades)
@@ -504,9 +504,9 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
 
     Args:
         rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first; such as
-            ``agent.best`` of an agent with features. The features are those of ``judgments``: if
-            not divided, c times as large as in the environment. Whoever is no linear agent, whose
-            order this leaves as it is, divides by the scale of the training set.
+            ``agent.best`` of an agent with features. They are those of ``judgments``: the features
+            x of the file, or x / c of divided judgments. Linear agents give the same order for
+            both; others need x divided by the ``scale`` of the training set, as in the environment.
         judgments: the queries, such as a test fold.
         k: the number of positions that count.
 
