@@ -7,7 +7,9 @@ from .click_chain import ClickChainModel
 from .click_env import ClickEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.interactions import interaction_pairs, with_products
-from .contextual.model import ContextualModel, LabelledModel, LinearModel
+from .contextual.labelled import LabelledModel
+from .contextual.linear import LinearModel
+from .contextual.model import ContextualModel
 from .dependent_click import DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_positions, short, unexpected
 from .click_model import ClickModel
-from .contextual.model import LabelledModel, LinearModel
+from .contextual.labelled import LabelledModel
+from .contextual.linear import LinearModel
 from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
 from .users import Users, build, users_class

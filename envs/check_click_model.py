@@ -17,7 +17,7 @@ from ..core.kernels import entry
 from .arguments import forms_of
 from .click_env import ClickEnv
 from .click_model import KERNELS, ClickModel
-from .contextual.model import LinearModel
+from .contextual.linear import LinearModel
 from .instances.families import drawn_model
 from .piecewise_stationary import PiecewiseStationaryModel
 from .users import REWARDS

@@ -25,20 +25,15 @@ from ..task import Kernels, Task, click_session
 
 
 class Pool(NamedTuple):
-    """The items from which the candidates of a session are drawn: all items for every user, or the
-    entries of a user.
-    """
+    """The users and items from which sessions are drawn (see `Catalogue`)."""
 
     users: NDArray[np.float64]  # (M, d_u)
     items: NDArray[np.float64]  # (N, d_v), or float32
-    user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
-    item_attraction: NDArray[np.float64]  # (N,) the items' part
-    # (P, N) other item parameters (satisfaction)
-    item_others: NDArray[np.float64]
-    starts: NDArray[np.int64]  # (M + 1,) bounds of the entries of each user
-    entries: NDArray[np.int64]  # (E,) the item of each entry; empty: all items for all users
-    entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
-    entry_others: NDArray[np.float64]  # (P, E)
+    starts: NDArray[np.int64]  # (M,) the first entry of each user
+    sizes: NDArray[np.int64]  # (M,) the number of its entries
+    entries: NDArray[np.int64]  # (E,) the item of each entry
+    user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the entries
+    values: NDArray[np.float64]  # (p, E) item parameters of the entries, attraction first
     pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
     has_ties: bool  # whether some attractions of a user may differ in their last digits alone
 
@@ -110,30 +105,19 @@ def draw_candidates(users, state, b, rng):
     """Draw a user and L distinct candidates; write their features, item parameters and order."""
     pool, deck, swaps = users.pool, users.work.deck, users.work.swaps
     attraction, values, features = users.values[0], state.values[b], state.features[b]
-    n_items, n_user_features, n_others = len(swaps), pool.users.shape[1], len(users.values) - 1
-    named = len(pool.entries) > 0
+    n_items, n_user_features = len(swaps), pool.users.shape[1]
     user = int(rng.random() * len(pool.users))
-    first, size = 0, len(pool.items)
-    if named:
-        first = pool.starts[user]
-        size = pool.starts[user + 1] - first
+    first, size = pool.starts[user], pool.sizes[user]
     state.user[b] = user
     for a in range(n_items):
         swap = a + int(rng.random() * (size - a))
         swaps[a] = swap
         deck[a], deck[swap] = deck[swap], deck[a]
-        item = deck[a]
-        if named:
-            entry = first + deck[a]
-            item = pool.entries[entry]
-            attraction[a] = pool.entry_attraction[entry]
-            for p in range(n_others):
-                users.values[1 + p][a] = pool.entry_others[p, entry]
-        else:
-            linear = pool.user_attraction[user] + pool.item_attraction[item]
-            attraction[a] = min(max(linear, 0.0), 1.0)
-            for p in range(n_others):
-                users.values[1 + p][a] = pool.item_others[p, item]
+        entry = first + deck[a]
+        item = pool.entries[entry]
+        for p in range(len(users.values)):
+            users.values[p][a] = pool.values[p, entry]
+        attraction[a] = min(max(pool.user_attraction[user] + attraction[a], 0.0), 1.0)
         for p in range(len(users.values)):
             values[p, a] = users.values[p][a]
         state.items[b, a] = item
@@ -275,7 +259,7 @@ class CandidateTask(Task):
             "L": base.n_items,
             "K": base.n_positions,
             "m": counted,
-            "D": int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items),
+            "D": int(pool.sizes.max()),
             "d": pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs),
             "p": len(names),
         }

@@ -24,7 +24,8 @@ from ...core.checks import (
 from ...core.sums import products_of_rows
 from ..click_model import ClickModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
-from ..contextual.model import LabelledModel, LinearModel
+from ..contextual.labelled import LabelledModel
+from ..contextual.linear import LinearModel
 from .families import child_rng, click_models
 from .instance import DEFAULT_INSTANCE, Instance, instance_of, load_instance
 

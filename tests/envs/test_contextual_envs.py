@@ -128,6 +128,13 @@ def test_wrong_parameters_of_a_linear_model(changed, name):
         LinearModel(**(right | changed))
 
 
+def test_unknown_parameters_of_items():
+    """The first of them is named, whatever the order in a set."""
+    unknown = dict.fromkeys(["charm", "wit", "age", "size"], [0.5] * len(ITEMS))
+    with pytest.raises(TypeError, match=r"^charm is not a parameter of a LinearModel of CM$"):
+        LinearModel(BASES["CM"], THETA, ITEMS, USERS, **unknown)
+
+
 @by_model
 def test_attraction_of_labels(name):
     model = LABELLED[name]
