@@ -159,14 +159,14 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if not is_list:
             checked_list(ranking, self._lists, "LehmerAction")
         regret = optimum - expectation
-        self.count_sessions(1, regret, ranking, reward, satisfied, has_left)
+        self.finish_sessions(1, regret, ranking, reward, satisfied, has_left)
         self._is_open = not has_left
         info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
         info |= streams.task.info(streams.state, 0)
         observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
 
-    def count_sessions(
+    def finish_sessions(
         self,
         steps: int,
         regret: float,
@@ -175,15 +175,16 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
         left: int,
     ) -> None:
-        """Count sessions that were played with ``streams`` and ``shown``; of the last one keep the
-        list, which is not copied, its reward, and where the user left satisfied.
+        """Finish sessions that were simulated with ``streams`` and ``shown``: count them, and draw
+        the next one where the users change. Of the last one keep the list, which is not copied,
+        its reward, and where the user left satisfied.
 
         Args:
             left: in which of these sessions, counted from 1, a user left for good first; 0: none.
         """
         self._last = ranking, reward, satisfied
         try:
-            self.streams.count_sessions(steps, regret, left, self._np_random)
+            self.streams.finish_sessions(steps, regret, left, self._np_random)
         except Fault as fault:
             raise self._leaving_error(fault, left) from None
 

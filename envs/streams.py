@@ -27,8 +27,8 @@ class Streams:
             each epoch.
         state: of the next session on each stream, as the task declares it. It is new at `start`
             and where the users change.
-        steps: the number of sessions of each stream since `start`; one that only replaced a user
-            counts.
+        steps: the number of steps since `start`, the same on each stream. A step is a session; with
+            ``NEXT_STEP`` it is the draw of another user on a stream whose episode has ended.
         next_change: the step at which the users change.
         regret: the regret since `start`: of one stream, or ``(B,)``.
         bound: the machine code for the present task, by the function that makes its entry, and the
@@ -97,11 +97,15 @@ class Streams:
             self.bound.code[step] = step(*self.task.kernels).bound(*arguments)
         return self.bound
 
-    def count_sessions(self, steps: int, regret: Any, left: int, rng: np.random.Generator) -> None:
-        """Count sessions, which end at or before a change of the users.
+    def finish_sessions(self, steps: int, regret: Any, left: int, rng: np.random.Generator) -> None:
+        """Count sessions, which end at or before a change of the users; at a change draw the first
+        session of the new users on every stream.
 
         Args:
+            steps: the number of sessions on each stream.
+            regret: their regret, as in ``regret``.
             left: in which of these sessions, counted from 1, a user left for good first; 0: none.
+            rng: the generator of the environment.
 
         Raises:
             Fault: users have left who may not.

@@ -232,7 +232,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
         try:
-            streams.count_sessions(1, regret, has_left, rng)
+            streams.finish_sessions(1, regret, has_left, rng)
         except Fault as fault:
             raise self._leaving_error(fault, 1) from None
         infos = {

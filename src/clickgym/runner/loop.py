@@ -180,7 +180,7 @@ def _play_chunk(
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
     regret = meter.totals[0] - regret
     try:  # users who change here draw a session
-        env.count_sessions(size, regret, agent.ranking.copy(), reward, satisfied, left)
+        env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied, left)
     except SessionError as error:
         raise session_error(agent, env, "", error) from error
     agent.ranking[0] = -1  # its clicks are learned
