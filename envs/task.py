@@ -1,16 +1,17 @@
 """The law of simulated users: what a kind of users consists of, and the task of a click model.
 
-A kind of users is a `Task`: one record, one declared state, and three kernels. Environments and the
-compiled loop call nothing else::
+A kind of users is a `Task`: a record, a declared state, and three kernels. Environments and the
+compiled loop simulate sessions by these three alone::
 
     session(users, state, b, ranking, uniforms, clicks, examined) -> realised, expected, satisfied
     begin(users, state, b, rng)
     advance(users, state, b, rng) -> whether the user has left
 
-``users`` is the record: what stays the same in all sessions, and working memory that carries
-nothing from one call to the next. ``state`` holds what the next session depends on: each of its
-arrays has a row for each of B streams of sessions, and the kernels read and write row ``b`` alone.
-The environment of one session at a time has one stream.
+``users`` is the record: all that stays the same from session to session, and working memory. A
+kernel writes working memory before it reads it, so nothing is carried from one call to the next.
+
+``state`` is all that the next session depends on. Its arrays have one row for each of B streams of
+sessions, and a kernel reads and writes row ``b`` alone. `ClickEnv` has one stream.
 """
 
 from __future__ import annotations
