@@ -96,23 +96,10 @@ class LabelledModel(ContextualModel):
             [self.labels[name][user][places] for name in self.base.item_parameters()]
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        labels = {name: [row.tolist() for row in rows] for name, rows in self.labels.items()}
-        gain = {} if self.gain is None else {"gain": self.gain.tolist()}
-        pairs = self.interactions.tolist() or None
-        return self._describe() | labels | gain | {"interactions": pairs}
-
-    def with_positions(self, n_positions: int) -> Any:
-        base = self.base.with_positions(n_positions)
-        return LabelledModel(
-            base,
-            self.candidates,
-            items=self.items,
-            users=self.users,
-            interactions=self.interactions,
-            gain=self.gain,
-            **self.labels,
-        )
+    def _arguments(self) -> dict[str, Any]:
+        gain = {} if self.gain is None else {"gain": self.gain}
+        pairs = self.interactions if len(self.interactions) else None
+        return super()._arguments() | self.labels | gain | {"interactions": pairs}
 
 
 def _checked_labels(

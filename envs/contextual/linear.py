@@ -102,10 +102,5 @@ class LinearModel(ContextualModel):
             ]
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        others = {name: values.tolist() for name, values in self.others.items()}
-        return self._describe() | {"theta": self.theta.tolist()} | others
-
-    def with_positions(self, n_positions: int) -> Any:
-        base = self.base.with_positions(n_positions)
-        return LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"theta": self.theta} | self.others

@@ -157,16 +157,16 @@ class ContextualModel(Users, abstract=True):
             weights = self.mean.examination_probabilities(range(self.base.n_positions))
         return weights
 
-    def _describe(self) -> dict[str, Any]:
-        """Return the part of `to_dict` that the models share."""
-        users, candidates = self.users, self.candidates
-        return {
-            "model": self.name(),
-            "base": self.base.to_dict(),
-            "items": self.items.tolist(),
-            "users": None if users is None else users.tolist(),
-            "candidates": candidates and [entries.tolist() for entries in candidates],
-        }
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the constructor beside the base model."""
+        return {"items": self.items, "users": self.users, "candidates": self.candidates}
+
+    def to_dict(self) -> dict[str, Any]:
+        arguments = {name: _plain(value) for name, value in self._arguments().items()}
+        return {"model": self.name(), "base": self.base.to_dict(), **arguments}
+
+    def with_positions(self, n_positions: int) -> Any:
+        return type(self)(base=self.base.with_positions(n_positions), **self._arguments())
 
     def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
         """Return the base model with the given item parameters, attraction first."""
@@ -184,3 +184,10 @@ def base_of(base: ClickModel | Mapping[str, Any]) -> ClickModel:
     if "attraction" not in model.shapes:
         raise ValueError(f"base is a {model.kind}; expected items with an attraction")
     return model
+
+
+def _plain(value: Any) -> Any:
+    """Return an array, or a sequence of arrays, as lists; None as it is."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value and [row.tolist() for row in value]
