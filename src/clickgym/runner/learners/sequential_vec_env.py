@@ -82,7 +82,8 @@ class SequentialVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         environment will draw the same.
         """
         rng, state = deepcopy(self._env.np_random), deepcopy(self._env.state)
-        users, advance = self._env.task.users, entry(self._env.task.kernels.advance)
+        users = self._env.task.users
+        advance = entry(self._env.task.kernels.advance).bound(users, state, 0, rng)
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
             rng.random(self._env.model.n_uniforms)  # the clicks
