@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -270,12 +271,21 @@ class Deaf(PPO):
 """
 
 
-def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_of_ones_own_in_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its progress stands in a file, too."""
+    for name in ("LINE_EVERY", "POLL"):
+        monkeypatch.setattr(f"clickgym.runner.progress.{name}", 0.001)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
     spec = "own_ppo:MyPPO:boldness=2.0,n_envs=4"
     table = clickgym.sweep(["PBMRank-v0"], [spec], 50, 1, n_jobs=1).frame
     assert table["agent"].unique().to_list() == [spec]
+    lines = capsys.readouterr().err.splitlines()
+    shares = [int(re.findall(r"clickgym: run 1 of 1, (\d+) %", line)[0]) for line in lines]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 100
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0
     deaf = clickgym.make_agent(

@@ -212,6 +212,32 @@ def test_progress_of_worker_processes(tmp_path):
     CountedSessions(tmp_path / "of another machine", 0)(64)
 
 
+def test_progress_in_a_file_is_a_line_now_and_then():
+    """By sessions and finished runs, in one process and by workers; none after the last run."""
+    now, text = [0.0], io.StringIO()
+    clock = {"clock": lambda: now[0]}
+    with Progress(Console(file=text), True, 1000, 3, RUNS[1:3], 1, **clock) as progress:
+        for seconds, sessions in ((1, 50), (61, 90), (62, 150), (111, 600), (121, 650)):
+            now[0] = seconds
+            progress.played(RUNS[1], sessions)
+        now[0] = 161
+        progress.finished(RUNS[1], 161.0)
+        now[0] = 181
+        with progress.watching(RUNS[2:3]) as (count,):
+            count(100)
+            wait_until(lambda: "run 3" in text.getvalue())
+        progress.finished(RUNS[2], 1.0)
+    assert text.getvalue().splitlines() == [
+        "clickgym: run 2 of 3, 36 %",
+        "clickgym: run 2 of 3, 55 %, 0:04:30 left",
+        "clickgym: run 3 of 3, 70 %, 0:02:32 left",
+    ]
+    with Progress(Console(file=text), False, 1000, 2, RUNS[:2], 1, **clock) as progress:
+        now[0] = 999
+        progress.played(RUNS[0], 10)
+    assert len(text.getvalue().splitlines()) == 3
+
+
 def wait_until(is_so):
     due = time.monotonic() + 20
     while not is_so() and time.monotonic() < due:

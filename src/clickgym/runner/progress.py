@@ -1,4 +1,5 @@
-"""The progress of a sweep: in a terminal and in a notebook a bar with rate and time left.
+"""The progress of a sweep: in a terminal and in a notebook a bar with rate and time left, in a file
+or a pipe a line now and then.
 
 That kernels are compiled, which takes seconds the first time, is known from the events of numba.
 """
@@ -29,6 +30,8 @@ RATE_OVER = 5.0
 """Seconds over which the rate is averaged."""
 SURE = 0.1
 """The share of a run after which it tells the speed of its agent, if no run has finished."""
+LINE_EVERY = 60.0
+"""Seconds between two lines in a file or a pipe."""
 POLL = 0.2
 """Seconds between two looks at what worker processes have played."""
 
@@ -80,14 +83,15 @@ class TimeLeft:
     def seconds(self) -> float | None:
         """Return the time left; None while the speed of an agent is not known."""
         now, lasting = self._clock(), dict(self._lasted)
-        for trial, played in self._played.items():
+        playing = list(self._played.items())  # threads may start further runs meanwhile
+        for trial, played in playing:
             since, first = self._first.get(trial, (now, 0))
             if played >= SURE * self._horizon and played > first:
                 lasts = (now - since) / (played - first) * self._horizon
                 lasting[trial] = lasts
                 lasting.setdefault(trial[:3], lasts)
                 lasting.setdefault(trial.agent, lasts)
-        runs = [(trial, 1 - played / self._horizon) for trial, played in self._played.items()]
+        runs = [(trial, 1 - played / self._horizon) for trial, played in playing]
         total = longest = 0.0
         for place, count in [*runs, *self._waiting.items()]:
             if count:
@@ -98,17 +102,23 @@ class TimeLeft:
                 total, longest = total + count * lasts, max(longest, min(count, 1) * lasts)
         return max(total / self._n_workers, longest)
 
+    def __str__(self) -> str:
+        seconds = self.seconds()
+        return "" if seconds is None else f"{timedelta(seconds=math.ceil(seconds))} left"
+
 
 class Progress:
     """Shows how many sessions and runs of a sweep are finished.
 
     Args:
         console: where to.
-        is_shown: whether a bar is drawn, if the console is a terminal or a notebook.
+        is_shown: whether a bar is drawn, or lines are printed if the console is neither a terminal
+            nor a notebook.
         horizon: the sessions of a run.
         n_runs: the runs of the sweep.
         trials: the runs that are left; earlier sweeps finished the others.
         n_workers: how many runs are played at a time.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -119,8 +129,10 @@ class Progress:
         n_runs: int,
         trials: Sequence[Trial],
         n_workers: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._left = TimeLeft(horizon, trials, n_workers)
+        self._console, self._is_shown, self._clock = console, is_shown, clock
+        self._left, self._line_due = TimeLeft(horizon, trials, n_workers, clock), math.inf
         self._bar = progress_bar(console, is_shown, self._left)
         self._compiling = Compiling(self._describe)
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_runs - len(trials)
@@ -130,6 +142,8 @@ class Progress:
     def __enter__(self) -> Self:
         self._compiling.__enter__()
         self._bar.start()
+        if self._is_shown and self._bar.disable:
+            self._line_due = self._clock() + LINE_EVERY
         total, completed = self._n_runs * self._horizon, self._n_finished * self._horizon
         self._task = self._bar.add_task("", total=total, completed=completed)
         self._describe(is_compiling=False)
@@ -147,7 +161,9 @@ class Progress:
                 return
             self._played[trial] = sessions
             self._left.played(trial, sessions)
-        self._bar.advance(self._task, more)
+            self._bar.advance(self._task, more)
+            if self._clock() >= self._line_due:
+                self._print_line()
 
     def finished(self, trial: Trial, seconds: float) -> None:
         """Note that a run is finished, and how long it took."""
@@ -158,15 +174,23 @@ class Progress:
         self._describe(is_compiling=False)
 
     def _describe(self, is_compiling: bool) -> None:
-        run = f"run {min(self._n_finished + 1, self._n_runs)} of {self._n_runs}"
-        self._bar.update(self._task, description=COMPILING if is_compiling else run)
+        self._bar.update(self._task, description=COMPILING if is_compiling else self._run())
+
+    def _run(self) -> str:
+        return f"run {min(self._n_finished + 1, self._n_runs)} of {self._n_runs}"
+
+    def _print_line(self) -> None:
+        self._line_due = self._clock() + LINE_EVERY
+        share = f"{self._bar.tasks[self._task].percentage:.0f} %"
+        parts = [self._run(), share, str(self._left)]
+        self._console.print(f"clickgym: {', '.join(filter(None, parts))}", highlight=False)
 
     @contextmanager
     def watching(self, trials: Sequence[Trial]) -> Iterator[Sequence[Callable[[int], None]]]:
         """Context with what counts the sessions of each run in a worker process on this machine:
-        they write into a file, at which a thread looks; if no bar is shown, nobody counts.
+        they write into a file, at which a thread looks; if nothing is shown, nobody counts.
         """
-        if self._bar.disable:
+        if not self._is_shown:
             yield [count_nothing] * len(trials)
             return
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -275,5 +299,4 @@ class _TimeLeft(rich.progress.ProgressColumn):
         super().__init__()
 
     def render(self, task: rich.progress.Task) -> str:
-        seconds = self._left.seconds()
-        return "" if seconds is None else f"{timedelta(seconds=math.ceil(seconds))} left"
+        return str(self._left)

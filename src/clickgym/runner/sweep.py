@@ -108,7 +108,8 @@ def sweep(
             the query and of the items of its environment, as `clickgym.make_agent` says of ``log``.
         again: labels of agents, environments or instances whose runs are repeated. If such a label
             has changed, all its earlier runs are removed from the folder; other runs stay.
-        progress: whether to show a bar in a terminal (on stderr) and in a notebook.
+        progress: whether to show a bar in a terminal (on stderr) and in a notebook; in a file or a
+            pipe, a line a minute.
 
     Returns:
         The results of all that was asked for. The folder holds, of these and of all other sweeps
