@@ -222,9 +222,9 @@ class WeightsCodec:
         if len(bad):
             one = weights[tuple(bad[0][:-1])]
             raise ValueError(f"{_at(bad[0], self.streams)}weights are {short(one)}; {expected}")
-        # a power of two changes no order, and the sum of the largest numbers stays finite
+        # a power of two changes no order, and sums of the largest and smallest numbers stay exact
         _, exponents = np.frexp(np.abs(weights).max(axis=-1, keepdims=True))
-        weights = np.ldexp(weights, -np.maximum(exponents, 0))
+        weights = np.ldexp(weights, -exponents)
         sums = weighted_sums(features, weights[..., None, :])
         return np.argsort(-sums, axis=-1, kind="stable")[..., : self.n_positions]
 

@@ -165,6 +165,8 @@ def _features(observation: Any, shape: tuple[int, int], n_clicks: int) -> NDArra
     features = observation
     if isinstance(observation, Mapping):
         features = observation.get("features")
+        if np.ndim(features) == 2:  # weights of another number are refused later
+            shape = (shape[0], np.shape(features)[1])
     elif np.size(observation) in (np.prod(shape), n_clicks + np.prod(shape)):
         features = np.ravel(observation)[-np.prod(shape) :].reshape(shape)
     if np.shape(features) != shape:

@@ -178,6 +178,11 @@ class Learner(BaseAgent):
                 [*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)]
             )
             for name in names:
+                if name == "actions" and name not in choices:
+                    raise TypeError(
+                        f"{type(self).__name__}: actions is no hyper-parameter; the class and the "
+                        "environment determine how lists are chosen"
+                    )
                 if name not in choices:
                     raise TypeError(
                         f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices)

@@ -364,7 +364,7 @@ def test_weights_of_features():
     for observation in (seen["clicks"], {"clicks": seen["clicks"]}, {**seen, "features": flat}):
         with pytest.raises(ValueError, match=r"expected features of shape \(4, 2\) to weigh"):
             agent.rank(observation)
-    for action in ([1.0, np.nan], [np.inf, 0]):
+    for action in ([1.0, np.nan], [np.inf, 0], [1.0], [[1.0, 0.1]], None, "x"):
         agent = FrozenPolicy(4, 3, model=lambda seen, a=action: a, actions="weights")
         with pytest.raises(ValueError, match=r"weights are .*; expected 2 finite numbers"):
             agent.rank(seen)

@@ -99,7 +99,8 @@ def test_equal_candidates_and_scale():
             expected = by_hand(weights, features, 3)
             for scale in (1, 2.0**-40, 2.0**40, 2.0**1023):
                 assert env.action(np.multiply(weights, scale)).tolist() == expected
-    most = np.finfo(float).max
+    least, most = np.finfo(float).smallest_subnormal, np.finfo(float).max
+    assert env.action([least, -least]).tolist() == by_hand([1, -1], features, 3)
     assert env.action([most, 0]).tolist() == by_hand([1, 0], features, 3)
     assert env.action([most, most]).tolist() == by_hand([1, 1], features, 3)
 
@@ -135,6 +136,9 @@ BAD = [
     ("abc", r"weights are 'abc'; expected 3 finite numbers"),
     (None, r"weights are None; expected 3 finite numbers"),
     ([1j, 0, 0], r"weights are .*1j.*; expected 3 finite numbers"),
+    ([True] * 3, r"weights are \[True, True, True\]; expected 3 finite numbers"),
+    ([[1], [1, 2], []], r"weights is \[\[1\], \[1, 2\], \[\]\]; expected an array .*"),
+    ([10**400, 0, 0], r"weights are \[10+.*; expected 3 finite numbers"),
 ]
 
 

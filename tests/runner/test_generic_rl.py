@@ -221,6 +221,15 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any]) -> None:
         PPO(10, 5, **arguments)
 
 
+def test_the_kind_of_actions_is_no_hyperparameter() -> None:
+    for name in ("PPO", "SAC:actions=weights", "stable_baselines3:SAC"):
+        arguments = {} if ":actions" in name else {"actions": "scores"}
+        with pytest.raises(
+            TypeError, match="SAC|PPO: actions is no hyper-parameter; the class and"
+        ):
+            clickgym.make_agent(name, gym.make("PBMRank-v0"), **arguments)
+
+
 def test_library_steps_contextual_environments() -> None:
     recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
     model = sb3.PPO(
