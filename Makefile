@@ -61,12 +61,11 @@ test: $(TESTED)  ## the tests of all three distributions, without those of test-
 
 # Other people's libraries are installed here and not before, each by itself: where one cannot be, the tests that need it are
 # skipped, and its name stands at the end.
-LOOPS := 'minari[create,hdf5]' sbx-rl skrl tianshou torchrl
+LOOPS := 'minari[create,hdf5]' sbx-rl skrl 'tianshou[eval]' torchrl tensorboard
 test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, other libraries' loops, other processors
-	-$(call INSTALL,$(CONSTRAINTS)) --group notebooks
-	@rm -f $(VENV)/.missing; for library in $(LOOPS); do \
-		$(call INSTALL,$(CONSTRAINTS)) $$library || echo "$$library" >> $(VENV)/.missing; done
-	$(PYTEST) -m slow; tests=$$?; $(BIN)/python tests/processors.py; processors=$$?; \
+	@rm -f $(VENV)/.missing; for library in '--group=notebooks' $(LOOPS); do \
+		$(call INSTALL,$(CONSTRAINTS)) "$$library" || echo "$${library#--group=}" >> $(VENV)/.missing; done
+	$(PYTEST) -m slow -rs; tests=$$?; $(BIN)/python tests/processors.py; processors=$$?; \
 	test ! -f $(VENV)/.missing || echo "Not installed, and not tested:" $$(cat $(VENV)/.missing); \
 	exit $$((tests + processors > 0))
 

@@ -9,10 +9,10 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import clickgym
@@ -61,15 +61,22 @@ def optimum(**arguments):
     return gym.make("PBMRank-v0", **arguments).reset(seed=0)[1]["optimal_reward"]
 
 
+def test_programs_are_short():
+    """At most 15 lines of code: whoever wants more reads the library's own examples."""
+    libraries = "gymnasium stable_baselines3 torchrl sbx optuna skrl tianshou minari"
+    for library in libraries.split():
+        assert any(re.search(rf"^(from|import) {library}\b", code, re.MULTILINE) for code in CODE)
+    for code in CODE:
+        assert len([line for line in code.splitlines() if line]) <= 15, code
+
+
 def test_the_program_of_gymnasium_tells_returns(capsys):
-    (code,) = (code for code in CODE if "RecordVectorEpisodeStatistics" in code)
-    exec(code, {})
-    best, *others = numbers(capsys.readouterr().out)
-    length, *random = others
-    assert length == 1000
-    assert len(random) == 8
-    assert best == pytest.approx(1000 * optimum(), abs=150)
-    assert max(random) < best
+    exec(next(code for code in CODE if "RecordEpisodeStatistics" in code), {})
+    best, others = (numbers(line) for line in capsys.readouterr().out.splitlines())
+    assert len(best) == len(others) == 9
+    assert best[-1] == others[-1] == 1000
+    assert np.mean(best[:-1]) == pytest.approx(1000 * optimum(), abs=50)
+    assert max(others[:-1]) < min(best[:-1])
 
 
 @pytest.mark.slow
@@ -101,18 +108,18 @@ for name in ("rollout/ep_rew_mean", "eval/mean_reward"):
 
 
 @pytest.mark.slow
-def test_short_programs(tmp_path):
+@pytest.mark.parametrize(
+    ("library", "words"),
+    [
+        ("torchrl.envs", r"\d+ clicks in 200 sessions\n"),
+        ("sbx", r"SBX would show \[.*\]\n"),
+        ("optuna", r"learning rate [\d.e-]+: \d+ clicks\n"),
+    ],
+)
+def test_short_programs(library, words, tmp_path):
     """TorchRL makes an environment by its id; SBX and Optuna train."""
-    expected = {"torchrl.envs": r"\d+ clicks in 200 sessions\n", "sbx": r"SBX would show \[.*\]\n"}
-    expected["optuna"] = r"learning rate [\d.e-]+: \d+ clicks\n"
-    missing = []
-    for library, words in expected.items():
-        if find_spec(library.partition(".")[0]) is None:
-            missing.append(library)
-        else:
-            assert re.fullmatch(words, printed("-c", program(library), folder=tmp_path))
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+    pytest.importorskip(library.partition(".")[0], reason=LOOPS)
+    assert re.fullmatch(words, printed("-c", program(library), folder=tmp_path))
 
 
 @pytest.mark.slow
@@ -146,27 +153,22 @@ def test_skrl_learns(tmp_path):
 
 @pytest.mark.slow
 def test_tianshou_learns(tmp_path):
-    """Rule and null as for skrl, with 60 %; with seeds 0 to 5 it lost 17 % to 27 %. The returns are
-    of the greedy policy.
+    """Rule: its greedy policy earns more than 85 % of the best list. Null: it does not learn, and
+    shows one list whatever it sees; 3 of 90 lists earn that much.
     """
-    pytest.importorskip("tianshou", reason=LOOPS)
-    training, returns, best = printed(
-        "-c", program("tianshou.algorithm"), folder=tmp_path
-    ).splitlines()
-    lost, sessions = numbers(training.partition("lost")[2])
-    assert sessions == 16_384
-    assert lost < 0.6 * lost_by_random_lists(16_384, n_positions=2)
-    assert numbers(best) == [round(1000 * optimum(n_positions=2))]
-    assert len(numbers(returns)) == 2
-    assert all(0.6 < each / (1000 * optimum(n_positions=2)) < 1.2 for each in numbers(returns))
+    for library in ("tianshou", "rliable"):
+        pytest.importorskip(library, reason=LOOPS)
+    code = program("tianshou.highlevel.config")
+    (earned,) = numbers(printed("-c", code, folder=tmp_path).partition(":")[2])
+    assert 0.85 < earned / (1000 * optimum(n_positions=2)) < 1.1
 
 
 REPLAY = """
 data = minari.load_dataset("clicks/pbm-v0")
 env = data.recover_environment()
 assert data.total_episodes == 3
-for number, episode in enumerate(data):
-    observation, _ = env.reset(seed=None if number else 0)
+for seed, episode in enumerate(data):
+    observation, _ = env.reset(seed=seed)
     assert observation.tolist() == episode.observations[0].tolist()
     for step, action in enumerate(episode.actions):
         observation, reward, terminated, truncated, info = env.step(action)
@@ -181,17 +183,15 @@ for number, episode in enumerate(data):
 
 @pytest.mark.slow
 def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
-    """And the environment that it recovers plays the same sessions again, over the ends of the
-    episodes.
-    """
+    """And the environment that it recovers plays the same sessions again."""
     for library in ("minari", "jax", "h5py"):
         pytest.importorskip(library, reason=LOOPS)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     lines = printed("-c", program("minari") + REPLAY, folder=tmp_path).splitlines()
     assert len(lines) == 3
-    for sessions, earned, regret, best in map(numbers, lines):
+    for sessions, earned, regret in map(numbers, lines):
         assert sessions == 1000
-        assert earned == pytest.approx(best - regret, abs=150)
+        assert earned == pytest.approx(1000 * optimum() - regret, abs=150)
     assert (
         json.loads((tmp_path / "clicks" / "pbm-v0" / "data" / "metadata.json").read_text())[
             "total_steps"

@@ -126,6 +126,27 @@ def test_lowest_versions():
     }
 
 
+def test_libraries_that_did_not_install_are_named(tmp_path):
+    """At the end of the slow tests, which install other people's libraries one by one."""
+    extra = PROJECTS[0]["optional-dependencies"]["loops"]
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    for missing in ((), ("notebooks", "skrl")):
+        failing = "|".join(f"*install*{name}" for name in missing or ["nothing"])
+        python.write_text(f'#!/bin/sh\necho "$@"\ncase "$*" in {failing}) exit 1 ;; esac\n')
+        python.chmod(0o755)
+        for mark in (".installed", ".tested"):
+            (tmp_path / mark).touch()
+        lines = output("make", "--silent", "test-slow", f"VENV={tmp_path}", cwd=ROOT).splitlines()
+        installed = [line for line in lines if " install " in line]
+        for requirement in extra:
+            name = re.match(r"[\w-]+(\[.*])?", requirement)[0]
+            assert any(line.endswith(f" {name}") for line in installed), name
+        named = [line for line in lines if line.startswith("Not installed")]
+        assert named == [f"Not installed, and not tested: {' '.join(missing)}"] * bool(missing)
+    assert lines[-1] == named[0]
+
+
 def test_one_version():
     library, *others = PROJECTS
     for project in others:

@@ -224,9 +224,7 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any]) -> None:
 def test_the_kind_of_actions_is_no_hyperparameter() -> None:
     for name in ("PPO", "SAC:actions=weights", "stable_baselines3:SAC"):
         arguments = {} if ":actions" in name else {"actions": "scores"}
-        with pytest.raises(
-            TypeError, match="SAC|PPO: actions is no hyper-parameter; the class and"
-        ):
+        with pytest.raises(TypeError, match=r"(SAC|PPO): actions is no hyper-parameter; the class"):
             clickgym.make_agent(name, gym.make("PBMRank-v0"), **arguments)
 
 
