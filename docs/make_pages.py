@@ -38,6 +38,7 @@ def pages() -> dict[Path, str]:
     rl = (DOCS / "rl.md").read_text(encoding="utf-8")
     for name, rows in rl_page.tables().items():
         rl = _between(rl, name, _table(*rows))
+    rl = _between(rl, "time", rl_page.time_sentence())
     texts[DOCS / "rl.md"] = _between(rl, "origin", f"`{rl_page.origin()}`")
     return texts
 

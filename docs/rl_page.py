@@ -19,6 +19,7 @@ from clickgym_lab.studies.claims import estimate, number
 from clickgym_lab.studies.plots import grid, style_of
 
 DOCS = Path(__file__).resolve().parent
+MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 CONTEXTUAL, RANDOM = "ContextualPBMRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
@@ -143,6 +144,28 @@ def sentence() -> str:
         f"Where users differ and nobody knows which features matter: {learner} has "
         f"{100 * shares[learner]:.0f} % of the regret of random lists, and the best linear bandit "
         f"{100 * bandit:.0f} %"
+    )
+
+
+def time_sentence() -> str:
+    """Return where a learner's time goes, from the measurements of ``learner_time.py``."""
+    text = MEASUREMENTS.read_text(encoding="utf-8").partition("<!-- start of learner_time.py -->")[
+        2
+    ]
+    lines = [line for line in text.partition("\n\n`")[0].splitlines() if line.startswith("|")]
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    shares = {name.removesuffix(", %"): column for name, *column in zip(header, *rows, strict=True)}
+
+    def between(*parts: str) -> str:
+        sums = [
+            sum(map(int, cells)) for cells in zip(*(shares[part] for part in parts), strict=True)
+        ]
+        return f"{min(sums)} to {max(sums)} %"
+
+    return (
+        f"Gradient steps take {between('gradient steps')} of a learner's time, the policy "
+        f"{between('policy')}, environment and wrappers {between('environment', 'our wrappers')} "
+        "([table](../benchmarks/README.md#where-the-time-of-a-learner-goes))."
     )
 
 
