@@ -348,7 +348,7 @@ def python(shop, *words, with_package=True, exit_code=0):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == exit_code, done.stderr
@@ -525,7 +525,7 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(shop / "lib"))
     cells = [nbformat.v4.new_code_cell(cell) for cell in NOTEBOOK.split("# next cell")]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3").execute()
     printed = "".join(out.get("text", "") for cell in notebook.cells for out in cell.outputs)
     assert "'__main__:Mine', '__main__:Mine', 'TopRank', 'TopRank'" in printed
 

@@ -26,7 +26,7 @@ PROJECTS = [file["project"] for file in FILES]
 
 def output(*command, cwd=None):
     done = subprocess.run(
-        [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

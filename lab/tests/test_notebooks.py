@@ -113,7 +113,7 @@ def test_checks_of_a_lesson(name):
     pytest.importorskip("ipykernel", reason="needs pip install --group notebooks")
     book = nbformat.read(NOTEBOOKS[name], as_version=4)
     where = {"metadata": {"path": str(NOTEBOOKS[name].parent)}}
-    nbclient.NotebookClient(book, timeout=300, resources=where).execute()
+    nbclient.NotebookClient(book, timeout=900, resources=where).execute()
     right = {"check": [], "solution": []}
     for cell in book.cells:
         for role in right.keys() & set(cell["metadata"].get("tags", ())):

@@ -30,6 +30,7 @@ from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.reports.figures import figure_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
+LEARNERS = ("SAC", "PPO", "A2C")
 
 
 def sections(text):
@@ -53,6 +54,23 @@ def test_figure_and_sentence_of_reinforcement_learning():
     assert pixels[0].shape == pixels[1].shape
     assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
     assert rl_page.sentence() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_the_page_on_rl_says_of_its_runs():
+    """SAC by name learns from features in every run; policies of PPO and A2C end better; linear
+    bandits with the right features lose less than a tenth of what any learner loses.
+    """
+    runs = rl_page.runs()
+    for world, frozen in (("linear", 0.15), ("personal:features=outer", 0.3)):
+        sac = runs.filter(world=world, agent="SAC")
+        assert sac["late"].max() <= 0.35
+        assert sac["frozen"].max() <= frozen
+    for world in rl_page.WORLDS:
+        ends = {name: runs.filter(world=world, agent=name)["frozen"].mean() for name in LEARNERS}
+        assert max(ends["PPO"], ends["A2C"]) < ends["SAC"]
+    outer = runs.filter(world="personal:features=outer")
+    linear = outer.filter(outer["agent"].str.contains("LinearTS|PBMLinUCB"))["share"].max()
+    assert linear < outer.filter(outer["agent"].is_in(LEARNERS))["share"].min() / 10
 
 
 @pytest.mark.parametrize("name", AGENTS)

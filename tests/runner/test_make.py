@@ -164,7 +164,7 @@ def test_classes_of_a_script(tmp_path, with_source):
     # the second goes on with finished folders, so the same source is known by the same letters
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=240
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=900
         )
         assert done.returncode == 0, done.stderr
     one, two, three = (clickgym.Results(tmp_path / out) for out in ("one", "two", "three"))
