@@ -162,7 +162,7 @@ def _features(observation: Any, shape: tuple[int, int], n_clicks: int) -> NDArra
     Raises:
         ValueError: it has none of this shape.
     """
-    features = observation
+    features: Any = observation
     if isinstance(observation, Mapping):
         features = observation.get("features")
         if np.ndim(features) == 2:  # weights of another number are refused later
