@@ -55,6 +55,8 @@ class Meter:
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
             self.totals[CLICKS] += clicks
+            if self.step + 1 == self.next_checkpoint:
+                self.at_checkpoints[self._reached] = self.totals
             self.advance(1)
 
     def _mark_unknown(self) -> None:
@@ -68,12 +70,20 @@ class Meter:
             stacklevel=4,
         )
 
+    def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the checkpoints not yet reached, in sessions from now on, and the rows of
+        ``at_checkpoints`` for the totals there.
+        """
+        due = self._checkpoints[self._reached :] - self.step
+        return due, self.at_checkpoints[self._reached :]
+
     def advance(self, sessions: int) -> None:
-        """Count ``sessions`` already added to ``totals``; they must not skip a checkpoint."""
+        """Count ``sessions`` that are added to ``totals`` already, which are kept at the
+        checkpoints among them.
+        """
         self.step += sessions
-        if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
-            self.at_checkpoints[self._reached] = self.totals
-            self._reached += 1
+        if self.step >= self.next_checkpoint:
+            self._reached = int(np.searchsorted(self._checkpoints, self.step, "right"))
             following = self._checkpoints[self._reached :]
             self.next_checkpoint = int(following[0]) if len(following) else self.horizon
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from engines import run_reporting
+from engines import chunks_of, run_reporting
 from reference_agents import Reference, plain, reference_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
@@ -374,15 +374,16 @@ def _played_compiled(
     """What differs from the sessions in Python."""
     env, lists = case.env(), []
     try:
-        result = run_reporting(
-            agent,
-            env,
-            case.n_sessions,
-            seed=case.seed,
-            checkpoints=np.arange(1, case.n_sessions + 1),
-            engine="compiled",
-            on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
-        )
+        with chunks_of(1):
+            result = run_reporting(
+                agent,
+                env,
+                case.n_sessions,
+                seed=case.seed,
+                checkpoints=np.arange(1, case.n_sessions + 1),
+                engine="compiled",
+                on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
+            )
     except Exception as error:
         return f"compiled, {error!r}"
     if lists != followed.lists:

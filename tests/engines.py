@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from reference_agents import plain
 
 import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.runner import Metrics, engine_of
 from clickgym.runner.run import checkpoint_steps, play
+
+LOOP = importlib.import_module("clickgym.runner.loop")
+
+
+@contextmanager
+def chunks_of(sessions: int) -> Iterator[None]:
+    """The compiled loop begins with a chunk of so many sessions; the next ones become as small as
+    they can, in the end single sessions.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LOOP, "FIRST_CHUNK", sessions)
+        patch.setattr(LOOP, "CHUNK", 0.0)
+        yield
 
 
 def run_reporting(
@@ -34,9 +50,7 @@ def run_reporting(
 def run_compiled(
     agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None, delay: str | None = None
 ) -> tuple[clickgym.Result, list, list]:
-    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every
-    step.
-    """
+    """A compiled run with its lists and clicks, caught after every session."""
     lists, clicks = [], []
 
     def record(sessions: int) -> None:
@@ -45,7 +59,8 @@ def run_compiled(
         clicks.append(env.unwrapped.shown.clicks.tolist())
 
     every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled", "delay": delay}
-    result = run_reporting(agent, env, horizon, seed=seed, on_chunk=record, **every)
+    with chunks_of(1):
+        result = run_reporting(agent, env, horizon, seed=seed, on_chunk=record, **every)
     return result, lists, clicks
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from engines import assert_engines_agree
+from engines import assert_engines_agree, chunks_of
 from reference_agents import MODELS, make
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 from slow import slow
@@ -219,8 +219,8 @@ def test_room_for_all_that_is_learned_at_once(monkeypatch):
     """
     agent, rooms = PBMUCB(5, 3, examination=PBM.examination, seed=1), []
     monkeypatch.setattr(agent, "make_room", rooms.append)
-    steps = [999, 1000]  # at the end of the second chunk, a single session, all clicks come
-    clickgym.run(agent, ClickEnv(PBM), 1000, seed=0, delay="batch:1000", checkpoints=steps)
+    with chunks_of(999):  # at the end of the second chunk, a single session, all clicks come
+        clickgym.run(agent, ClickEnv(PBM), 1000, seed=0, delay="batch:1000")
     assert len(rooms) == 2
     assert rooms[1] >= 1000
     rooms.clear()

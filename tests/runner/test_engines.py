@@ -12,7 +12,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from engines import Recorder, assert_engines_agree, run_compiled, run_reporting, state_of
+from engines import (
+    Recorder,
+    assert_engines_agree,
+    chunks_of,
+    run_compiled,
+    run_reporting,
+    state_of,
+)
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
 from reference_agents import MODELS, make
@@ -88,15 +95,15 @@ def test_engines_agree_on_the_smallest_problem(name, kind):
     ],
 )
 def test_checkpoints_and_chunks_change_nothing(name, engine):
-    """Checkpoints cut the chunks of the compiled loop, from one chunk of 1000 sessions down to
-    chunks of one.
-    """
+    """From one chunk of the compiled loop down to chunks of one session."""
     results, states = [], []
-    for checkpoints in ([], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)):
+    steps = [], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)
+    for checkpoints, chunk in zip(steps, (10_000, 1, 17, 1000), strict=True):
         agent, env = make(name, PBM, horizon=10), ClickEnv(PBM)
-        results.append(
-            clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine)
-        )
+        with chunks_of(chunk):
+            results.append(
+                clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine)
+            )
         states.append(state_of(agent, env))
     every = results[-1]
     for result, state in zip(results, states, strict=True):

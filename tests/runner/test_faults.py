@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import run_reporting
+from engines import chunks_of, run_reporting
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
@@ -85,13 +85,11 @@ class Plain(Agent):
             raise self.error
 
 
-@pytest.mark.parametrize("chunks", [[], [100], [136], [137], range(1, 1000)])
-def test_fault_in_compiled_code(chunks):
+@pytest.mark.parametrize("chunk", [1000, 100, 136, 137, 1])
+def test_fault_in_compiled_code(chunk):
     """The step to the digit, wherever the chunks of the compiled loop end."""
-    with pytest.raises(clickgym.AgentError) as caught:
-        clickgym.run(
-            Failing(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled"
-        )
+    with chunks_of(chunk), pytest.raises(clickgym.AgentError) as caught:
+        clickgym.run(Failing(4, 2), ClickEnv(PBM), 1000, seed=0, engine="compiled")
     assert (
         str(caught.value) == "Failing in ClickEnv, after the list of step 137: "
         "ZeroDivisionError: integer division by zero"
@@ -99,16 +97,12 @@ def test_fault_in_compiled_code(chunks):
 
 
 @pytest.mark.parametrize(
-    ("chunks", "when"), [([], "after the list of step 136"), ([136], "step 137")]
+    ("chunk", "when"), [(1000, "after the list of step 136"), (136, "step 137")]
 )
-def test_an_error_before_the_list(chunks, when):
-    with pytest.raises(
-        clickgym.AgentError,
-        match=rf"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$",
-    ):
-        clickgym.run(
-            FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled"
-        )
+def test_an_error_before_the_list(chunk, when):
+    fault = f"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$"
+    with chunks_of(chunk), pytest.raises(clickgym.AgentError, match=fault):
+        clickgym.run(FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, engine="compiled")
 
 
 @pytest.mark.parametrize("agent_class", [Failing, FailingToRank])

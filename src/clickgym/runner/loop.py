@@ -33,8 +33,8 @@ from .delay import Delay, EmptyQueue, LateAgent, Queue
 from .metrics import Metrics
 
 OnChunk = Callable[[int], object]
-CHUNK = 0.05
-"""Seconds between two reports of progress."""
+CHUNK, FIRST_CHUNK = 0.05, 1000
+"""Seconds between two reports of progress, and the sessions before the first one."""
 
 
 class AgentError(SessionError):
@@ -57,6 +57,8 @@ class Stage(NamedTuple):
     shown: Shown
     contexts: tuple[Any, ...]  # of the metrics
     totals: NDArray[np.float64]
+    due: NDArray[np.int64]  # after how many sessions of the chunk the next checkpoints come
+    kept: NDArray[np.float64]  # the totals there
     late: Any  # the sessions whose clicks are late, or None
 
 
@@ -80,6 +82,7 @@ def session_loop(
         users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         last_reward, last_satisfied, played, left = 0.0, -1, np.int64(0), np.int64(0)
+        reached = 0
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *stage.observed)
             is_list, reward, expectation, satisfied = play(users, state, env_rng, shown, ranking)
@@ -99,6 +102,11 @@ def session_loop(
                 if left == 0:
                     left = played
             shown.draws[0] = False
+            if played == stage.due[reached]:
+                totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+                for i in range(len(totals)):
+                    stage.kept[reached, i] = totals[i]
+                reached += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, last_reward, last_satisfied, left
 
@@ -135,19 +143,19 @@ def play_compiled(
     queue = EmptyQueue(agent)
     if delay is not None:
         queue = Queue(agent, delay, env.task.observed(env.state, agent.observes))
-    streams, state, chunk, seconds = env.streams, None, 1000, 0.0
+    streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
         is_new = streams.state is not state  # at the start, and where the users change
         if is_new:
             task, state = streams.task, streams.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
-            stage = Stage(task.users, state, observed, env.shown, contexts, meter.totals, None)
+            fixed = task.users, state, observed, env.shown, contexts, meter.totals
             kernels = agent.rank_kernel, queue.learn, metrics.kernel, *task.kernels
             loop = entry(session_loop(*kernels))
-        size = min(chunk, meter.next_checkpoint - meter.step, env.sessions_to_change)
+        size = min(chunk, meter.horizon - meter.step, env.sessions_to_change)
         agent.make_room(size + queue.slots)
-        stage = stage._replace(late=queue.chunk(meter.step + 1, size))
+        stage = Stage(*fixed, *meter.ahead(), queue.chunk(meter.step + 1, size))
         arguments = stage, env.np_random, agent.state, agent.rng, agent.ranking
         if is_new:
             loop(*arguments, 0)  # the first call compiles
