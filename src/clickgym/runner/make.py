@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
@@ -269,6 +270,20 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
+    return prepared_agent(agent, env, horizon=horizon, log=log, **hyperparameters)(seed)
+
+
+def prepared_agent(
+    agent: AgentLike,
+    env: gym.Env,
+    *,
+    horizon: int | None = None,
+    log: Any = None,
+    **hyperparameters: Any,
+) -> Callable[[Seed], BaseAgent]:
+    """Check the arguments of `make_agent`; return what makes the agent with a seed, any number of
+    times.
+    """
     check_kind("env", env, gym.Env, AN_ENV)
     maker, passed = agent_maker(agent)
     passed = {**passed, **hyperparameters}
@@ -303,13 +318,20 @@ def make_agent(
         raise ValueError(f"{name} needs a horizon")
     if past is not None and "prior_skips" not in passed:
         filled_in |= past.prior(maker)
-    arguments = {**filled_in, **passed, "seed": seed}
-    made = _called(f"agent {name}", maker, arguments, AgentError)
-    if not isinstance(made, BaseAgent):
-        raise TypeError(f"{name} returned {short(made)}; expected an agent")
-    made.filled_in = filled_in
-    if past is not None:
-        start_agent(made, past, env)
-        for caution in cautions([past.facts], {name: type(made)}) if past is not log else ():
-            warnings.warn(caution, stacklevel=2)
-    return made
+
+    def make(seed: Seed) -> BaseAgent:
+        own = {  # an agent may write into what it gets
+            key: value.copy() if isinstance(value, np.ndarray) else value
+            for key, value in filled_in.items()
+        }
+        made = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
+        if not isinstance(made, BaseAgent):
+            raise TypeError(f"{name} returned {short(made)}; expected an agent")
+        made.filled_in = own
+        if past is not None:
+            start_agent(made, past, env)
+            for caution in cautions([past.facts], {name: type(made)}) if past is not log else ():
+                warnings.warn(caution, stacklevel=3)
+        return made
+
+    return make
