@@ -42,6 +42,7 @@ class BaseClickEnv:
     spec: Any
     np_random: Any
     _np_random: Any
+    _np_random_seed: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves, or `close`."""
     _is_closed = False
@@ -105,6 +106,7 @@ class BaseClickEnv:
             # environment uses a child of its seed.
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
+            self._np_random_seed = seed
             self.streams.start()
             self._last = None
         self.streams.start_episode(self._np_random)

@@ -107,9 +107,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
             candidates change also with ``user`` and ``candidates``, as in `step`.
         """
-        seed = checked_seed(seed, options)
-        super().reset(seed=seed)
-        self._restart(seed)
+        self._restart(checked_seed(seed, options))
         task, state = self.streams.task, self.streams.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
         info |= task.info(state, 0)

@@ -83,7 +83,7 @@ class Meter:
         """
         self.step += sessions
         if self.step >= self.next_checkpoint:
-            self._reached = int(np.searchsorted(self._checkpoints, self.step, "right"))
+            self._reached = int(self._checkpoints.searchsorted(self.step, "right"))
             following = self._checkpoints[self._reached :]
             self.next_checkpoint = int(following[0]) if len(following) else self.horizon
 

@@ -2,6 +2,7 @@
 notice damage.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -54,6 +55,17 @@ def numbers(out):
     return clickgym.Results(out).frame
 
 
+SWEEP = importlib.import_module("clickgym.runner.sweep")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def a_file_for_each_run():
+    """What happens to one file happens to one run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SWEEP, "WRITE_EVERY", 0.0)
+        yield
+
+
 @pytest.fixture
 def played(monkeypatch):
     """What is played, in order; ``played.at_most`` interrupts after so many runs."""
@@ -65,7 +77,7 @@ def played(monkeypatch):
         if len(played.trials) == played.at_most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "write_runs", write)
+    monkeypatch.setattr(SWEEP, "write_runs", write)
     return played
 
 
@@ -615,7 +627,7 @@ def test_interrupt_says_what_is_kept(tmp_path, played):
     with pytest.raises(KeyboardInterrupt) as stopped:
         sweep(out)
     assert str(stopped.value) == (
-        f"stopped; 2 of 24 runs are kept in {out}: the same command resumes"
+        f"stopped; 3 of 24 runs are kept in {out}: the same command resumes"
     )
     played.trials.clear()
     with pytest.raises(KeyboardInterrupt) as stopped:

@@ -1,11 +1,15 @@
 """Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
+import importlib
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
+from functools import partial
 
 import gymnasium as gym
 import polars
@@ -14,6 +18,7 @@ from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.agents import Random
 from clickgym.core.faults import WorkerError
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import RUNS, Trial
@@ -125,12 +130,28 @@ def test_a_run_of_a_sweep_has_its_two_seeds():
 # ----------------------------------------------------------------------------------------- resuming
 
 
+def started(words, out, first):
+    """A process that sweeps, and says of each run that it reports as finished which one it is."""
+    code = f"""
+import importlib, sys
+import clickgym.runner.progress as progress
+sweep = importlib.import_module("clickgym.runner.sweep")
+{first}
+class Telling(progress.Progress):
+    def finished(self, trial, seconds):
+        print(*trial, flush=True)
+        super().finished(trial, seconds)
+sweep.Progress = Telling
+sweep.sweep({words}, out=sys.argv[1])"""
+    command = [sys.executable, "-c", code, out]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
 def test_killed_sweep_resumes(tmp_path, own_agent):
     agents = f"['Random', '{own_agent}', '{own_agent}:nap=0.003']"
     words = f"['PBMRank-v0'], {agents}, 200, 2, seed=5, n_jobs=1"
-    code = f"import clickgym, sys; clickgym.sweep({words}, out=sys.argv[1])"
     out = tmp_path / "killed[1]*"
-    process = subprocess.Popen([sys.executable, "-c", code, out], start_new_session=True)
+    process = started(words, out, "sweep.WRITE_EVERY = 0")
     while len(finished(out)) < 4:
         assert process.poll() is None
         time.sleep(0.02)
@@ -144,6 +165,120 @@ def test_killed_sweep_resumes(tmp_path, own_agent):
     )
     assert_frame_equal(resumed, undisturbed)
     assert all(file.stat().st_mtime_ns == written for file, written in before.items())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_many_small_runs_killed_at_any_time(tmp_path, n_jobs):
+    """What was reported as finished is there; resumed, all is as if undisturbed."""
+    wait, out = random.random() * 0.4, tmp_path / "killed"
+    words = f"{ENVS}, {AGENTS}, 100, 300, seed=5, n_jobs={n_jobs}, progress=False"
+    process = started(words, out, "sweep.WRITE_EVERY = 0.03")
+    told = [process.stdout.readline()]
+    time.sleep(wait)
+    os.killpg(process.pid, signal.SIGKILL)
+    told += process.communicate()[0].splitlines(keepends=True)
+    reported = [tuple(line.split()) for line in told if line.endswith("\n")]
+    there = clickgym.Results(out).rows.select(polars.col(Trial._fields).cast(polars.String))
+    assert set(reported) <= set(there.rows()), f"{wait} s"
+    resumed, undisturbed = (
+        eval(f"numbers({words}, out=out)", {"numbers": numbers, "out": folder})
+        for folder in (out, None)
+    )
+    assert_frame_equal(resumed, undisturbed)
+
+
+def in_batches(monkeypatch, seconds):
+    monkeypatch.setattr(importlib.import_module("clickgym.runner.sweep"), "WRITE_EVERY", seconds)
+
+
+def test_runs_that_wait_are_written_while_another_plays(tmp_path, monkeypatch):
+    """They do not wait for the end of a long one."""
+    in_batches(monkeypatch, 0.2)
+
+    class Waiting(Random):
+        def rank(self, observation=None):
+            due = time.monotonic() + 20
+            while not finished(tmp_path) and time.monotonic() < due:
+                time.sleep(0.01)
+            assert [path.name for path in finished(tmp_path)] == ["Random-0.parquet"]
+            return super().rank(observation)
+
+    agents = {"Random": "Random", "waits": Waiting}
+    clickgym.sweep(["PBMRank-v0"], agents, 2, 1, out=tmp_path, n_jobs=1)
+
+
+def test_interrupted_runs_that_wait_are_written(tmp_path, monkeypatch):
+    in_batches(monkeypatch, 1000)
+    seeds = []
+
+    def play(*arguments):
+        seeds.append(arguments[5])
+        if len(seeds) == 4:
+            raise KeyboardInterrupt
+        return plain(*arguments)
+
+    module = importlib.import_module("clickgym.runner.sweep")
+    plain = module.play
+    monkeypatch.setattr(module, "play", play)
+    sweep = partial(numbers, ENVS, ["Random"], 10, 2, out=tmp_path, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt, match="3 of 4 runs are kept"):
+        sweep()
+    assert len(finished(tmp_path)) == 2
+    assert_frame_equal(sweep(), numbers(ENVS, ["Random"], 10, 2, n_jobs=1))
+    assert len(seeds) == 9
+
+
+def test_two_sweeps_of_the_same_runs_at_once(tmp_path, monkeypatch):
+    """Each run is in one file."""
+    in_batches(monkeypatch, 0.01)
+    barrier, tables = threading.Barrier(3), []
+
+    def play(n):
+        barrier.wait()
+        tables.append(numbers(ENVS, AGENTS, 50, 40 + n, out=tmp_path, n_jobs=1, progress=False))
+
+    threads = [threading.Thread(target=play, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    whole = numbers(ENVS, AGENTS, 50, 42, n_jobs=1)
+    assert_frame_equal(clickgym.Results(tmp_path).frame, whole)
+    for table in tables:
+        part = whole.filter(polars.col("run") <= table["run"].max())
+        assert_frame_equal(table, part)
+
+
+def test_a_damaged_file_costs_its_own_runs(tmp_path, monkeypatch):
+    in_batches(monkeypatch, 1000)
+    sweep = partial(numbers, ENVS, AGENTS, 10, n_jobs=1)
+    whole = sweep(5)
+    for runs in (2, 5):  # run 0 and 1 in a file of each agent, the others in another one
+        sweep(runs, out=tmp_path)
+    damaged = tmp_path / RUNS / ENVS[0] / whole["instance"][0] / "Random-2.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"Random-2.parquet is damaged \(.*; delete it"):
+        sweep(5, out=tmp_path)
+    damaged.unlink()
+    others = {path: path.stat().st_mtime_ns for path in finished(tmp_path)}
+    assert len(others) == 7
+    assert_frame_equal(sweep(5, out=tmp_path), whole)
+    assert {path: path.stat().st_mtime_ns for path in finished(tmp_path)}.items() > others.items()
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_repeated_runs_that_share_a_file_with_others(tmp_path, monkeypatch, is_damaged):
+    """The others stay, unless the file is damaged."""
+    in_batches(monkeypatch, 1000)
+    arguments = {"out": tmp_path, "n_jobs": 1}
+    first = clickgym.sweep(ENVS[:1], AGENTS, 10, 5, **arguments)
+    (file,) = [path for path in finished(tmp_path) if path.name == "Random-0.parquet"]
+    if is_damaged:
+        file.write_bytes(b"damaged")
+    clickgym.sweep(ENVS[:1], AGENTS, 10, 2, **arguments, again=["Random"])
+    runs = clickgym.Results(tmp_path).rows.filter(agent="Random")["run"].unique().to_list()
+    assert runs == ([0, 1] if is_damaged else [0, 1, 2, 3, 4])
+    assert_frame_equal(numbers(ENVS[:1], AGENTS, 10, 5, **arguments), first.frame)
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])

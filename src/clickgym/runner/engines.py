@@ -10,7 +10,7 @@ import gymnasium as gym
 from ..agents.agent import BaseAgent, EnvTraits
 from ..core.checks import check_choice
 from ..envs import ClickEnv
-from ..envs.any_env import sizes_of
+from ..envs.any_env import Sizes, sizes_of
 from ..envs.click_env import name_of
 from ..envs.registration import without_own_wrappers
 
@@ -31,9 +31,14 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
             for other sizes.
         UnsuitedError: the agent cannot play the environment.
     """
+    return engine_facing(agent, traits_of(env), sizes_of(env), engine)
+
+
+def engine_facing(agent: BaseAgent, traits: EnvTraits, sizes: Sizes, engine: str) -> str:
+    """As `engine_of`, where an environment is known by its traits and sizes."""
     check_choice("engine", engine, ENGINES)
-    engine = agent.engine_in(traits_of(env), engine)
-    for size, expected in sizes_of(env)._asdict().items():
+    engine = agent.engine_in(traits, engine)
+    for size, expected in sizes._asdict().items():
         value = getattr(agent, size, expected)
         if value != expected:
             raise ValueError(

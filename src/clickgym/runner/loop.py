@@ -145,8 +145,7 @@ def play_compiled(
         queue = Queue(agent, delay, env.task.observed(env.state, agent.observes))
     streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
-        is_new = streams.state is not state  # at the start, and where the users change
-        if is_new:
+        if streams.state is not state:  # at the start, and where the users change
             task, state = streams.task, streams.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
@@ -157,12 +156,11 @@ def play_compiled(
         agent.make_room(size + queue.slots)
         stage = Stage(*fixed, *meter.ahead(), queue.chunk(meter.step + 1, size))
         arguments = stage, env.np_random, agent.state, agent.rng, agent.ranking
-        if is_new:
-            loop(*arguments, 0)  # the first call compiles
         lasted = _play_chunk(agent, env, meter, partial(loop, *arguments), size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
-            chunk = int(np.clip(chunk * CHUNK / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
+            wanted = chunk * CHUNK / max(lasted, 1e-6)
+            chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
     return seconds
@@ -180,6 +178,8 @@ def _play_chunk(
     regret, before = meter.totals[0], clock()
     try:
         played, reward, satisfied, left = loop(size)
+    except KernelError:
+        raise
     except Exception as error:
         raise _blamed(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before

@@ -57,6 +57,7 @@ class TimeLeft:
         self._waiting: Counter[Any] = Counter(trial[:3] for trial in trials)
         self._first: dict[Trial, tuple[float, int]] = {}  # time and sessions of the first report
         self._played: dict[Trial, int] = {}
+        self._ended: dict[Trial, float] = {}
         self._lasted: dict[Any, float] = {}  # the last finished run, by cell and by agent
 
     def played(self, trial: Trial, sessions: int) -> None:
@@ -65,17 +66,19 @@ class TimeLeft:
             self._waiting[trial[:3]] -= 1
         if sessions:
             self._first.setdefault(trial, (self._clock(), sessions))
+        if sessions == self._horizon:
+            self._ended.setdefault(trial, self._clock())
         self._played[trial] = sessions
 
     def finished(self, trial: Trial, seconds: float) -> None:
-        """Note that a run is finished, and how long it took; the start of a long one, in which
-        libraries are loaded, does not count.
+        """Note that a run is finished and kept, and how long it took; the start of a long one, in
+        which libraries are loaded, does not count.
         """
         if trial not in self._played:
             self._waiting[trial[:3]] -= 1
         self._played.pop(trial, None)
         since, first = self._first.pop(trial, (self._clock(), self._horizon))
-        lasted = self._clock() - since
+        lasted = self._ended.pop(trial, self._clock()) - since
         if lasted > 1 and first < self._horizon:
             seconds = lasted / (self._horizon - first) * self._horizon
         self._lasted[trial[:3]] = self._lasted[trial.agent] = seconds
@@ -161,12 +164,13 @@ class Progress:
                 return
             self._played[trial] = sessions
             self._left.played(trial, sessions)
-            self._bar.advance(self._task, more)
+            if more:
+                self._bar.advance(self._task, more)
             if self._clock() >= self._line_due:
                 self._print_line()
 
     def finished(self, trial: Trial, seconds: float) -> None:
-        """Note that a run is finished, and how long it took."""
+        """Note that a run is finished and kept, and how long it took."""
         self.played(trial, self._horizon)
         with self._lock:
             self._left.finished(trial, seconds)

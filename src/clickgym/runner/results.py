@@ -1,5 +1,5 @@
-"""The folder of a sweep and the `Results` in it: a configuration, one file for each finished run,
-and tables.
+"""The folder of a sweep and the `Results` in it: a configuration, files of finished runs, and
+tables.
 
 ``config.json`` is one dict. It grows when a further sweep adds agents, environments, instances or
 runs. Which runs are finished is known from their files alone, so that an interrupted sweep can be
@@ -14,7 +14,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -42,6 +42,8 @@ from .summaries import MEASURED, TIMED, final_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from .run import Result
 
 CONFIG, TABLE, RUNS = "config.json", "results.parquet", "runs"
 LONGEST_NAME = 200
@@ -187,6 +189,90 @@ IDENTITY, SEED = "clickgym_identity", "clickgym_seed"
 """Metadata of a file of runs: the hash of all that they depend on, and the seed of the sweep."""
 
 
+class FinishedRuns:
+    """The finished runs of a results folder, as far as they are read: their files and their rows.
+
+    Args:
+        out: the results folder.
+        config: of the folder.
+
+    Attributes:
+        out, config: as passed.
+        files: the paths of runs.
+        paths: those that are read.
+    """
+
+    def __init__(self, out: Path, config: Config) -> None:
+        self.out, self.config, self.files = out, config, RunFiles(config.labels)
+        self.paths: set[Path] = set()
+        self._places: dict[Trial, tuple[polars.DataFrame, int]] = {}
+
+    def read(self, paths: Iterable[Path]) -> None:
+        """Read files in the folder of runs.
+
+        Raises:
+            ValueError: a file is damaged, or holds something else than the configuration says.
+        """
+        for file in paths:
+            path = self.out / RUNS / file
+            with reading(path, "is damaged", "delete it to have its runs computed again"):
+                trials, frame = _runs_in(path, self.config)
+                if self.files.path(trials[0]) != file or any(trial in self for trial in trials):
+                    raise ValueError("it belongs to another run")
+            self.add(file, trials, frame)
+
+    def add(self, path: Path, trials: Iterable[Trial], frame: polars.DataFrame) -> None:
+        """Add the runs of a file, and their rows in the same order."""
+        n_steps = len(self.config.checkpoints)
+        self._places |= {trial: (frame, n * n_steps) for n, trial in enumerate(trials)}
+        self.paths.add(path)
+
+    def __contains__(self, trial: object) -> bool:
+        return trial in self._places
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._places)
+
+    def table(self, trials: Iterable[Trial]) -> polars.DataFrame:
+        """The rows of some runs, in the order of these."""
+        n_steps = len(self.config.checkpoints)
+        parts: list[tuple[polars.DataFrame, int, int]] = []
+        for trial in trials:
+            frame, start = self._places[trial]
+            if parts and parts[-1][0] is frame and parts[-1][2] == start:
+                start = parts.pop()[1]  # it follows the last one
+            parts.append((frame, start, self._places[trial][1] + n_steps))
+        return polars.concat([frame[start:end] for frame, start, end in parts], rechunk=True)
+
+
+def rows_of(runs: Mapping[Trial, Result]) -> polars.DataFrame:
+    """The rows of runs of an agent in an environment, in this order, as `Results.rows` has them;
+    what is unknown is null.
+    """
+    results, (first, *_) = list(runs.values()), runs
+    counts = [len(result.steps) for result in results]
+    measured = {"step": "steps", "regret": "regret", "reward": "reward", "clicks": "clicks"}
+    columns = {
+        column: np.concatenate([getattr(result, name) for result in results])
+        for column, name in measured.items()
+    }
+    metrics = list(results[0].metrics)
+    for name in metrics:
+        columns[name] = np.concatenate([result.metrics[name] for result in results])
+    columns["run"] = np.repeat([trial.run for trial in runs], counts)
+    columns["seconds"] = np.repeat([result.seconds for result in results], counts)
+    engines = polars.Series([result.engine for result in results])
+    return polars.DataFrame(columns).select(
+        *(polars.lit(label).alias(column) for column, label in zip(COLUMNS, first, strict=False)),
+        *("run", "step"),
+        col("regret").fill_nan(None),
+        *("reward", "clicks"),
+        *(col(name).fill_nan(None) for name in metrics),
+        engines[np.repeat(np.arange(len(results)), counts)].alias("engine"),
+        "seconds",
+    )
+
+
 def write_runs(path: Path, frame: polars.DataFrame, config: Config) -> None:
     """Write finished runs of an agent in an environment, one or several, with a checksum, whole or
     not at all.
@@ -199,31 +285,6 @@ def write_runs(path: Path, frame: polars.DataFrame, config: Config) -> None:
     make_folder(path.parent)
     identity = config.run_identity(*frame.row(0)[:3])
     write_whole(path, sealed(frame, {IDENTITY: identity, SEED: str(config.seed)}))
-
-
-def read_runs(
-    out: Path, paths: Iterable[Path], config: Config, files: RunFiles
-) -> dict[Trial, polars.DataFrame]:
-    """The tables of finished runs.
-
-    Args:
-        out: the results folder.
-        paths: of their files in the folder of runs.
-        config: of the results folder.
-        files: of this configuration.
-
-    Raises:
-        ValueError: a file is damaged, or holds something else than the configuration says.
-    """
-    frames: dict[Trial, polars.DataFrame] = {}
-    for file in paths:
-        path = out / RUNS / file
-        with reading(path, "is damaged", "delete it to have its runs computed again"):
-            tables = _runs_in(path, config)
-            if files.path(next(iter(tables))) != file or frames.keys() & tables.keys():
-                raise ValueError("it belongs to another run")
-            frames |= tables
-    return frames
 
 
 def read_sealed(path: Path) -> tuple[polars.DataFrame, dict[str, str]]:
@@ -242,28 +303,27 @@ def read_sealed(path: Path) -> tuple[polars.DataFrame, dict[str, str]]:
     return polars.read_parquet(io.BytesIO(content)), metadata
 
 
-def _runs_in(path: Path, config: Config) -> dict[Trial, polars.DataFrame]:
-    """The runs in a file, if they are of a configuration."""
+def _runs_in(path: Path, config: Config) -> tuple[list[Trial], polars.DataFrame]:
+    """The runs in a file with their rows, if they are of a configuration."""
     frame, metadata = read_sealed(path)
     columns, n_steps = [*MEASURED, *config.metrics, *TIMED], len(config.checkpoints)
     frame = frame if frame.columns == columns else frame.select(columns)
-    starts = range(0, len(frame), n_steps)
-    trials = [Trial(*frame.row(start)[:4]) for start in starts]
-    for label, labels in zip(trials[0], config.labels.values(), strict=False):
-        if label not in labels:
+    labels = frame.row(0)[:3]
+    for label, known in zip(labels, config.labels.values(), strict=True):
+        if label not in known:
             raise ValueError(f"{label!r} is not named in {CONFIG}")
-    if frame["step"].to_list() != config.checkpoints * len(trials):
+    runs = frame["run"].to_numpy()[::n_steps]
+    if not np.array_equal(frame["step"].to_numpy(), np.tile(config.checkpoints, len(runs))):
         raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-    every = [trial._replace(run=run) for trial in trials[:1] for run in sorted(set(frame["run"]))]
-    if trials != every:
+    numbered = np.array_equal(frame["run"].to_numpy(), np.repeat(runs, n_steps))
+    if not numbered or (np.diff(runs) <= 0).any() or frame.select(COLUMNS).n_unique() > 1:
         raise ValueError("it belongs to another run")
     if metadata.get(SEED) != str(config.seed):
         raise ValueError(f"it is of the seed {metadata.get(SEED)}; expected {config.seed}")
-    if metadata.get(IDENTITY) != config.run_identity(*trials[0][:3]):
+    if metadata.get(IDENTITY) != config.run_identity(*labels):
         raise ValueError(f"it is of other users, another agent or another setting than {CONFIG}")
-    return {
-        trial: frame[start : start + n_steps] for trial, start in zip(trials, starts, strict=True)
-    }
+    first = Trial(*frame.row(0)[:4])
+    return [first._replace(run=run) for run in runs.tolist()], frame
 
 
 def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
@@ -278,11 +338,14 @@ def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
     finished = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
     if not finished:
         raise ValueError(f"{folder} holds no finished run yet")
-    frames = read_runs(folder, finished, config, RunFiles(config.labels))
-    order = [
-        col(column).cast(polars.Enum(list(labels))) for column, labels in config.labels.items()
-    ]
-    return polars.concat(frames.values()).sort(*order, "run", "step"), config
+    found = FinishedRuns(folder, config)
+    found.read(finished)
+    order = [{label: n for n, label in enumerate(labels)} for labels in config.labels.values()]
+
+    def place(trial: Trial) -> tuple[int, ...]:
+        return (*(of[label] for of, label in zip(order, trial[:3], strict=True)), trial.run)
+
+    return found.table(sorted(found, key=place)), config
 
 
 # -------------------------------------------------------------------------------------- in Python

@@ -72,21 +72,11 @@ class Result:
 
         What is unknown is null.
         """
-        import polars  # only who wants a table pays for its import
+        from .results import Trial, rows_of  # data frames are slow to load
+        from .summaries import TIMED
 
-        return polars.DataFrame(
-            {
-                "env": [self.env] * len(self.steps),
-                "instance": [self.instance] * len(self.steps),
-                "agent": [self.agent] * len(self.steps),
-                "run": np.full(len(self.steps), check_count("run", run, 0), np.int64),
-                "step": self.steps,
-                "regret": self.regret,
-                "reward": self.reward,
-                "clicks": self.clicks,
-                **self.metrics,
-            }
-        ).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
+        trial = Trial(self.env, self.instance, self.agent, check_count("run", run, 0))
+        return rows_of({trial: self}).drop(TIMED)
 
 
 def run(

@@ -59,6 +59,9 @@ def average(
         interval of its mean (Student's t; null for a single run). A measure is null where any value
         of the group is.
     """
+    labels = [name for name in by if frame.schema[name] == polars.String]
+    enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in labels]
+    frame = frame.select(*by, "run", *measures).with_columns(enums)  # texts take much memory
     known = {name: col(name).null_count() == 0 for name in measures}
     means = [polars.when(known[name]).then(col(name).mean()).alias(name) for name in measures]
     spreads = [
@@ -73,7 +76,8 @@ def average(
     )
     halves = {n: half_width(n) for n in groups["runs"].unique()}
     half = col("runs").replace_strict(halves, return_dtype=polars.Float64)
-    return groups.with_columns(col(f"{name}_ci95") * half for name in measures)
+    halved = groups.with_columns(col(f"{name}_ci95") * half for name in measures)
+    return halved.with_columns(col(labels).cast(polars.String))
 
 
 def final_table(rows: polars.DataFrame) -> polars.DataFrame:

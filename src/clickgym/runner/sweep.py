@@ -9,22 +9,22 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import gymnasium as gym
 import joblib
 import numpy as np
-import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from ..agents.agent import BaseAgent, UnsuitedError
+from ..agents.agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 from ..core.checks import (
     check_choice,
     check_count,
@@ -37,18 +37,29 @@ from ..core.checks import (
     short,
 )
 from ..core.faults import WorkerError
+from ..core.files import locked
 from ..core.memory import check_memory
 from ..envs import Users
+from ..envs.any_env import Sizes, sizes_of
 from .config import Config, Setting, provenance
 from .delay import Delay, check_learns_late
-from .engines import Engine, engine_of
+from .engines import Engine, engine_facing, engine_of, traits_of
 from .identity import identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
-from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
+from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
 from .metrics import Metrics
 from .progress import Progress
-from .results import RUNS, Results, RunFiles, Trial, open_folder, read_runs, write_runs
-from .run import checkpoint_steps, play
+from .results import (
+    CONFIG,
+    RUNS,
+    FinishedRuns,
+    Results,
+    Trial,
+    open_folder,
+    rows_of,
+    write_runs,
+)
+from .run import Result, checkpoint_steps, play
 from .warm_start import Past, TypedLog, cautions, past_sessions
 from .workers import check_workers, in_parallel, what_broke
 
@@ -73,7 +84,8 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    Each finished run is saved at once. A stopped sweep resumes when you call it again with the same
+    A finished run is saved within a second, with others of its agent and environment in one file,
+    and only then shown as finished. A stopped sweep resumes when you call it again with the same
     arguments, or with a part of them, and ends with the same numbers. They depend on ``seed`` and
     on the names of environment, instance, agent and run. They do not depend on the order, on
     ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class
@@ -114,7 +126,7 @@ def sweep(
     Returns:
         The results of all that was asked for. The folder holds, of these and of all other sweeps
         into it, ``results.parquet``, ``summary.csv``, ``regret.png`` and ``regret.svg``,
-        ``config.json`` and one file for each run.
+        ``config.json`` and files of runs.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
@@ -164,31 +176,33 @@ def sweep(
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
     folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-    frames: dict[Trial, polars.DataFrame] = {}
-    with folder as name, resumable(out, lambda: f"{len(frames)} of {len(trials)} runs"):
-        place = Path(name)
-        config = open_folder(place, planned, again)
+    kept: list[Trial] = []
+    with folder as name, resumable(out, lambda: f"{len(kept)} of {len(trials)} runs"):
+        finished = FinishedRuns(Path(name), open_folder(Path(name), planned, again))
         for caution in cautions([it.facts for it in job.pasts.values()], kinds, delay is not None):
             warnings.warn(caution, stacklevel=2)
-        files = RunFiles(config.labels)
-        frames |= _finished(place, trials, config, files, again)
+        _read_finished(finished, trials, again)
+        kept += (trial for trial in trials if trial in finished)
+        left = [trial for trial in trials if trial not in finished]
 
-        def keep(trial: Trial, frame: polars.DataFrame) -> None:
-            write_runs(place / RUNS / files.path(trial), frame, config)
-            frames[trial] = frame
+        def on_written(trial: Trial, seconds: float) -> None:
+            kept.append(trial)
+            bar.finished(trial, seconds)
 
-        left = [trial for trial in trials if trial not in frames]
         at_once = joblib.effective_n_jobs(n_jobs)
-        with Progress(Console(stderr=True), is_shown, horizon, len(trials), left, at_once) as bar:
+        with (
+            Progress(Console(stderr=True), is_shown, horizon, len(trials), left, at_once) as bar,
+            Batches(finished, on_written) as batches,
+        ):
             for prefer in ("threads", "processes"):
                 due = [trial for trial in left if trials[trial] == prefer]
                 if due:
-                    _play_all(due, job, n_jobs, prefer, bar, keep)
+                    _play_all(due, job, n_jobs, prefer, bar, batches.add)
         if out is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
             update_files(out)
-    return Results(polars.concat([frames[trial] for trial in trials]), config)
+    return Results(finished.table(trials), finished.config)
 
 
 @contextmanager
@@ -211,6 +225,25 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 # ---------------------------------------------------------------------------------------- the plan
 
 
+class Cell(NamedTuple):
+    """What compiled runs of an agent in an environment share, one after the other."""
+
+    labels: tuple[str, str, str]
+    env: gym.Env  # a seed starts it anew
+    traits: EnvTraits
+    sizes: Sizes
+    make: Callable[[Seed], BaseAgent]
+
+
+class Last(threading.local):
+    """What the last compiled run of a thread leaves to the next; another process begins without."""
+
+    cell: Cell | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Last, ()
+
+
 class Job(NamedTuple):
     """What all runs of a sweep share; joblib sends it to worker processes, threads share it.
 
@@ -221,6 +254,7 @@ class Job(NamedTuple):
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
         pasts: what agents learn before session 1, by environment and instance; empty without a log.
+        last: what the last run of a thread leaves to the next.
     """
 
     setting: Setting
@@ -229,15 +263,24 @@ class Job(NamedTuple):
     instances: Mapping[str, Any]
     users: Mapping[str, type[Users]]
     pasts: Mapping[tuple[str, str], Past]
+    last: Last
 
-    def pair(self, trial: Trial) -> tuple[BaseAgent, gym.Env, str]:
-        """Make the agent and the environment of a trial; with the engine that plays them."""
-        Users.classes.update(self.users)
-        env = make_env(self.envs[trial.env], self.instances[trial.instance])
-        horizon, seed = self.setting.horizon, trial.seeds(self.setting.seed)[1]
-        past = self.pasts.get((trial.env, trial.instance))
-        agent = make_agent(self.agents[trial.agent], env, horizon=horizon, seed=seed, log=past)
-        return agent, env, engine_of(agent, env, self.setting.engine)
+    def pair(self, trial: Trial, seed: int) -> tuple[BaseAgent, gym.Env, str]:
+        """Make the agent of a trial with a seed, and the environment, unless the last run of this
+        thread left it; with the engine that plays them.
+        """
+        cell = self.last.cell
+        if cell is None or cell.labels != trial[:3]:
+            Users.classes.update(self.users)
+            env = make_env(self.envs[trial.env], self.instances[trial.instance])
+            past = self.pasts.get((trial.env, trial.instance))
+            maker, horizon = self.agents[trial.agent], self.setting.horizon
+            make = prepared_agent(maker, env, horizon=horizon, log=past)
+            cell = Cell(trial[:3], env, traits_of(env), sizes_of(env), make)
+        agent = cell.make(seed)
+        engine = engine_facing(agent, cell.traits, cell.sizes, self.setting.engine)
+        self.last.cell = cell if engine == "compiled" else None
+        return agent, cell.env, engine
 
 
 class Plan(NamedTuple):
@@ -335,7 +378,8 @@ def _plan(
         **provenance(),
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
-    return Plan(Job(setting, env_makers, agent_makers, named, users, pasts), trials, config, kinds)
+    job = Job(setting, env_makers, agent_makers, named, users, pasts, Last())
+    return Plan(job, trials, config, kinds)
 
 
 def _facts(pasts: Mapping[tuple[str, str], Past]) -> dict[str, dict[str, dict[str, str | int]]]:
@@ -364,18 +408,95 @@ def _check_pair(setting: Setting, agent: BaseAgent, env: gym.Env, label: str, at
 # ----------------------------------------------------------------------------------------- playing
 
 
-def _finished(
-    out: Path, trials: Iterable[Trial], config: Config, files: RunFiles, again: Sequence[str]
-) -> dict[Trial, polars.DataFrame]:
-    """The tables of those trials that the folder has already, except runs of labels that are
-    repeated.
+def _read_finished(finished: FinishedRuns, trials: Collection[Trial], again: Sequence[str]) -> None:
+    """Read those trials that the folder has already. Runs of labels that are repeated are removed;
+    further runs in their files stay.
     """
-    kept = [trial for trial in trials if not set(trial[:3]) & set(again)]
-    last = {trial[:3]: trial.run for trial in kept}
-    found = files.found(out / RUNS).items()
-    paths = [path for path, first in found if first.run <= last.get(first[:3], -1)]
-    present = read_runs(out, paths, config, files)
-    return {trial: present[trial] for trial in kept if trial in present}
+    last = {trial[:3]: trial.run for trial in trials}
+    found = finished.files.found(finished.out / RUNS)
+    due = [path for path, first in found.items() if first.run <= last.get(first[:3], -1)]
+    repeated = [path for path in due if set(found[path][:3]) & set(again)]
+    for path in repeated:
+        with suppress(ValueError):  # of a damaged file nothing can stay
+            there = FinishedRuns(finished.out, finished.config)
+            there.read([path])
+            if others := [trial for trial in there if trial not in trials]:
+                file = finished.out / RUNS / finished.files.path(others[0])
+                write_runs(file, there.table(others), finished.config)
+        (finished.out / RUNS / path).unlink()
+    finished.read(path for path in due if path not in repeated)
+
+
+WRITE_EVERY = 1.0
+"""The seconds that a finished run waits for others, to share a file with those of its labels."""
+
+
+class Batches:
+    """Context in which finished runs are written within `WRITE_EVERY` seconds, several of an agent
+    in an environment into one file; at its end, all are.
+
+    Args:
+        finished: the runs in files, which grow by those that are written.
+        on_written: called with each of these, and the seconds that it took.
+    """
+
+    def __init__(
+        self, finished: FinishedRuns, on_written: Callable[[Trial, float], object]
+    ) -> None:
+        self._finished, self._on_written = finished, on_written
+        self._waiting: dict[Trial, tuple[Result, float]] = {}
+        self._lock, self._due = threading.Lock(), time.monotonic() + WRITE_EVERY
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._write()
+
+    def add(self, trial: Trial, result: Result, seconds: float) -> None:
+        """Keep a run that took so many seconds."""
+        with self._lock:
+            self._waiting[trial] = result, seconds
+            left = self._due - time.monotonic()
+            if left > 0 and self._timer is None:  # the next run may take long
+                self._timer = threading.Timer(left, self._write_late)
+                self._timer.daemon = True
+                self._timer.start()
+        if left <= 0:
+            self._write()
+
+    def _write_late(self) -> None:
+        with suppress(Exception):  # what is not written still waits, and is tried again
+            self._write()
+
+    def _write(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            of_labels = defaultdict(list)
+            for trial in self._waiting:
+                of_labels[trial[:3]].append(trial)
+            for trials in of_labels.values():
+                self._write_file(sorted(trials))
+                for trial in trials:
+                    self._on_written(trial, self._waiting.pop(trial)[1])
+            self._due = time.monotonic() + WRITE_EVERY
+
+    def _write_file(self, trials: list[Trial]) -> None:
+        """Write runs of an agent in an environment, but those that another process wrote."""
+        finished, last = self._finished, trials[-1]
+        starts = (last._replace(run=run) for run in range(last.run + 1))
+        paths = [path for path in map(finished.files.path, starts) if path not in finished.paths]
+        with locked(finished.out / CONFIG):
+            finished.read(path for path in paths if (finished.out / RUNS / path).exists())
+            runs = {trial: self._waiting[trial][0] for trial in trials if trial not in finished}
+            if runs:
+                path, frame = finished.files.path(next(iter(runs))), rows_of(runs)
+                write_runs(finished.out / RUNS / path, frame, finished.config)
+                finished.add(path, runs, frame)
 
 
 def _play_all(
@@ -384,7 +505,7 @@ def _play_all(
     n_jobs: int,
     prefer: str,
     progress: Progress,
-    keep: Callable[[Trial, polars.DataFrame], None],
+    keep: Callable[[Trial, Result, float], None],
 ) -> None:
     """Play trials in threads or in processes, and keep each when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
@@ -407,31 +528,26 @@ def _play_all(
         calls = [(_play, trial, job, count) for trial, count in zip(trials, counters, strict=True)]
         results = in_parallel(calls, n_jobs, prefer)
         try:
-            for trial, frame, seconds in results:
-                keep(trial, frame)
-                progress.finished(trial, seconds)
+            for trial, result, seconds in results:
+                progress.played(trial, job.setting.horizon)
+                keep(trial, result, seconds)
         except BrokenExecutor as error:
             raise WorkerError(what_broke(error)) from None
         finally:
             stop.set()
 
 
-def _play(
-    trial: Trial, job: Job, on_chunk: Callable[[int], None]
-) -> tuple[Trial, polars.DataFrame, float]:
+def _play(trial: Trial, job: Job, on_chunk: Callable[[int], None]) -> tuple[Trial, Result, float]:
     """Play a trial; return it with its measurements, and the seconds that it took."""
     before = time.monotonic()
     on_chunk(0)
+    env_seed, agent_seed = trial.seeds(job.setting.seed)
     result = play(
-        *job.pair(trial),
+        *job.pair(trial, agent_seed),
         np.array(job.setting.checkpoints),
         Metrics(job.setting.metrics),
-        trial.seeds(job.setting.seed)[0],
+        env_seed,
         on_chunk,
         job.setting.delay,
     )
-    names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
-    measured = {"engine": result.engine, "seconds": result.seconds}
-    columns = {name: polars.lit(value) for name, value in {**names, **measured}.items()}
-    frame = result.to_frame(trial.run).with_columns(**columns)
-    return trial, frame, time.monotonic() - before
+    return trial, result, time.monotonic() - before

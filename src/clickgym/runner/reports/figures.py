@@ -97,12 +97,13 @@ def regret_figure(
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
     agents = frame["agent"].unique()
-    rows = per_session(frame)
-    if log:
-        rows = rows.filter(col("step") * ZOOM >= frame["step"].max())
+    is_drawn = [col("step") * ZOOM >= col("step").max()] if log else []
     measures = ["regret", *metrics_of(frame)]
-    curves = average(rows, ("env", "agent", "step"), ["reward", *measures])
-    parts = curves.partition_by("env", maintain_order=True)
+    parts = []
+    for env in frame["env"].unique(maintain_order=True):  # one by one: they take much memory
+        rows = per_session(frame.filter(*is_drawn, env=env))
+        parts.append(average(rows, ("env", "agent", "step"), ["reward", *measures]))
+    curves = polars.concat(parts)
     styles = line_styles([*(config.agents if config else []), *agents.sort()])
     if ax is not None:
         if len(parts) > 1:
