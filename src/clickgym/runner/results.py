@@ -316,7 +316,8 @@ def _runs_in(path: Path, config: Config) -> tuple[list[Trial], polars.DataFrame]
     if not np.array_equal(frame["step"].to_numpy(), np.tile(config.checkpoints, len(runs))):
         raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
     numbered = np.array_equal(frame["run"].to_numpy(), np.repeat(runs, n_steps))
-    if not numbered or (np.diff(runs) <= 0).any() or frame.select(COLUMNS).n_unique() > 1:
+    are_alike = all(frame[column].n_unique() == 1 for column in COLUMNS)
+    if not numbered or not are_alike or (np.diff(runs) <= 0).any():
         raise ValueError("it belongs to another run")
     if metadata.get(SEED) != str(config.seed):
         raise ValueError(f"it is of the seed {metadata.get(SEED)}; expected {config.seed}")

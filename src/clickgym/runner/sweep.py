@@ -226,7 +226,9 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 
 
 class Cell(NamedTuple):
-    """What compiled runs of an agent in an environment share, one after the other."""
+    """What compiled runs of an agent in an environment share, one after the other; those of the
+    next agent there share all but what makes it.
+    """
 
     labels: tuple[str, str, str]
     env: gym.Env  # a seed starts it anew
@@ -271,12 +273,16 @@ class Job(NamedTuple):
         """
         cell = self.last.cell
         if cell is None or cell.labels != trial[:3]:
-            Users.classes.update(self.users)
-            env = make_env(self.envs[trial.env], self.instances[trial.instance])
+            if cell is None or cell.labels[:2] != trial[:2]:
+                Users.classes.update(self.users)
+                env = make_env(self.envs[trial.env], self.instances[trial.instance])
+                place = env, traits_of(env), sizes_of(env)
+            else:
+                place = cell[1:4]
             past = self.pasts.get((trial.env, trial.instance))
             maker, horizon = self.agents[trial.agent], self.setting.horizon
-            make = prepared_agent(maker, env, horizon=horizon, log=past)
-            cell = Cell(trial[:3], env, traits_of(env), sizes_of(env), make)
+            make = prepared_agent(maker, place[0], horizon=horizon, log=past)
+            cell = Cell(trial[:3], *place, make)
         agent = cell.make(seed)
         engine = engine_facing(agent, cell.traits, cell.sizes, self.setting.engine)
         self.last.cell = cell if engine == "compiled" else None
