@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.agents import Random
 from clickgym.core.faults import WorkerError
+from clickgym.envs import ClickEnv, PositionBasedModel
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import RUNS, Trial
 from clickgym.runner.workers import check_workers
@@ -298,6 +299,20 @@ def test_python_agents_run_in_processes(reference, own_agent):
     assert_frame_equal(table.filter(agent=own_agent, env="CMRank-v0", run=0), alone)
     engines = dict(results.rows.select("agent", "engine").iter_rows())
     assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
+
+
+def test_environments_of_an_own_class_are_made_for_each_run():
+    """They may keep something from one seed to the next."""
+    made = []
+
+    class Worn(ClickEnv):
+        def __init__(self):
+            super().__init__(PositionBasedModel([0.5, 0.3], [1.0, 0.5]))
+            made.append(self)
+
+    results = clickgym.sweep({"worn": (Worn, {})}, AGENTS, 10, 3, n_jobs=1)
+    assert results.rows["engine"].unique().to_list() == ["compiled"]
+    assert len(made) == 1 + len(AGENTS) * 3  # one is for the plan
 
 
 def test_progress_counts_every_session_once(own_agent, monkeypatch):

@@ -39,7 +39,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import locked
 from ..core.memory import check_memory
-from ..envs import Users
+from ..envs import ClickEnv, Users
 from ..envs.any_env import Sizes, sizes_of
 from .config import Config, Setting, provenance
 from .delay import Delay, check_learns_late
@@ -226,8 +226,8 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 
 
 class Cell(NamedTuple):
-    """What compiled runs of an agent in an environment share, one after the other; those of the
-    next agent there share all but what makes it.
+    """What compiled runs of an agent in a `ClickEnv` share, one after the other; those of the next
+    agent there share all but what makes it.
     """
 
     labels: tuple[str, str, str]
@@ -285,7 +285,8 @@ class Job(NamedTuple):
             cell = Cell(trial[:3], *place, make)
         agent = cell.make(seed)
         engine = engine_facing(agent, cell.traits, cell.sizes, self.setting.engine)
-        self.last.cell = cell if engine == "compiled" else None
+        is_anew = engine == "compiled" and type(cell.env.unwrapped) is ClickEnv
+        self.last.cell = cell if is_anew else None
         return agent, cell.env, engine
 
 
