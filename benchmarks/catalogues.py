@@ -1,0 +1,98 @@
+"""The largest catalogue of each compiled agent: one millisecond a session or 8 GB, whichever comes
+first.
+
+Sessions are the first of a run, and their time is that of `rank` and `update`, without users. With
+``--write`` the results go into ``catalogues.csv`` and the column *largest L* of ``docs/agents.md``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+
+import clickgym
+from clickgym.agents import AGENTS, CompiledAgent
+
+SIZES = [digit * 10**power for power in range(1, 5) for digit in (1, 2, 5)] + [100_000]
+SESSIONS, SECONDS, BYTES = 1_000, 1e-3, 8e9
+PLACES = {
+    (): ("PBMRank-v0", "uniform:n_items={0}"),
+    ("features",): ("ContextualPBMRank-v0", "linear:n_items={0},n_pool={0}"),
+    ("state",): ("CascadeMDPRank-v0", "independent:n_items={0}"),
+}
+"""By what an agent observes beside clicks: an id, and instances of any size."""
+FILE = Path(__file__).with_suffix(".csv")
+PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
+
+
+def seconds_per_session(env: gym.Env, agent: CompiledAgent) -> float:
+    """Processor time of a session; infinite if the sessions take twice the time that is allowed."""
+    observation, _ = env.reset(seed=0)
+    spent = 0.0
+    for session in range(-1, SESSIONS):  # the first compiles
+        start = time.process_time()
+        ranking = agent.rank(observation)
+        spent += time.process_time() - start
+        seen, (observation, _, is_over, _, _) = observation, env.step(ranking)
+        clicks = observation["clicks"] if isinstance(observation, dict) else observation
+        start = time.process_time()
+        agent.update(seen, ranking, clicks)
+        spent = spent + time.process_time() - start if session >= 0 else 0.0
+        if spent > 2 * SESSIONS * SECONDS:
+            return float("inf")
+        if is_over:
+            agent.leave()
+            observation, _ = env.reset()
+    return spent / SESSIONS
+
+
+def largest_catalogue(name: str) -> int:
+    """The largest of `SIZES` up to which an agent keeps both limits; 0 if there is none."""
+    env_id, instance = PLACES[AGENTS[name].observes]
+    lists = {"Fixed": "ranking", "BubbleRank": "initial"}
+    largest = held = 0
+    for n_items in SIZES:
+        if held * (n_items / max(largest, 1)) ** 2 > BYTES:  # L × L at worst
+            break
+        env = gym.make(env_id, instance=instance.format(n_items), max_episode_steps=-1)
+        n_shown = env.action_space.n_positions if name == "Fixed" else n_items
+        given = {lists[name]: range(n_shown)} if name in lists else {}
+        make = partial(clickgym.make_agent, name, env, horizon=10**6, seed=0, **given)
+        held = make().n_bytes
+        times = (seconds_per_session(env, make()) for _ in range(2))  # other programs only add
+        if held > BYTES or all(seconds > SECONDS for seconds in times):
+            break
+        largest = n_items
+    return largest
+
+
+def main() -> None:
+    names = [name for name, agent in AGENTS.items() if issubclass(agent, CompiledAgent)]
+    largest = {}
+    for name in names:
+        largest[name] = largest_catalogue(name)
+        print(f"{name} {largest[name]:,}", flush=True)
+    if "--write" in sys.argv:
+        lines = ["agent,largest", *(f"{name},{n_items}" for name, n_items in largest.items())]
+        FILE.write_text("\n".join(lines) + "\n", "utf-8")
+        write_column(largest)
+
+
+def write_column(largest: dict[str, int]) -> None:
+    """Put the results into the last column of the table of agents."""
+
+    def row(match: re.Match[str]) -> str:
+        n_items = largest.get(match[2], 0)
+        return f"{match[1]}| {f'{n_items:,}' if n_items else ''} |"
+
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(re.sub(r"^(\| \[`(\w+)`\].*)\|[ \d,]*\|$", row, page, flags=re.M), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
