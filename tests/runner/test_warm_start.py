@@ -409,6 +409,8 @@ def test_cautions_of_agents(env):
     assert set(others) <= set(said)
     with warnings.catch_warnings(action="error"), pytest.raises(UnsuitedError):
         clickgym.sweep(["PBMRank-v0"], [*agents, "TopRank"], 10, 1, **settings)
+    with warnings.catch_warnings(action="error"):
+        clickgym.sweep(["PBMRank-v0"], agents, 10, 1, instances=[shop()], n_jobs=1)  # without a log
 
 
 def test_labels_of_a_shuffled_instance():

@@ -250,11 +250,11 @@ def cautions(
     """Why a log may mislead agents.
 
     Args:
-        pasts: the `Past.facts` of the log.
+        pasts: the `Past.facts` of the log; empty without one, which misleads nobody.
         kinds: the classes of the agents by label; None if unknown.
         is_late: whether clicks are late.
     """
-    if not any(map(learns_from_log, kinds.values())):
+    if not pasts or not any(map(learns_from_log, kinds.values())):
         return
     yield from dict.fromkeys(str(past["caution"]) for past in pasts if past["caution"])
     learning = {label: kind for label, kind in kinds.items() if kind and learns_from_log(kind)}
