@@ -128,8 +128,9 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     model*, ICML 2015, Algorithm 1 with eq. 5.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
-           so there is no separate initialisation.
+        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
+           Nothing is known at the start, N = 0. The paper starts with N = 1: it observes each item
+           once before the first list (w_0), which no session shows.
         2. ⚠ The paper has at most one click per list. For several clicks the default is
            ``last_click``, as in other implementations of these authors; it is the stronger baseline
            in a PBM. ``first_click`` is the exact rule in a DCM.

@@ -199,6 +199,8 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
         2. ⚠ Several clicks: as in `CascadeUCB1`.
         3. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
+        4. ⚠ Nothing is known at the start, N = 0. The paper starts with N = 1: it observes each
+           item once before the first list (w_0), which no session shows.
 
     Example:
         >>> CascadeKLUCB(4, 2, seed=0).rank(None).shape
@@ -284,6 +286,7 @@ class DCMKLUCB(IndexAgent):
     Deviations from the paper:
         1. ⚠ Ties, and items not observed yet (which rank first), are ordered uniformly at random.
         2. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
+        3. ⚠ Nothing is known at the start, as in `CascadeKLUCB`; the paper starts with N = 1.
 
     Example:
         >>> DCMKLUCB(4, 2, position_order=[1, 0], seed=0).rank(None).shape

@@ -1,10 +1,10 @@
-"""The cascade agents: what counts as examined."""
+"""The cascade agents: what counts as examined, and what is known at the start."""
 
 from __future__ import annotations
 
 import pytest
 
-from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
+from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeTS, CascadeUCB1
 
 pytestmark = pytest.mark.uncompiled
 
@@ -33,3 +33,17 @@ def test_lists_of_others_raise_the_clock(agent_class):
     for _ in range(20):
         agent.update(None, [0, 1, 2], [0, 1, 1])
     assert agent.state.t[0] == 20
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, DCMKLUCB])
+def test_no_item_is_observed_before_the_first_list(agent_class):
+    """The papers observe each item once at the start. An item observed without a click would then
+    rank below those that are always clicked; here each item is shown before any comes again.
+    """
+    agent, shown = agent_class(6, 2, seed=0), []
+    assert agent.state.examined.tolist() == 6 * [0]
+    for _ in range(3):
+        ranking = agent.rank()
+        agent.update(None, ranking, [1, 1])
+        shown += ranking.tolist()
+    assert sorted(shown) == list(range(6))
