@@ -466,9 +466,8 @@ were added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractio
 from two logs, one of them not published; ours are linear in features drawn at random (the family \
 linear, a seed for each instance), with the examination of --instances, or those of a contextual \
 instance given there. The paper leaves open how features were scaled, although α_t depends on it, \
-and prints of the examination only the least and the largest. Version 3.0 also had features of \
-judged documents (LETOR), on which PBM-LinUCB had more clicks; these columns went with the reader \
-of such files."""
+and prints of the examination only the least and the largest. CTR_set is the probability of at \
+least one click of the lists shown, not a share of sessions with one: optimum - regret / T."""
 STUDY_FIG2 = Study(
     FIG2,
     "CTR of contextual agents against the length of the list, web search",

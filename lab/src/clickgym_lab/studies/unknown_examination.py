@@ -173,8 +173,7 @@ STUDY = Study(
     "Statements are of the papers' abstracts and theorems, those marked (ours) were predicted "
     "before the run. No agent knows the horizon that can do without; the click models are fitted "
     "to other queries than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of "
-    "each position. Version 3.0 also played S-GRAB, whose regret in the PBM was 5,100 ± 88 over "
-    "the 60 published queries (GRAB 3,135 ± 60), and MergeRank, 12,818 ± 316.",
+    "each position.",
     SWEEPS,
     claims,
     draw,
