@@ -1,13 +1,14 @@
-"""Comparison with the authors' own code: time of a session, and regret in the same environment.
+"""Comparison with other projects' code: time of a session, and regret in the same environment.
 
-    BANDITS_TO_RANK=path/to/bandits-to-rank ONLINE_LTR=path/to/OnlineLearningToRank python
-    benchmarks/peers.py --write
+    BANDITS_TO_RANK=path/to/bandits-to-rank ONLINE_LTR=path/to/OnlineLearningToRank
+    SARDINE=path/to/sardine python benchmarks/peers.py --write
 
 The variables name checkouts of https://github.com/abhg86/bandits-to-rank (GRAB; UniRank, called
-OSUB_TOP_RANK there, which gets the order of positions) and
-https://github.com/HarrieO/OnlineLearningToRank (PDGD); a project without a variable is left out.
-Item ids are permuted. The time of a peer is that of its two methods; ours includes the session of
-the environment.
+OSUB_TOP_RANK there, which gets the order of positions),
+https://github.com/HarrieO/OnlineLearningToRank (PDGD) and https://github.com/naver/sardine (a
+simulator: the time of ``env.step``); a project without a variable is left out. Item ids are
+permuted. The time of a peer is that of its two methods; ours includes the session of the
+environment.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from report import publish, table
+from step import fastest, scalar_speed
 
 import clickgym
 from clickgym.agents import Agent
@@ -113,6 +115,8 @@ PEERS: list[tuple[str, tuple[str, ...], str, Callable[[gym.Env, int], Peer]]] = 
     ("PDGD", ("ContextualUBMRank-v0",), "ONLINE_LTR", of_online_ltr),
 ]
 """Our agent, its environments, the variable of the checkout, and a function that makes the peer."""
+SARDINE = ("sardine/SlateRerank-Static-v0", "sardine/SlateTopK-Bored-v0")
+"""Its environments of 10 and of 1,000 items; users examine as in the position-based model."""
 
 
 def play(agent: Agent | str, env: gym.Env, seed: int) -> float:
@@ -147,7 +151,16 @@ def compare(name: str, env_id: str, make: Callable[[gym.Env, int], Peer]) -> lis
     return [name, env_id, *times, ratio, mean_text(ours), mean_text(theirs)]
 
 
-def main() -> None:
+def compare_steps(name: str) -> list[str]:
+    """Return the row of an environment of SARDINE, beside a PBM of the same size."""
+    size = "n_items={num_items},n_positions={slate_size}".format_map(gym.spec(name).kwargs)
+    pair = [gym.make("PBMRank-v0", instance=f"uniform:{size}"), gym.make(name)]
+    ours, theirs = (1e6 / speed for speed in fastest(scalar_speed, pair, 1000))
+    return [name, f"{ours:.1f} µs", f"{theirs:.0f} µs", f"{theirs / ours:.0f}×"]
+
+
+def tables() -> Iterator[str]:
+    """Yield the table of agents, and that of steps if there is a checkout of SARDINE."""
     rows = []
     for name, env_ids, variable, make in PEERS:
         folder = os.environ.get(variable)
@@ -157,7 +170,15 @@ def main() -> None:
         sys.path.insert(0, folder)
         rows += [compare(name, env_id, make) for env_id in env_ids]
     header = ["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"]
-    publish(table(header, rows))
+    yield table(header, rows)
+    if folder := os.environ.get("SARDINE"):
+        sys.path.insert(0, folder)
+        importlib.import_module("sardine")
+        yield table(["`env.step`", "ours", "theirs", "ratio"], [*map(compare_steps, SARDINE)])
+
+
+def main() -> None:
+    publish("\n\n".join(tables()))
 
 
 if __name__ == "__main__":
