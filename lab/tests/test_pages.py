@@ -25,9 +25,10 @@ from pages import (
 from PIL import Image
 
 import clickgym_logs
-from clickgym.agents import AGENTS
+from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.reports.figures import figure_bytes
+from clickgym_lab.bench.tasks import ABILITIES, tasks_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARNERS = ("SAC", "PPO", "A2C")
@@ -107,6 +108,19 @@ def test_every_paper_is_named():
     cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
     for title, entry in bibliography().items():
         assert title in text or re.match(r"@\w+{(\w+)", entry)[1] in cited, title
+
+
+def test_numbers_of_the_paper():
+    """Those that code tells; and its length is that of a paper in JOSS, 750 to 1,750 words."""
+    text = " ".join((ROOT / "paper.md").read_text(encoding="utf-8").split("# Summary")[1].split())
+    n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
+    n_baselines = len({"Fixed", "Random", "Oracle", "EpsilonGreedy"} & set(AGENTS))
+    n_published = len(AGENTS) - n_learners - n_baselines
+    tasks = sum(len(tasks_of(ability)) for ability in ABILITIES)
+    assert f"follow {len(CLICK_MODELS)} click models" in text
+    assert f"{n_published} published algorithms, {n_baselines} baselines and {n_learners} " in text
+    assert f"{tasks} tasks of {len(ABILITIES)} abilities" in text
+    assert 750 < len(text.split()) < 1750
 
 
 def test_every_id_has_a_page():
