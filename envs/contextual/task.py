@@ -101,25 +101,12 @@ def use_candidates(users, state, b):
 
 
 @kernel
-def write_features(pool, user, items, features):
-    """Write ``(L, d)`` features of a user and of items, products included."""
-    of_user = pool.users[user]
-    for a in range(len(items)):
-        row, of_item = features[a], pool.items[items[a]]
-        n = len(of_user) + len(of_item)
-        for j in range(len(of_user)):
-            row[j] = of_user[j]
-        for j in range(len(of_item)):
-            row[len(of_user) + j] = of_item[j]
-        for q in range(len(pool.pairs)):
-            row[n + q] = row[pool.pairs[q, 0]] * row[pool.pairs[q, 1]] / row[0]
-
-
-@kernel
 def draw_candidates(users, state, b, rng):
     """Draw a user and L distinct candidates; write their features, item parameters and order."""
     pool, deck, swaps = users.pool, users.work.deck, users.work.swaps
-    attraction, items, n_items = users.values[0], state.items[b], len(swaps)
+    attraction, n_items = users.values[0], len(swaps)
+    items, values, features = state.items[b], state.values[b], state.features[b]
+    n_user, n_item = pool.users.shape[1], pool.items.shape[1]
     user = int(rng.random() * len(pool.users))
     first, size = pool.starts[user], pool.sizes[user]
     state.user[b] = user
@@ -128,16 +115,24 @@ def draw_candidates(users, state, b, rng):
         swaps[a] = swap
         deck[a], deck[swap] = deck[swap], deck[a]
         entry = first + deck[a]
-        items[a] = pool.entries[entry]
-        for p in range(len(users.values)):
+        item = pool.entries[entry]
+        items[a] = item
+        linear = pool.user_attraction[user] + pool.values[0, entry]
+        attraction[a] = min(max(linear, 0.0), 1.0)
+        for p in range(1, len(users.values)):
             users.values[p][a] = pool.values[p, entry]
-        attraction[a] = min(max(pool.user_attraction[user] + attraction[a], 0.0), 1.0)
         for p in range(len(users.values)):
-            state.values[b, p, a] = users.values[p][a]
+            values[p, a] = users.values[p][a]
+        for j in range(n_user):
+            features[a, j] = pool.users[user, j]
+        for j in range(n_item):
+            features[a, n_user + j] = pool.items[item, j]
+        for q in range(len(pool.pairs)):
+            product = features[a, pool.pairs[q, 0]] * features[a, pool.pairs[q, 1]]
+            features[a, n_user + n_item + q] = product / features[a, 0]
         insert(users.work.order, a, attraction, a)
     for a in range(n_items - 1, -1, -1):  # undo: a draw must depend only on the generator
         deck[a], deck[swaps[a]] = deck[swaps[a]], deck[a]
-    write_features(pool, user, items, state.features[b])
 
 
 @kernel
