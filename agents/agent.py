@@ -56,6 +56,8 @@ class EnvTraits(NamedTuple):
     """Why only its own ``step`` can run its sessions; empty if compiled code can, too."""
     changing: str
     """The class of its users, if they change at given steps; else empty."""
+    shown: tuple[str, ...]
+    """The keys of its observations; none if these are no dict."""
 
 
 class BaseAgent:

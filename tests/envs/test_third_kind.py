@@ -21,11 +21,13 @@ from gymnasium.vector import AutoresetMode
 
 import clickgym
 from clickgym.agents import CompiledAgent, Random
+from clickgym.agents.agent import UnsuitedError
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import (
     ClickEnv,
     ClickVectorEnv,
     Kernels,
+    PositionBasedModel,
     SessionError,
     Task,
     Users,
@@ -354,10 +356,6 @@ class SleepyUsers(BoredUsers):
         return [SleepyTask(self)]
 
 
-class HiddenUsers(SleepyUsers):
-    observes = ()
-
-
 def test_a_value_for_a_stream_is_seen_as_it_changes():
     counts = []
     for engine in ("compiled", "python"):
@@ -365,6 +363,32 @@ def test_a_value_for_a_stream_is_seen_as_it_changes():
         clickgym.run(agent, ClickEnv(SleepyUsers(ATTRACTION, 2)), 200, seed=0, engine=engine)
         counts.append(int(agent.state.tired[0]))
     assert counts[0] == counts[1] > 20
+
+
+class HiddenTask(SleepyTask):
+    def __init__(self, model):
+        super().__init__(model)
+        self.observation_space = MultiBinary(model.n_positions)
+
+    def observe(self, state, b, clicks):
+        return clicks
+
+
+class HiddenUsers(SleepyUsers):
+    """Users whose state is not shown."""
+
+    observes = ()
+
+    def tasks(self, reward, cutoff, reference):
+        return [HiddenTask(self)]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_what_is_not_shown_is_not_seen(engine):
+    """Also by compiled agents, which get fields of the state."""
+    for users in (HiddenUsers(ATTRACTION, 2), PositionBasedModel(ATTRACTION, [1.0, 0.5])):
+        with pytest.raises(UnsuitedError, match="Counting observes interest, which ClickEnv does"):
+            clickgym.run(Counting(4, 2, seed=0), ClickEnv(users), 9, seed=0, engine=engine)
 
 
 def test_what_is_known_of_users_whose_state_is_hidden():

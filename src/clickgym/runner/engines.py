@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
+from gymnasium.spaces import Dict
 
-from ..agents.agent import BaseAgent, EnvTraits
+from ..agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ..core.checks import check_choice
 from ..envs import ClickEnv
 from ..envs.any_env import Sizes, sizes_of
@@ -37,6 +38,9 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
 def engine_facing(agent: BaseAgent, traits: EnvTraits, sizes: Sizes, engine: str) -> str:
     """As `engine_of`, where an environment is known by its traits and sizes."""
     check_choice("engine", engine, ENGINES)
+    if hidden := [key for key in agent.observes if key not in traits.shown]:
+        reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
+        raise UnsuitedError(type(agent).__name__, reason)
     engine = agent.engine_in(traits, engine)
     for size, expected in sizes._asdict().items():
         value = getattr(agent, size, expected)
@@ -59,4 +63,6 @@ def traits_of(env: gym.Env) -> EnvTraits:
         obstacle = f"{name} has a step of its own"
     elif len(layer.model.starts) > 1:
         changing = type(layer.model).__name__
-    return EnvTraits(name_of(env), name, obstacle, changing)
+    space = env.observation_space
+    shown = tuple(space) if isinstance(space, Dict) else ()
+    return EnvTraits(name_of(env), name, obstacle, changing, shown)
