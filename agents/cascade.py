@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_choice
+from ..core.checks import check_choice, check_prior_skips
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, check_prior_skips, rates
+from .compiled import CompiledAgent, rates
 from .count_classes import IndexAgent
 from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_draw, rank_by_index, show
 

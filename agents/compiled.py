@@ -20,7 +20,6 @@ from ..core.checks import (
     check_positions,
     check_within,
     generator,
-    integers,
     numbers,
     short,
 )
@@ -42,8 +41,6 @@ ROOM = 10_000
 """Sessions of a log for which arrays that grow are enlarged at once."""
 SMALL = 10**8
 """Bytes of arrays for which nobody asks how much memory is available."""
-MOST_SKIPS = 10**12
-"""The largest number of ``prior_skips`` of an item."""
 FITS = "CascadeKLUCB (L numbers) and RankedKLUCB (L × K numbers) fit"
 
 
@@ -494,23 +491,6 @@ class StateAgent(CompiledAgent):
         raise ValueError(
             f"{type(self).__name__} has no best list: each state of the user has another one"
         )
-
-
-def check_prior_skips(prior_skips: ArrayLike | None, n_items: int) -> NDArray[np.int64] | None:
-    """Return the hyper-parameter ``prior_skips`` as an array, ``(L,)``; None as it is.
-
-    With n skips on top, where all users look, a uniform prior of an attraction becomes Beta(1,
-    1 + n), whose mean is 1 / (2 + n).
-
-    Raises:
-        ValueError: it is neither a number of displays nor one for each item.
-    """
-    if prior_skips is None:
-        return None
-    shape = (check_count("n_items", n_items),)
-    is_number = np.ndim(prior_skips) == 0
-    values = np.full(shape, prior_skips) if is_number else prior_skips
-    return integers("prior_skips", values, shape, 0, MOST_SKIPS + 1).copy()
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:

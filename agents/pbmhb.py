@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count, check_flag
+from ..core.checks import check_at_least, check_count, check_flag, check_prior_skips
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
 from .agent import Seed
-from .compiled import CompiledAgent, check_prior_skips, rates
+from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw, show_at
 from .search_space import Range
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.checks import check_prior_skips
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .compiled import check_prior_skips
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
 

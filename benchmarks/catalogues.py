@@ -1,12 +1,16 @@
 """The largest catalogue of each compiled agent: one millisecond a session or 8 GB, whichever comes
 first.
 
+python benchmarks/catalogues.py [--write] [AGENT ...]
+
 Sessions are the first of a run, and their time is that of `rank` and `update`, without users. With
-``--write`` the results go into ``catalogues.csv`` and the column *largest L* of ``docs/agents.md``.
+``--write`` the results go into ``catalogues.csv`` and the column *largest L* of ``docs/agents.md``;
+rows of agents that are not named stay.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 import time
@@ -76,12 +80,15 @@ def largest_catalogue(name: str) -> int:
 
 
 def main() -> None:
-    names = [name for name, agent in AGENTS.items() if issubclass(agent, CompiledAgent)]
-    largest = {}
-    for name in names:
+    compiled = [name for name, agent in AGENTS.items() if issubclass(agent, CompiledAgent)]
+    named = [word for word in sys.argv[1:] if word != "--write"]
+    with FILE.open(encoding="utf-8") as file:
+        largest = {row["agent"]: int(row["largest"]) for row in csv.DictReader(file)}
+    for name in named or compiled:
         largest[name] = largest_catalogue(name)
         print(f"{name} {largest[name]:,}", flush=True)
     if "--write" in sys.argv:
+        largest = {name: largest[name] for name in compiled if name in largest}
         lines = ["agent,largest", *(f"{name},{n_items}" for name, n_items in largest.items())]
         FILE.write_text("\n".join(lines) + "\n", "utf-8")
         write_column(largest)

@@ -192,7 +192,7 @@ def test_error_of_an_agent(workplace, capsys):
     assert main(words.split()) == 1
     _, err = capsys.readouterr()
     assert err.splitlines()[-1].startswith("clickgym: Clumsy, step 50: ")
-    assert len(list((workplace / "new" / "runs").rglob("*.parquet"))) == 2
+    assert clickgym.Results("new").rows["run"].unique().to_list() == [0, 1]
     assert "Traceback" not in err
 
 
@@ -259,7 +259,8 @@ CALLS = {
     "model is 3; expected a trained": lambda: agents.FrozenPolicy(4, 2, model=3),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "state is 2": lambda: planner().rank({"state": 2}),
-    "but the environment has 0": lambda: run(planner(), ClickEnv(MODEL), 9),
+    "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
+    "n_items = 9, but the environment has": lambda: run(agents.Random(9, 2), ClickEnv(MODEL), 9),
     "seed is True; expected a non": lambda: ClickEnv(MODEL).reset(seed=True),
 }
 
@@ -342,6 +343,7 @@ HYPERPARAMETERS = {
     "position_order": [1, 0],
     "inflation": 0.5,
     "max_batches": 2,
+    "prior_skips": 2,
 }
 
 
@@ -377,6 +379,8 @@ def right(agent, parameter):
         return HYPERPARAMETERS[parameter.name]
     if parameter.default is not None:
         return parameter.default
+    if parameter.name not in agent.search_space:
+        pytest.fail(f"HYPERPARAMETERS has no value of {agent.__name__}({parameter.name}=)")
     searched = agent.search_space[parameter.name]
     return searched.low if isinstance(searched, Range) else next(filter(None, searched))
 

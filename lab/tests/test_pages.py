@@ -117,9 +117,12 @@ def test_numbers_of_the_paper():
     n_baselines = len({"Fixed", "Random", "Oracle", "EpsilonGreedy"} & set(AGENTS))
     n_published = len(AGENTS) - n_learners - n_baselines
     tasks = sum(len(tasks_of(ability)) for ability in ABILITIES)
-    assert f"follow {len(CLICK_MODELS)} click models" in text
-    assert f"{n_published} published algorithms, {n_baselines} baselines and {n_learners} " in text
-    assert f"{tasks} tasks of {len(ABILITIES)} abilities" in text
+    for sentence in (
+        f"follow {len(CLICK_MODELS)} click models",
+        f"{n_published} published algorithms, {n_baselines} baselines and {n_learners} ",
+        f"{tasks} tasks of {len(ABILITIES)} abilities",
+    ):
+        assert sentence in text, f"paper.md must say: {sentence}"
     assert 750 < len(text.split()) < 1750
 
 

@@ -84,7 +84,7 @@ def test_table_of_agents():
     page = (folder / "docs" / "agents.md").read_text(encoding="utf-8")
     measured = (folder / "benchmarks" / "catalogues.csv").read_text(encoding="utf-8")
     largest = dict(line.split(",") for line in measured.splitlines()[1:])
-    assert [*largest] == [*EVERY]
+    assert [*largest] == [*EVERY], "python benchmarks/catalogues.py --write AGENT measures it"
     rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\) \| (.+) \|$", page, flags=re.MULTILINE)
     assert sorted(name for name, _, _ in rows) == sorted(AGENTS)
     for name, link, cells in rows:

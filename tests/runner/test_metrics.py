@@ -95,7 +95,7 @@ def plain(
         return float(
             wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2
         )
-    assert name == "optimal_lists"
+    assert name == "optimal_lists", f"plain has no definition of {name}"
     return float(
         math.isclose(expected, model.expected_reward(model.optimal_ranking()), abs_tol=1e-12)
     )

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.agents import CompiledAgent
-from clickgym.agents.compiled import check_prior_skips
-from clickgym.core.checks import check_flag
+from clickgym.core.checks import check_flag, check_prior_skips
 from clickgym.core.kernels import entry, kernel
 from clickgym.core.state import first_arrays
 
