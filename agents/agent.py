@@ -57,7 +57,7 @@ class EnvTraits(NamedTuple):
     changing: str
     """The class of its users, if they change at given steps; else empty."""
     shown: tuple[str, ...]
-    """The keys of its observations; none if these are no dict."""
+    """The keys of its observations, if these are dicts, and of `Task.fields`."""
 
 
 class BaseAgent:

@@ -71,7 +71,7 @@ class Task:
         sizes: the sizes by the other letters in the shapes.
         observation_space: the space of what `observe` returns.
         fields: for a key of an observation the field of the state that compiled agents get, where
-            the names differ.
+            the names differ; also of what ``info`` shows. Other fields are hidden from agents.
     """
 
     model: Any

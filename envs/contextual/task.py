@@ -244,6 +244,7 @@ class CandidateTask(Task):
     """
 
     state_type = State
+    fields = {"items": "items"}  # the numbers of the candidates, which info shows
 
     def __init__(
         self,

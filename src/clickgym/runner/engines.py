@@ -65,4 +65,6 @@ def traits_of(env: gym.Env) -> EnvTraits:
         changing = type(layer.model).__name__
     space = env.observation_space
     shown = tuple(space) if isinstance(space, Dict) else ()
+    if not obstacle:
+        shown += tuple(layer.task.fields)
     return EnvTraits(name_of(env), name, obstacle, changing, shown)
