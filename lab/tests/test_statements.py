@@ -11,14 +11,26 @@ from made_curves import STEPS, curves, piecewise, rows
 from clickgym.envs import load_instance
 from clickgym.runner import make_env, wrong_pairs
 from clickgym_lab.studies import (
-    bubble,
-    nonstat,
+    batch_rank,
+    bubble_fig1,
+    bubble_fig2,
+    bubble_fig3,
+    bubble_fig4,
+    changing_users,
+    contextual_ctr,
+    nonstat_bound,
+    nonstat_fig1,
+    nonstat_fig2,
     oltr,
-    pbm,
-    ubm,
+    pbm_bound,
+    pbm_synthetic,
+    re_ranking,
+    ubm_fig2,
+    ubm_table1,
     when_rl_pays,
     why_violations,
-    zoghi,
+    zoghi_fig1,
+    zoghi_fig2,
 )
 from clickgym_lab.studies.claims import Curves
 
@@ -42,33 +54,33 @@ def sweep(envs, agents, changes, default=1.0, **kept):
 def panels(changes):
     """Of figure 1 of Zoghi et al., with changes by panel and agent."""
     results = {}
-    for panel, (env, query) in zoghi.PANELS.items():
+    for panel, (env, query) in zoghi_fig1.PANELS.items():
         here = {key.replace(panel, env, 1): changes[key] for key in changes if key[0] == panel}
-        played = sweep([env], zoghi.AGENTS, here, 1e-5, instances=[query])
+        played = sweep([env], batch_rank.AGENTS, here, 1e-5, instances=[query])
         results[f"zoghi-fig1-{panel}"] = played
     return results
 
 
 def fig2(changes, **kept):
-    envs, queries = (zoghi.CM, zoghi.PBM), [f"q{i}" for i in range(6)]
-    return {"zoghi-fig2": sweep(envs, zoghi.AGENTS, changes, 1e-5, instances=queries, **kept)}
+    envs, queries = (batch_rank.CM, batch_rank.PBM), [f"q{i}" for i in range(6)]
+    return {"zoghi-fig2": sweep(envs, batch_rank.AGENTS, changes, 1e-5, instances=queries, **kept)}
 
 
 def changing(changes):
-    agents = (*nonstat.ADAPTIVE, *nonstat.STUBBORN)
-    return {"nonstat-fig1": sweep([nonstat.CM], agents, changes)}
+    agents = (*changing_users.ADAPTIVE, *nonstat_fig1.STUBBORN)
+    return {"nonstat-fig1": sweep([changing_users.CM], agents, changes)}
 
 
 def lagree(changes):
     """Regret as multiples of the lower bound, that of the small instance in both parts."""
-    bound = pbm.bound_per_log(make_env(pbm.PBM, "lagree2016-small"))
+    bound = pbm_bound.bound_per_log(make_env(pbm_bound.PBM, "lagree2016-small"))
     results = {}
-    for part in (pbm.SMALL, pbm.REALISTIC):
+    for part in (pbm_synthetic.SMALL, pbm_synthetic.REALISTIC):
         frames = []
-        for agent in pbm.AGENTS:
+        for agent in pbm_bound.AGENTS:
             name = agent.partition(":")[0]
             factor = changes.get(f"{part} {name}", changes.get(name, 1.0))
-            frames.append(rows(pbm.PBM, agent, lambda n, f=factor: f * bound * np.log(n)))
+            frames.append(rows(pbm_bound.PBM, agent, lambda n, f=factor: f * bound * np.log(n)))
         results[part] = curves(polars.concat(frames).with_columns(lower_bound=bound))
     return results
 
@@ -76,7 +88,7 @@ def lagree(changes):
 def bubbles(column, changes):
     """A column of figures 1, 2 and 4 of Li et al."""
     kept = {"column": column, "instances": "ab"}
-    return {"bubble": sweep(bubble.ENVS, bubble.AGENTS, changes, **kept)}
+    return {"bubble": sweep(re_ranking.ENVS, re_ranking.AGENTS, changes, **kept)}
 
 
 def ctrs(part, lead):
@@ -84,26 +96,28 @@ def ctrs(part, lead):
     the theorem's.
     """
     table = []
-    for k, (agent, specs), run in itertools.product(ubm.POSITIONS, ubm.SPECS.items(), range(4)):
+    for k, (agent, specs), run in itertools.product(
+        contextual_ctr.POSITIONS, contextual_ctr.SPECS.items(), range(4)
+    ):
         for spec in specs:
             more = lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent) + 1e-6 * run
             rates = np.array([0.2 - more, 0.5 + more, 2 * (0.5 + more)])
             steps = (200, 500, 800, 1000)
-            table += [(ubm.ubm(k), "one", spec, run, n, *(n * rates)) for n in steps]
+            table += [(contextual_ctr.ubm(k), "one", spec, run, n, *(n * rates)) for n in steps]
     names = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
     return {part: curves(polars.DataFrame(table, names, orient="row"))}
 
 
 EVIDENCE = {
-    zoghi.FIG1: panels,
-    zoghi.FIG2: fig2,
-    nonstat.FIG1: changing,
-    pbm.SYNTHETIC: lagree,
-    bubble.FIG1: partial(bubbles, "regret"),
-    bubble.FIG2: partial(bubbles, "violations"),
-    bubble.FIG4: partial(bubbles, "ndcg"),
-    ubm.STUDY_FIG2: partial(ctrs, ubm.FIG2),
-    ubm.STUDY_TABLE1: partial(ctrs, ubm.TABLE1),
+    zoghi_fig1.STUDY: panels,
+    zoghi_fig2.STUDY: fig2,
+    nonstat_fig1.STUDY: changing,
+    pbm_synthetic.STUDY: lagree,
+    bubble_fig1.STUDY: partial(bubbles, "regret"),
+    bubble_fig2.STUDY: partial(bubbles, "violations"),
+    bubble_fig4.STUDY: partial(bubbles, "ndcg"),
+    ubm_fig2.STUDY: partial(ctrs, ubm_fig2.FIG2),
+    ubm_table1.STUDY: partial(ctrs, ubm_table1.TABLE1),
 }
 
 
@@ -139,21 +153,21 @@ ZOGHI1 = [
         {"a BatchRank": (1, *(0,) * 88, 1, *(0,) * 10), "b BatchRank": until(50)},
         "n",
     ),
-    ("converge to a suboptimal list", {f"c {zoghi.LAST}": 2e-3}, "yn"),
-    ("converge to a suboptimal list", {f"c {zoghi.FIRST}": 2e-3}, "ny"),
-    ("converge to a suboptimal list", {f"c {zoghi.LAST}": 9e-4}, "nn"),
-    ("converge to a suboptimal list", {f"c {zoghi.LAST}": (1, 1e-2, 1, 1, 7e-3)}, "nn"),
-    ("over time (c)", {f"c {zoghi.LAST}": 0.1, "c RankedExp3": 0.05}, "yn"),
+    ("converge to a suboptimal list", {f"c {batch_rank.LAST}": 2e-3}, "yn"),
+    ("converge to a suboptimal list", {f"c {batch_rank.FIRST}": 2e-3}, "ny"),
+    ("converge to a suboptimal list", {f"c {batch_rank.LAST}": 9e-4}, "nn"),
+    ("converge to a suboptimal list", {f"c {batch_rank.LAST}": (1, 1e-2, 1, 1, 7e-3)}, "nn"),
+    ("over time (c)", {f"c {batch_rank.LAST}": 0.1, "c RankedExp3": 0.05}, "yn"),
 ]
 ZOGHI2 = [
-    ("CM: CascadeKL-UCB outperforms", {f"{zoghi.CM} BatchRank": 0.1}, "y"),
-    ("CM: CascadeKL-UCB outperforms", {f"{zoghi.CM} {zoghi.LAST}": 0.1}, "n"),
+    ("CM: CascadeKL-UCB outperforms", {f"{batch_rank.CM} BatchRank": 0.1}, "y"),
+    ("CM: CascadeKL-UCB outperforms", {f"{batch_rank.CM} {batch_rank.LAST}": 0.1}, "n"),
     ("few runs of BatchRank", {}, "y"),
     ("few runs of BatchRank", {"BatchRank": 0.01}, "n"),
     ("is worst in both", {"RankedExp3": 0.1}, "y"),
     *[
-        ("is worst in both", {"RankedExp3": 0.1, f"{zoghi.PBM} {better}": 0.2}, "n")
-        for better in zoghi.AGENTS[:-1]
+        ("is worst in both", {"RankedExp3": 0.1, f"{batch_rank.PBM} {better}": 0.2}, "n")
+        for better in batch_rank.AGENTS[:-1]
     ],
 ]
 
@@ -177,7 +191,7 @@ NONSTAT = [
         for ninth, verdict in {1.5: "n", 2.5: "y", 7.5: "y", 8.5: "n"}.items()
     ],
     ("has less regret than", LOW, "yy"),
-    *[("has less regret than", {**LOW, rival: 0.45}, "ny") for rival in nonstat.STUBBORN],
+    *[("has less regret than", {**LOW, rival: 0.45}, "ny") for rival in nonstat_fig1.STUBBORN],
     ("slightly better", LOW, "y"),
     ("slightly better", {"CascadeDUCB": 0.4, "CascadeSWUCB": 0.5}, "n"),
 ]
@@ -189,9 +203,9 @@ LAGREE = [
     ],
     ("is above PBM-PIE", ABOVE, "y"),
     ("is above both", ABOVE, "y"),
-    ("is above PBM-PIE", {**ABOVE, f"{pbm.REALISTIC} PBMTS": 2.5}, "n"),
-    ("is above both", {**ABOVE, f"{pbm.REALISTIC} PBMTS": 2.5}, "y"),
-    ("is above both", {**ABOVE, f"{pbm.REALISTIC} PBMTS": 3.5}, "n"),
+    ("is above PBM-PIE", {**ABOVE, f"{pbm_synthetic.REALISTIC} PBMTS": 2.5}, "n"),
+    ("is above both", {**ABOVE, f"{pbm_synthetic.REALISTIC} PBMTS": 2.5}, "y"),
+    ("is above both", {**ABOVE, f"{pbm_synthetic.REALISTIC} PBMTS": 3.5}, "n"),
 ]
 
 
@@ -201,10 +215,10 @@ def ahead(at):
 
 def violations(agent, factor):
     """Those of the paper in the first 100 sessions, in the PBM so many times as many."""
-    counts = np.array(bubble.VIOLATIONS[agent]) * [1, 1, factor]
+    counts = np.array(bubble_fig2.VIOLATIONS[agent]) * [1, 1, factor]
     return {
         f"{env} {agent}": lambda steps, count=count: np.where(steps == 100, count, steps)
-        for env, count in zip(bubble.ENVS, counts, strict=True)
+        for env, count in zip(re_ranking.ENVS, counts, strict=True)
     }
 
 
@@ -222,7 +236,7 @@ BUBBLE1 = [
 BUBBLE2 = [
     *[
         (f"Violations of {agent} in", violations(agent, factor), verdict)
-        for agent in bubble.VIOLATIONS
+        for agent in bubble_fig2.VIOLATIONS
         for factor, verdict in {0.74: "n", 0.76: "y", 1.26: "n"}.items()
     ],
     *[
@@ -231,7 +245,7 @@ BUBBLE2 = [
     ],
 ]
 NDCG = (0.0,) * 99
-EVEN = dict.fromkeys(bubble.AGENTS, 0.9)
+EVEN = dict.fromkeys(re_ranking.AGENTS, 0.9)
 
 
 def start(agent, gap):
@@ -275,15 +289,15 @@ TABLE1 = [
     (WORSE, {"PBM-UCB": lambda k: 0.05}, "ny"),  # the theorem's α costs 0.1
 ]
 CASES = {
-    zoghi.FIG1: ZOGHI1,
-    zoghi.FIG2: ZOGHI2,
-    nonstat.FIG1: NONSTAT,
-    pbm.SYNTHETIC: LAGREE,
-    bubble.FIG1: BUBBLE1,
-    bubble.FIG2: BUBBLE2,
-    bubble.FIG4: BUBBLE4,
-    ubm.STUDY_FIG2: HE,
-    ubm.STUDY_TABLE1: TABLE1,
+    zoghi_fig1.STUDY: ZOGHI1,
+    zoghi_fig2.STUDY: ZOGHI2,
+    nonstat_fig1.STUDY: NONSTAT,
+    pbm_synthetic.STUDY: LAGREE,
+    bubble_fig1.STUDY: BUBBLE1,
+    bubble_fig2.STUDY: BUBBLE2,
+    bubble_fig4.STUDY: BUBBLE4,
+    ubm_fig2.STUDY: HE,
+    ubm_table1.STUDY: TABLE1,
 }
 
 
@@ -311,7 +325,7 @@ def test_crossing_at_two_million_sessions():
     def found(batch_rank, cascade):
         kept = {"steps": STEPS * 100}
         results = fig2({"BatchRank": batch_rank, "CascadeKLUCB": cascade}, **kept)
-        return verdicts(zoghi.FIG2, results, "at two million sessions")
+        return verdicts(zoghi_fig2.STUDY, results, "at two million sessions")
 
     assert found(batch, lambda steps: 0.01 * steps) == "yy"
     assert found(lambda steps: 0.01 * steps, batch) == "nn"
@@ -327,7 +341,7 @@ def test_one_sixth_of_the_runs(count, full, expected):
     stuck = polars.col("instance").is_in(queries) & polars.col("agent").str.contains("Cascade")
     regret = polars.when(stuck).then(0.01 * polars.col("step")).otherwise("regret")
     one = Curves(table.with_columns(regret=regret), full)
-    assert zoghi.one_sixth(one, "CascadeKLUCB").verdict() == expected
+    assert zoghi_fig2.one_sixth(one, "CascadeKLUCB").verdict() == expected
 
 
 def test_single_queries_must_all_hold():
@@ -335,43 +349,43 @@ def test_single_queries_must_all_hold():
     learns, same = piecewise(1, 1, 1, 1, 0.1), piecewise(1.0)
     values = {"CascadeDUCB": [learns, learns], "CascadeSWUCB": [learns, same]}
     frames = [
-        rows(nonstat.CM, agent, value, instances=[query])
-        for agent in nonstat.SINGLE
+        rows(changing_users.CM, agent, value, instances=[query])
+        for agent in nonstat_fig2.SINGLE
         for query, value in zip("xy", values.get(agent, [same, same]), strict=True)
     ]
     results = {"nonstat-fig2": curves(*frames)}
-    assert verdicts(nonstat.FIG2, results, "is sublinear on single queries") == "yn"
-    assert verdicts(nonstat.FIG2, results, "RankedExp3 is linear on single queries") == "y"
-    assert verdicts(nonstat.FIG2, results, "on every query (ours)") == "yn"
+    assert verdicts(nonstat_fig2.STUDY, results, "is sublinear on single queries") == "yn"
+    assert verdicts(nonstat_fig2.STUDY, results, "RankedExp3 is linear on single queries") == "y"
+    assert verdicts(nonstat_fig2.STUDY, results, "on every query (ours)") == "yn"
 
 
 @pytest.mark.parametrize(("times", "expected"), [(0.9, "nyyy"), (1.1, "yyyn"), (3.6, "yynn")])
 def test_bound_of_two_changes(times, expected):
     """The square root of ln 100,000 is 3.39."""
-    regret = sweep([nonstat.CM], nonstat.BOUNDED, {}, lambda n: times * 2 * np.sqrt(n))
+    regret = sweep([changing_users.CM], nonstat_bound.BOUNDED, {}, lambda n: times * 2 * np.sqrt(n))
     results = {"nonstat-bound": curves(regret.table.with_columns(lower_bound=2.0))}
-    assert verdicts(nonstat.THEOREM3, results, "") == expected
+    assert verdicts(nonstat_bound.STUDY, results, "") == expected
 
 
 def test_one_violation_breaks_safety():
     safe = bubbles("violations", {"BubbleRank": 0.0})["bubble"].table
-    assert bubble.safe(Curves(safe)).measured == "0 of 24 runs of 100,000 sessions"
-    assert bubble.safe(Curves(safe)).verdict() == "yes"
+    assert bubble_fig2.safe(Curves(safe)).measured == "0 of 24 runs of 100,000 sessions"
+    assert bubble_fig2.safe(Curves(safe)).verdict() == "yes"
     hit = (polars.col("agent") == "BubbleRank") & (polars.col("step") == 100_000)
     last = hit & (polars.col("instance") == "b") & (polars.col("run") == 3)
-    violations = polars.when(last & (polars.col("env") == bubble.PBM)).then(1.0)
+    violations = polars.when(last & (polars.col("env") == re_ranking.PBM)).then(1.0)
     once = Curves(safe.with_columns(violations.otherwise("violations").alias("violations")))
-    assert bubble.safe(once).measured.startswith("1 of 24 runs")
-    assert bubble.safe(once).verdict() == "no"
+    assert bubble_fig2.safe(once).measured.startswith("1 of 24 runs")
+    assert bubble_fig2.safe(once).verdict() == "no"
 
 
 @pytest.mark.parametrize(("power", "expected"), [(1, "yes"), (4, "no")])
 def test_regression_on_wrong_pairs(power, expected):
-    lists = list(bubble.random_lists(["yandex-9", "yandex-990"]))
-    wrong = [bubble.wrong_in_list(make_env(bubble.PBM, instance)) for instance in lists]
+    lists = list(bubble_fig3.random_lists(["yandex-9", "yandex-990"]))
+    wrong = [bubble_fig3.wrong_in_list(make_env(re_ranking.PBM, instance)) for instance in lists]
     frames = [
         rows(
-            bubble.PBM,
+            re_ranking.PBM,
             "BubbleRank",
             lambda s, v=5.0 * count**power + 1000 * (i >= 10): np.full(len(s), v),
             instances=[instance.name],
@@ -379,7 +393,7 @@ def test_regression_on_wrong_pairs(power, expected):
         ).with_columns(wrong_pairs=count)
         for i, (instance, count) in enumerate(zip(lists, wrong, strict=True))
     ]
-    finding = bubble.linear_in_pairs(curves(*frames), bubble.PBM)
+    finding = bubble_fig3.linear_in_pairs(curves(*frames), re_ranking.PBM)
     assert finding.verdict() == expected
     if power == 1:
         assert finding.measured.startswith("5 ± ")
@@ -390,10 +404,10 @@ def test_regression_on_wrong_pairs(power, expected):
 def test_doubling(ratio, expected, per_loss):
     """Of the regret, or of the regret over the loss of a session at the start."""
     frames = []
-    for i, name in enumerate(bubble.CHI_MIN, start=1):
+    for i, name in enumerate(bubble_fig3.CHI_MIN, start=1):
         factor = 2.0**i * (ratio / 2 if i > 2 else 1) * (0.9 - 0.5**i if per_loss else 1)
         frames.append(rows("PBMRank-v0", "BubbleRank", lambda s, f=factor: f * s, instances=[name]))
-    finding = bubble.doubles(curves(*frames), per_loss)
+    finding = bubble_fig3.doubles(curves(*frames), per_loss)
     assert finding.verdict() == expected
     assert f"i = 2 to 3: {ratio:.3g} ± " in finding.measured
 
@@ -401,29 +415,31 @@ def test_doubling(ratio, expected, per_loss):
 @pytest.mark.parametrize(("factor", "expected"), [(0.4, "no"), (1.9, "yes"), (2.1, "no")])
 def test_lead_between_half_and_twice(factor, expected):
     """CTR_sum is twice CTR_set here, so that both leads are shares of it."""
-    for kind, share in ubm.LIFT.items():
+    for kind, share in ubm_table1.LIFT.items():
         lead = {"UBMLinUCB": lambda k, s=share: 0.5 * factor * s}
-        one = ctrs(ubm.FIG2, lead)[ubm.FIG2]
-        assert ubm.as_much(one, ubm.BEST, kind).verdict() == expected
+        one = ctrs(ubm_fig2.FIG2, lead)[ubm_fig2.FIG2]
+        assert ubm_table1.as_much(one, contextual_ctr.BEST, kind).verdict() == expected
 
 
 @pytest.mark.parametrize(("agent", "expected"), [("PBM-UCB", "yy"), ("CMLinUCB", "nn")])
 def test_agent_that_converges_late(agent, expected):
     """Its clicks are proportional to the square of the steps."""
-    one = ctrs(ubm.TABLE1, {})[ubm.TABLE1].table
+    one = ctrs(ubm_table1.TABLE1, {})[ubm_table1.TABLE1].table
     share = polars.when(polars.col("agent").str.starts_with(agent)).then(polars.col("step") / 1000)
     late = Curves(one.with_columns(clicks=polars.col("clicks") * share.otherwise(1.0)))
-    assert verdicts(ubm.STUDY_TABLE1, {ubm.TABLE1: late}, "converges more slowly") == expected
+    assert (
+        verdicts(ubm_table1.STUDY, {ubm_table1.TABLE1: late}, "converges more slowly") == expected
+    )
 
 
 def test_ctr_set_is_the_optimum_less_the_regret():
     """Clicks that were luck, in one agent's sessions only, do not lift that agent."""
-    one, env = ctrs(ubm.FIG2, {})[ubm.FIG2], ubm.ubm(3)
+    one, env = ctrs(ubm_fig2.FIG2, {})[ubm_fig2.FIG2], contextual_ctr.ubm(3)
     lucky = (polars.col("agent") == "UBMLinUCB") & (polars.col("env") == env)
     reward = polars.col("reward") + polars.when(lucky).then(0.25 * polars.col("step")).otherwise(0)
     luck = Curves(one.table.with_columns(reward=reward))
     ours, theirs = (
-        ubm.ctr(luck, env, agent, ubm.THEOREM, ubm.CTR_SET)[:, -1]
+        contextual_ctr.ctr(luck, env, agent, contextual_ctr.THEOREM, contextual_ctr.CTR_SET)[:, -1]
         for agent in ("UBMLinUCB", "C2UCB")
     )
     np.testing.assert_allclose(ours, theirs)
@@ -431,14 +447,16 @@ def test_ctr_set_is_the_optimum_less_the_regret():
 
 
 def test_best_alpha_is_measured_in_other_runs():
-    one, env = ctrs(ubm.FIG2, {})[ubm.FIG2], ubm.ubm(3)
+    one, env = ctrs(ubm_fig2.FIG2, {})[ubm_fig2.FIG2], contextual_ctr.ubm(3)
     best = polars.col("agent") == "C2UCB:alpha=0.3"
     good, bad = best & (polars.col("run") < 2), best & (polars.col("run") >= 2)
     regret = polars.when(good).then(0.0).when(bad).then(polars.col("step")).otherwise("regret")
     one = Curves(one.table.with_columns(regret=regret))
-    assert ubm.chosen(one, env, "C2UCB", ubm.BEST) == "C2UCB:alpha=0.3"
-    assert ubm.chosen(one, env, "C2UCB", ubm.THEOREM) == "C2UCB"
-    values = ubm.ctr(one, env, "C2UCB", ubm.BEST, ubm.CTR_SET)[:, -1]
+    assert contextual_ctr.chosen(one, env, "C2UCB", contextual_ctr.BEST) == "C2UCB:alpha=0.3"
+    assert contextual_ctr.chosen(one, env, "C2UCB", contextual_ctr.THEOREM) == "C2UCB"
+    values = contextual_ctr.ctr(one, env, "C2UCB", contextual_ctr.BEST, contextual_ctr.CTR_SET)[
+        :, -1
+    ]
     assert values.shape == (2,)
     assert (values < 0).all()  # the two runs in which it was bad
 
@@ -447,7 +465,7 @@ def test_contextual_instances_are_taken_as_they_are(tmp_path):
     own = str(tmp_path / "mine.json")
     load_instance("linear:n_positions=6,n_items=8").save(own)
     made = "linear:query=yandex-9,n_items=12,n_features=10,n_positions=6,seed=0"
-    assert ubm.contextual(["yandex-9", own], 12, 10) == [made, own]
+    assert contextual_ctr.contextual(["yandex-9", own], 12, 10) == [made, own]
 
 
 def test_comparison_after_as_many_sessions_and_runs():
@@ -470,7 +488,7 @@ def test_share_of_unsafe_orders():
     for count in (0, 8, 17, 30):
         share = (wrong > count + 5).mean()
         assert why_violations.unsafe_share(count) == pytest.approx(share, abs=0.03)
-    rounded = [round(why_violations.implied(env), 1) for env in bubble.ENVS]
+    rounded = [round(why_violations.implied(env), 1) for env in re_ranking.ENVS]
     assert rounded == [11.4, 13.7, 16.0]
 
 
@@ -491,20 +509,20 @@ def test_violations_left_at_the_implied_list(part, expected):
     the list, or half as often.
     """
     results = {}
-    for env in bubble.ENVS:
-        published = part * why_violations.published(bubble.LAST, env) / 100
+    for env in re_ranking.ENVS:
+        published = part * why_violations.published(re_ranking.LAST, env) / 100
         frames = []
         for level in why_violations.LEVELS:
             shares = {
                 why_violations.TOP_RANK: why_violations.unsafe_share(level),
-                bubble.LAST: published,
+                re_ranking.LAST: published,
             }
             for agent, share in shares.items():
                 kept = {"instances": [f"one-wrong{level}"], "steps": np.array([50, 100])}
                 frames.append(rows(env, agent, lambda s, x=share: x * s, "violations", **kept))
         results[f"why-violations-{env.partition('Rank')[0]}"] = curves(*frames)
-    for env in bubble.ENVS:
-        finding = why_violations.nothing_left(results, env, bubble.LAST)
+    for env in re_ranking.ENVS:
+        finding = why_violations.nothing_left(results, env, re_ranking.LAST)
         assert finding.verdict() == expected
         assert why_violations.nothing_left_of_random(results, env).verdict() == "yes"
         assert abs(why_violations.on_lists_above_predicted(results, env)).max() < 0.01

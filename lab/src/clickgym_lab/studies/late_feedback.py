@@ -6,17 +6,7 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from .claims import (
-    Claim,
-    Finding,
-    Results,
-    Values,
-    estimate,
-    less_regret,
-    ratio,
-    short,
-    times,
-)
+from .claims import Claim, Finding, Results, Values, estimate, less_regret, ratio, short, times
 from .plots import Figure, finish, grid, points
 from .study import Study, Sweep, Table, main
 

@@ -1,6 +1,4 @@
-"""Zoghi et al. 2017, BatchRank: figure 1, regret per session on three problems, and figure 2,
-regret per session and its distribution on many queries.
-"""
+"""Zoghi et al. 2017, figure 2: regret per session and its distribution on many queries."""
 
 from __future__ import annotations
 
@@ -8,178 +6,33 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .batch_rank import AGENTS, CM, CONVERGED, FIRST, LAST, NOTE, PBM, READINGS, per_session
 from .claims import (
     LINEAR_RULE,
-    SLACK,
     Claim,
     Curves,
     Finding,
     Results,
     Values,
-    all_of,
     certain,
     estimate,
-    growth,
     less_in_the_end,
     linear,
     several,
     short,
     versus,
 )
-from .plots import Axes, Figure, band, finish, grid, style_of
+from .plots import Figure, finish, grid, style_of
 from .study import Study, Sweep, Table, main
 
-CM, PBM = "CMRank-v0", "PBMRank-v0"
-LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
-READINGS = {LAST: "last_click", FIRST: "first_click"}
-AGENTS = (LAST, FIRST, "BatchRank", "RankedExp3")
-CONVERGED = 1e-3
-"""Their threshold of the regret per session."""
-PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
-"""The panels of figure 1, with queries of ours that show what theirs show."""
 MANY = "zoghi-fig2"
 ENDS = (0.18, 0.19, 0.2, 0.29, 0.3, 0.4, 0.8, 0.99, 1.0)
-NOTE = """\
-BatchRank's stages take 16 · 4^l · log T sessions each, so that close items are still unsorted at \
-a tenth of the paper's horizon. It runs as printed, CascadeKL-UCB in both readings of several \
-clicks."""
-
-
-# ----------------------------------------------------------------------------------------- figure 1
-
-
-SWEEPS_FIG1 = [
-    Sweep(
-        f"zoghi-fig1-{panel}",
-        [env],
-        AGENTS,
-        horizon=10_000_000,
-        runs=10,
-        instances=[query],
-        windows=100,
-        least_horizon=100_000,
-        least_runs=10,
-    )
-    for panel, (env, query) in PANELS.items()
-]
-"""Three problems, each the same at every scale."""
-
-
-def claims_fig1(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 1."""
-
-    def final(agent: str, panels: str) -> Finding:
-        return several({panel: converged(results, panel, agent) for panel in panels})
-
-    yield Claim(
-        "CascadeKL-UCB performs very well in the CM (a, b)",
-        f"regret per session at the end below {CONVERGED:g} in both",
-        final(LAST, "ab"),
-        late=True,
-    )
-    yield Claim(
-        "BatchRank learns the optimum in all three",
-        f"regret per session at the end below {CONVERGED:g} in a, b and c",
-        final("BatchRank", "abc"),
-        late=True,
-    )
-    yield Claim(
-        "BatchRank often learns quickly (a), sometimes close to the end (b)",
-        f"its mean regret per session falls below {CONVERGED:g} for good earlier in a than in b",
-        earlier(results, "BatchRank"),
-        late=True,
-    )
-    yield Claim(
-        "BatchRank outperforms RankedExp3 in all",
-        "regret per session at the end is lower in a, b and c",
-        several({p: overtakes(results, p, "BatchRank", "RankedExp3") for p in PANELS}),
-        late=True,
-    )
-    for agent, reading in READINGS.items():
-        yield Claim(
-            f"CascadeKL-UCB ({reading}) may converge to a suboptimal list in the PBM (c): its "
-            "regret remains constant",
-            f"{LINEAR_RULE}, and above {CONVERGED:g}",
-            stuck(results, agent),
-            late=True,
-        )
-        yield Claim(
-            f"Even RankedExp3 can learn a better list than CascadeKL-UCB ({reading}) over time (c)",
-            "regret per session at the end is lower",
-            several({"c": overtakes(results, "c", "RankedExp3", agent)}),
-            late=True,
-        )
-
-
-def converged(results: Results, panel: str, agent: str) -> Finding:
-    """Whether regret per session at the end is below the threshold."""
-    rate = estimate(results[_part(panel)].final_units(PANELS[panel][0], agent))
-    return rate.below(CONVERGED)
-
-
-def earlier(results: Results, agent: str) -> Finding:
-    """Whether an agent converges earlier in panel a than in panel b."""
-
-    def step(panel: str) -> float:
-        # The end of the last window that was above, in the mean over the runs.
-        curves = results[_part(panel)]
-        rates = curves.window_rates(curves.units(PANELS[panel][0], agent)).mean(axis=0)
-        above = np.flatnonzero(rates > CONVERGED)
-        return float(curves.steps[curves.windows[above[-1]]]) if len(above) else 0.0
-
-    horizon, first, second = results[_part("a")].horizon, step("a"), step("b")
-    words = [f"by session {s:,.0f}" if s < horizon else "not by the end" for s in (first, second)]
-    holds = None if first == second == horizon else first < second
-    return certain(f"a: {words[0]}; b: {words[1]}", holds)
-
-
-def stuck(results: Results, agent: str) -> Finding:
-    """Whether the regret in panel c stays linear and above the threshold."""
-    curves = results[_part("c")]
-    values = curves.units(PBM, agent)
-    late = curves.rate(values, 0.8, 1.0)
-    words, gap = growth(curves.rate(values, 0.2, 0.4), late)
-    return all_of(words, [estimate(late).above(CONVERGED), gap.above(SLACK)])
-
-
-def overtakes(results: Results, panel: str, better: str, worse: str) -> Finding:
-    """Whether one agent ends with less regret per session than another."""
-    return less_in_the_end(results[_part(panel)], PANELS[panel][0], better, worse)
-
-
-def draw_fig1(results: Results) -> Figure:
-    """Regret per session in the three panels."""
-    figure, panels = grid(3, labels=["regret per session"])
-    for axes, (panel, (env, query)) in zip(panels, PANELS.items(), strict=True):
-        _per_session(axes, results[_part(panel)], env)
-        axes.set_title(f"({panel}) {short(env)}, {query}", fontsize=10)
-    return finish(figure, panels, results, "Regret per session")
-
-
-def _part(panel: str) -> str:
-    return f"zoghi-fig1-{panel}"
-
-
-def _per_session(axes: Axes, curves: Curves, env: str) -> None:
-    ends = curves.windows
-    for agent in AGENTS:
-        band(axes, curves.steps[ends], curves.window_rates(curves.units(env, agent)), agent)
-    axes.axhline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
-    axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
-    axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-
-
-# ----------------------------------------------------------------------------------------- figure 2
-
 OTHERS = {
     LAST: ["7.1e-4", "", "6.6e-4", "10 of 60", ""],
     "BatchRank": ["2.3e-3", "", "3.5e-4 to 3.6e-4", "5 of 60", "4 to 6 million"],
 }
 """What an implementation that shares no code with this one measured: K = 5, 10⁷ sessions."""
-
-
-SWEEPS_FIG2 = [
+SWEEPS = [
     Sweep(
         MANY,
         [CM, PBM],
@@ -195,7 +48,7 @@ SWEEPS_FIG2 = [
 """Two click models on up to 60 queries."""
 
 
-def claims_fig2(results: Results) -> Iterator[Claim]:
+def claims(results: Results) -> Iterator[Claim]:
     """What the paper says of its figure 2."""
     curves = results[MANY]
     yield Claim(
@@ -304,14 +157,14 @@ def _below_from(curves: Curves, agent: str) -> str:
     return "not by the end" if above[-1] == len(ends) - 1 else f"session {ends[above[-1]]:,}"
 
 
-def draw_fig2(results: Results) -> Figure:
+def draw(results: Results) -> Figure:
     """Regret per session, and its distribution at the end, in both click models."""
     curves = results[MANY]
     figure, panels = grid(2, 2, labels=["regret per session", "share of the runs"])
     least = 1e-6  # and everything below
     edges = np.geomspace(least, 1, 25)
     for curve, distribution, env in zip(panels[:2], panels[2:], (CM, PBM), strict=True):
-        _per_session(curve, curves, env)
+        per_session(curve, curves, env)
         curve.set_title(short(env), fontsize=10)
         for agent in AGENTS:
             ends = np.maximum(curves.final(env, agent).ravel(), least)
@@ -323,25 +176,16 @@ def draw_fig2(results: Results) -> Figure:
     return finish(figure, panels[:2], results, "Regret per session")
 
 
-FIG1 = Study(
-    "zoghi-fig1",
-    "Regret per session on three problems",
-    "Zoghi et al. 2017, figure 1",
-    f"The three queries are ours, chosen to show what the paper's show. {NOTE}",
-    SWEEPS_FIG1,
-    claims_fig1,
-    draw_fig1,
-)
-FIG2 = Study(
+STUDY = Study(
     MANY,
     "Regret per session and its distribution, many queries",
     "Zoghi et al. 2017, figure 2",
     NOTE,
-    SWEEPS_FIG2,
-    claims_fig2,
-    draw_fig2,
+    SWEEPS,
+    claims,
+    draw,
     beside_other_code,
 )
 
 if __name__ == "__main__":
-    main(FIG1, FIG2)
+    main(STUDY)

@@ -1,0 +1,121 @@
+"""Li et al. 2019 (BubbleRank), figure 1: regret of re-ranking a production list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from .claims import (
+    LEARNS_RULE,
+    LINEAR_RULE,
+    SLACK,
+    Claim,
+    Curves,
+    Finding,
+    Results,
+    estimate,
+    less_regret,
+    linear,
+    several,
+    short,
+    sublinear,
+)
+from .plots import Figure
+from .re_ranking import (
+    AGENTS,
+    CM,
+    DCM,
+    ENVS,
+    FIRST,
+    LAST,
+    NOTE,
+    PAPER,
+    PBM,
+    READINGS,
+    SWEEPS,
+    by_model,
+    draw_curves,
+)
+from .study import Study, main
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """What the paper says of its figure 1."""
+    curves = results["bubble"]
+
+    def less(better: Sequence[str], worse: Sequence[str], step: int = 0) -> Finding:
+        names = list(better if len(better) > 1 else worse)
+        triples = [(env, a, b) for env in ENVS for a in better for b in worse]
+        findings = [less_regret(curves, env, a, b, step) for env, a, b in triples]
+        labels = [f"{short(env)}, {name}" for env in ENVS for name in names]
+        return several(dict(zip(labels, findings, strict=True)))
+
+    yield Claim(
+        "The regret of the production list (Baseline) grows linearly",
+        "its regret per session, which is constant, is above 0 on average",
+        by_model(partial(not_optimal, curves)),
+    )
+    yield Claim(
+        "CascadeKL-UCB (last_click) learns in the CM and DCM",
+        LEARNS_RULE,
+        by_model(partial(sublinear, curves, agent=LAST), [CM, DCM]),
+        late=True,
+    )
+    yield Claim(
+        "CascadeKL-UCB (first_click) learns in the DCM",
+        LEARNS_RULE,
+        by_model(partial(sublinear, curves, agent=FIRST), [DCM]),
+        late=True,
+    )
+    for agent, reading in READINGS.items():
+        finding = by_model(partial(linear, curves, agent=agent), [PBM])
+        text = f"CascadeKL-UCB ({reading}) has linear regret in the PBM"
+        yield Claim(text, LINEAR_RULE, finding, late=True)
+    for agent in ("BubbleRank", "BatchRank", "TopRank"):
+        finding = by_model(partial(sublinear, curves, agent=agent))
+        text = f"{agent} learns in all three click models"
+        yield Claim(text, LEARNS_RULE, finding, late=True)
+    rivals = ["BatchRank", "TopRank"]
+    yield Claim(
+        "BubbleRank has less regret than BatchRank and TopRank in earlier steps (the first 100)",
+        "less cumulative regret by then, in each click model",
+        less(["BubbleRank"], rivals, 100),
+    )
+    yield Claim(
+        "BubbleRank has less regret than BatchRank and TopRank in earlier steps (a hundredth of "
+        "the horizon)",
+        "less cumulative regret by then, in each click model",
+        less(["BubbleRank"], rivals, round(0.01 * curves.horizon)),
+    )
+    yield Claim(
+        "BubbleRank has more regret than BatchRank and TopRank at the end",
+        "more cumulative regret at the horizon, in each click model",
+        less(rivals, ["BubbleRank"]),
+        late=True,
+    )
+
+
+def not_optimal(curves: Curves, env: str) -> Finding:
+    """Whether the production list has regret."""
+    rate = estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0))
+    return rate.within(SLACK, math.inf, " per session")
+
+
+def draw(results: Results) -> Figure:
+    """Cumulative regret in each click model."""
+    return draw_curves(results, "regret", AGENTS, "Regret of the first five positions")
+
+
+STUDY = Study(
+    "bubble-fig1",
+    "Regret of re-ranking a production list",
+    f"{PAPER} 1",
+    NOTE,
+    SWEEPS,
+    claims,
+    draw,
+)
+
+if __name__ == "__main__":
+    main(STUDY)

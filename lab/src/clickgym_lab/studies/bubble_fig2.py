@@ -1,0 +1,127 @@
+"""Li et al. 2019 (BubbleRank), figure 2: safety violations of re-ranking a production list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from .claims import Claim, Curves, Finding, Results, Values, certain, estimate, linear, versus
+from .plots import Figure
+from .re_ranking import ENVS, FIRST, LAST, NOTE, PAPER, PBM, READINGS, SWEEPS, by_model, draw_curves
+from .study import Study, main
+
+VIOLATIONS = {
+    LAST: (24.12, 23.33, 23.63),
+    "BatchRank": (83.01, 71.89, 59.63),
+    "TopRank": (83.56, 71.47, 57.00),
+}
+"""In the first 100 sessions in the CM, the DCM and the PBM, in the paper."""
+PUBLISHED = {
+    agent: " / ".join(f"{count:g}" for count in counts) for agent, counts in VIOLATIONS.items()
+}
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """What the paper says of its figure 2."""
+    curves = results["bubble"]
+    yield Claim(
+        "BubbleRank never violates its safety constraint",
+        "no violation in any run",
+        safe(curves),
+        paper="0",
+    )
+    for agent, reading in READINGS.items():
+        yield Claim(
+            f"CascadeKL-UCB ({reading}) shows unsafe lists in more than 20 of the first 100 "
+            "sessions",
+            "above 20 in each click model",
+            by_model(partial(unsafe, curves, agent=agent)),
+            PUBLISHED[LAST],
+        )
+    for agent in ("BatchRank", "TopRank"):
+        yield Claim(
+            f"{agent} violates it more often than CascadeKL-UCB in the first 100 sessions",
+            "more violations, in each click model",
+            by_model(partial(less_safe, curves, agent=agent)),
+            f"{PUBLISHED[agent]} against {PUBLISHED[LAST]}",
+        )
+    yield Claim(
+        "TopRank is close to BatchRank in the first 100 sessions",
+        "within 10 violations, in each click model",
+        by_model(partial(alike, curves)),
+        f"{PUBLISHED['TopRank']} against {PUBLISHED['BatchRank']}",
+    )
+    for agent, reading in READINGS.items():
+        yield Claim(
+            f"The violations of CascadeKL-UCB ({reading}) grow linearly in the PBM",
+            "violations per session in the last fifth is above 0.8 of that in the second fifth",
+            by_model(partial(linear, curves, agent=agent, column="violations"), [PBM]),
+            late=True,
+        )
+    for agent, published in PUBLISHED.items():
+        yield Claim(
+            f"Violations of {agent} in the first 100 sessions, in figures",
+            "within a quarter of the paper's in each click model (other queries, so no more can be "
+            "asked)",
+            by_model(partial(as_many, curves, agent=agent)),
+            published,
+        )
+
+
+def first_100(curves: Curves, env: str, agent: str) -> Values:
+    """``(runs,)`` violations in the first hundred sessions."""
+    return curves.at(curves.units(env, agent, "violations"), 100)
+
+
+def unsafe(curves: Curves, env: str, agent: str) -> Finding:
+    """Whether there are more than twenty violations."""
+    return estimate(first_100(curves, env, agent)).above(20.0)
+
+
+def safe(curves: Curves) -> Finding:
+    """Whether BubbleRank has no violation in any run."""
+    counts = np.array([curves.ends(env, "BubbleRank", "violations") for env in ENVS])
+    violated = int((counts > 0).sum())
+    words = f"{violated} of {counts.size} runs of {curves.horizon:,} sessions"
+    return certain(words, not violated)
+
+
+def less_safe(curves: Curves, env: str, agent: str) -> Finding:
+    """Whether there are more violations than CascadeKL-UCB's."""
+    return versus(first_100(curves, env, LAST), first_100(curves, env, agent))
+
+
+def alike(curves: Curves, env: str) -> Finding:
+    """Whether TopRank and BatchRank are close."""
+    ours, theirs = (first_100(curves, env, agent) for agent in ("TopRank", "BatchRank"))
+    return estimate(ours - theirs).within(-10.0, 10.0)
+
+
+def as_many(curves: Curves, env: str, agent: str) -> Finding:
+    """Whether there are about as many violations as in the paper."""
+    published = VIOLATIONS[agent][ENVS.index(env)]
+    ours = estimate(first_100(curves, env, agent))
+    return ours.within(0.75 * published, 1.25 * published, f" (paper {published:g})")
+
+
+def draw(results: Results) -> Figure:
+    """Cumulative violations of the agents that have some."""
+    agents = [LAST, FIRST, "BatchRank", "TopRank"]
+    return draw_curves(results, "violations", agents, "Violations of the safety constraint")
+
+
+STUDY = Study(
+    "bubble-fig2",
+    "Violations of the safety constraint",
+    f"{PAPER} 2",
+    f"The same runs as bubble-fig1. {NOTE}",
+    SWEEPS,
+    claims,
+    draw,
+    columns=("violations",),
+)
+
+if __name__ == "__main__":
+    main(STUDY)

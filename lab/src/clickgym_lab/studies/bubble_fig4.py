@@ -1,0 +1,109 @@
+"""Li et al. 2019 (BubbleRank), figure 4: NDCG of re-ranking a production list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from .claims import Claim, Curves, Finding, Results, Values, estimate, short
+from .plots import Figure, band, finish, grid
+from .re_ranking import ENVS, NOTE, PAPER, SWEEPS, by_model
+from .study import Study, main
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """What the paper says of its figure 4."""
+    curves = results["bubble"]
+
+    def gap(agent: str, other: str, span: tuple[float, float], low: float, high: float) -> Finding:
+        def find(env: str) -> Finding:
+            ours, theirs = (ndcg(curves, env, name, *span) for name in (agent, other))
+            return estimate(ours - theirs).within(low, high)
+
+        return by_model(find)
+
+    start, end = (0.0, 100 / curves.horizon), (0.99, 1.0)
+    for agent in ("BubbleRank", "BatchRank", "TopRank"):
+        yield Claim(
+            f"The NDCG@5 of {agent} approaches 1",
+            "above 0.99 at the end, in each click model",
+            by_model(partial(perfect, curves, agent=agent)),
+            paper="approaches 1",
+            late=True,
+        )
+    for agent in ("BatchRank", "TopRank"):
+        yield Claim(
+            f"BubbleRank and {agent} are similar at the end",
+            "within 0.02, in each click model",
+            gap(agent, "BubbleRank", end, -0.02, 0.02),
+            late=True,
+        )
+    yield Claim(
+        "BubbleRank starts near the production list",
+        "within 0.05 in the first 100 sessions, in each click model",
+        gap("BubbleRank", "Fixed", start, -0.05, 0.05),
+    )
+    for agent in ("BatchRank", "TopRank"):
+        yield Claim(
+            f"{agent} starts far below",
+            "more than 0.05 below the production list in the first 100 sessions, in each click "
+            "model",
+            gap(agent, "Fixed", start, -1.0, -0.05),
+        )
+    yield Claim(
+        "BubbleRank is never much worse than the production list",
+        "no more than 0.05 below it in any hundredth of the horizon, in each click model",
+        by_model(partial(never_worse, curves)),
+    )
+
+
+def ndcg(curves: Curves, env: str, agent: str, start: float, stop: float) -> Values:
+    """``(runs,)`` the mean between two fractions of the horizon."""
+    return curves.rate(curves.units(env, agent, "ndcg"), start, stop)
+
+
+def perfect(curves: Curves, env: str, agent: str) -> Finding:
+    """Whether the NDCG is about 1 at the end."""
+    return estimate(ndcg(curves, env, agent, 0.99, 1.0)).above(0.99)
+
+
+def never_worse(curves: Curves, env: str) -> Finding:
+    """Whether BubbleRank is nowhere far below the production list."""
+    ours, theirs = (
+        curves.window_rates(curves.units(env, agent, "ndcg")) for agent in ("BubbleRank", "Fixed")
+    )
+    gaps = ours - theirs
+    worst = estimate(gaps[:, gaps.mean(axis=0).argmin()])
+    return worst.within(-0.05, math.inf, " at worst")
+
+
+def draw(results: Results) -> Figure:
+    """NDCG per session in each click model."""
+    curves = results["bubble"]
+    figure, panels = grid(3, labels=["NDCG@5 per session"])
+    ends = np.geomspace(100, curves.horizon, 25).round()
+    places = np.unique(np.searchsorted(curves.steps, ends))
+    for axes, env in zip(panels, ENVS, strict=True):
+        for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
+            rates = curves.window_rates(curves.units(env, agent, "ndcg"), places)
+            band(axes, curves.steps[places], rates, agent)
+        axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
+    return finish(figure, panels, results, "NDCG@5")
+
+
+STUDY = Study(
+    "bubble-fig4",
+    "NDCG@5 of re-ranking a production list",
+    f"{PAPER} 4",
+    f"The same runs as bubble-fig1. {NOTE}",
+    SWEEPS,
+    claims,
+    draw,
+    columns=("ndcg",),
+)
+
+if __name__ == "__main__":
+    main(STUDY)

@@ -1,0 +1,128 @@
+"""Li and de Rijke 2019, figure 1: users change every 10,000 sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .changing_users import ADAPTIVE, CM, PAPER, switching
+from .claims import (
+    LEARNS_RULE,
+    LINEAR_RULE,
+    Claim,
+    Curves,
+    Finding,
+    Results,
+    all_of,
+    estimate,
+    less_regret,
+    linear,
+    several,
+    sublinear,
+)
+from .plots import Figure, bands, finish, grid
+from .study import Study, Sweep, main
+
+STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
+SWEEPS = [
+    Sweep(
+        "nonstat-fig1",
+        [CM],
+        (*ADAPTIVE, *STUBBORN),
+        horizon=100_000,
+        runs=10,
+        instances=switching,
+        queries=100,
+        windows=50,
+        least_horizon=100_000,
+        least_runs=10,
+    )
+]
+"""The horizon is never scaled: users change at fixed sessions."""
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """What the paper says of its figure 1."""
+    curves = results["nonstat-fig1"]
+    for agent in ADAPTIVE:
+        yield Claim(
+            f"{agent} detects the changes and converges again",
+            "regret per session in the last fifth of the epochs after a change is below half of "
+            "that in their first fifth",
+            converges_again(curves, agent),
+        )
+    for agent in ADAPTIVE:
+        finding = several({"CM": sublinear(curves, CM, agent)})
+        yield Claim(f"The regret of {agent} is sublinear within the run", LEARNS_RULE, finding)
+    for agent in STUBBORN:
+        finding = several({"CM": linear(curves, CM, agent)})
+        yield Claim(f"The regret of {agent} is linear", LINEAR_RULE, finding)
+    for agent in ADAPTIVE:
+        yield Claim(
+            f"{agent} has less regret than RankedExp3, CascadeKL-UCB and BatchRank",
+            "less cumulative regret at the end than each",
+            several({worse: less_regret(curves, CM, agent, worse) for worse in STUBBORN}),
+        )
+    yield Claim(
+        "CascadeSWUCB is slightly better than CascadeDUCB",
+        "less cumulative regret at the end",
+        several({"CascadeDUCB": less_regret(curves, CM, "CascadeSWUCB", "CascadeDUCB")}),
+    )
+    yield Claim(
+        "CascadeKL-UCB has about four times as much regret in [80k, 90k) as in [0, 10k), with the "
+        "same users",
+        "between two and eight times",
+        four_times(curves),
+        paper="111.5, then 447.8",
+    )
+
+
+def converges_again(curves: Curves, agent: str) -> Finding:
+    """Whether regret per session falls to a half within the nine epochs after a change."""
+    values = curves.units(CM, agent)
+    starts = [epoch / 10 for epoch in range(1, 10)]
+    first = np.mean([curves.rate(values, start, start + 0.02) for start in starts], axis=0)
+    last = np.mean([curves.rate(values, start + 0.08, start + 0.1) for start in starts], axis=0)
+    words = f"{estimate(first)} per session, then {estimate(last)}"
+    return estimate(last - 0.5 * first).below(0.0)._replace(measured=words)
+
+
+def four_times(curves: Curves) -> Finding:
+    """Whether CascadeKL-UCB has several times as much regret after eight changes."""
+    values = curves.units(CM, "CascadeKLUCB")
+    first, later = (
+        curves.rate(values, start, start + 0.1) * curves.horizon / 10 for start in (0.0, 0.8)
+    )
+    ratio = later.mean() / first.mean()
+    words = f"{estimate(first)}, then {estimate(later)}: {ratio:.1f} times"
+    bounds = [estimate(later - 2 * first).above(0.0), estimate(later - 8 * first).below(0.0)]
+    return all_of(words, bounds)
+
+
+def draw(results: Results) -> Figure:
+    """Regret of all agents, with the epochs shaded."""
+    curves = results["nonstat-fig1"]
+    figure, [axes] = grid(1, labels=["cumulative regret"])
+    bands(axes, curves, CM, (*ADAPTIVE, *STUBBORN))
+    for start in range(10_000, curves.horizon, 20_000):
+        axes.axvspan(start, start + 10_000, color="0.93", zorder=0)
+    label = "session (grey: three other items attract with 0.9)"
+    axes.set(xlabel=label, xlim=(0, curves.horizon))
+    return finish(figure, [axes], results, "Regret where the users change")
+
+
+STUDY = Study(
+    "nonstat-fig1",
+    "Regret where the users change every 10,000 sessions",
+    f"{PAPER}, figure 1",
+    "The horizon is never scaled: the changes are at fixed sessions. Changes come at a constant "
+    "rate, so any agent has regret that grows linearly from one pair of epochs to the next, "
+    "however well it adapts; the theorems' sublinear growth is about a fixed number of changes.",
+    SWEEPS,
+    claims,
+    draw,
+)
+
+if __name__ == "__main__":
+    main(STUDY)

@@ -1,0 +1,122 @@
+"""He et al. 2020, UBM-LinUCB, figure 2: CTR against the length of the list, web search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+
+from .claims import Claim, Curves, Finding, Results, estimate, percent, several
+from .contextual_ctr import (
+    AGENTS,
+    BASELINE,
+    BEST,
+    KINDS,
+    LEADS,
+    LONG,
+    NOTE,
+    POSITIONS,
+    SHORT,
+    THEOREM,
+    WITH_MODEL,
+    both_studies,
+    ctr_at_end,
+    ctr_table,
+    lift,
+    sweep,
+)
+from .plots import Figure, finish, grid, points
+from .study import Study, main
+
+SIMILAR = 0.05
+"""CTRs this close to each other, as a share, count as similar."""
+FIG2 = "ubm-fig2"
+SWEEPS = [sweep(FIG2, 5_000, 10, 20, least_horizon=5_000, least_runs=10)]
+"""Horizon, runs and features of the paper; never scaled."""
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """What the paper says of its figure 2, with the α of the theorem and with the best α."""
+    curves, others = results[FIG2], WITH_MODEL
+    for reading in (THEOREM, BEST):
+        yield from both_studies(curves, reading, f"in its table 1, for another log: {LEADS}")
+        similar = [(agent, kind) for agent in others if agent != "CMLinUCB" for kind in KINDS]
+        yield Claim(
+            f"With K = 3 all but CM-LinUCB perform similarly ({reading})",
+            f"within {SIMILAR:.0%} of C2UCB",
+            several({f"{a} K = 3 {c}": near(curves, a, reading, c) for a, c in similar}),
+        )
+        yield Claim(
+            f"CM-LinUCB does not ({reading})",
+            f"more than {SIMILAR:.0%} below C2UCB",
+            several({f"K = 3 {c}": far_below(curves, "CMLinUCB", reading, c) for c in KINDS}),
+        )
+        yield Claim(
+            f"The CTR of C2UCB declines when K grows ({reading})",
+            "lower with K = 6 than with K = 3",
+            several({kind: declines(curves, reading, kind) for kind in KINDS}),
+        )
+        pairs = list(product(others, KINDS))
+        yield Claim(
+            f"Those of the others change slightly from K = 4 on ({reading})",
+            f"with K = 6 within {SIMILAR:.0%} of that with K = 4",
+            several({f"{a} {c}": saturates(curves, a, reading, c) for a, c in pairs}),
+        )
+
+
+def near(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
+    """Whether an agent's CTR is about that of C2UCB with short lists."""
+    gap = estimate(lift(curves, SHORT, agent, reading, kind))
+    return gap.within(-SIMILAR, SIMILAR)._replace(measured=f"{percent(gap)} over C2UCB")
+
+
+def far_below(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
+    """Whether it is clearly below."""
+    gap = estimate(lift(curves, SHORT, agent, reading, kind))
+    return gap.within(-math.inf, -SIMILAR)._replace(measured=f"{percent(gap)} over C2UCB")
+
+
+def declines(curves: Curves, reading: str, kind: str) -> Finding:
+    """Whether C2UCB's CTR is lower with long lists."""
+    few, many = (ctr_at_end(curves, k, BASELINE, reading, kind) for k in (SHORT, LONG))
+    growth = estimate(many - few)
+    words = f"{few.mean():.4f}, then {many.mean():.4f}, by {growth}"
+    return growth.below(0.0)._replace(measured=words)
+
+
+def saturates(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
+    """Whether an agent's CTR is about the same with long lists as with K = 4."""
+    four, six = (ctr_at_end(curves, k, agent, reading, kind) for k in (4, LONG))
+    growth = estimate(six / four - 1)
+    return growth.within(-SIMILAR, SIMILAR)._replace(measured=percent(growth))
+
+
+def draw(results: Results) -> Figure:
+    """CTR against the length of the list."""
+    curves = results[FIG2]
+    figure, panels = grid(2, 2)
+    for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), KINDS), strict=True):
+        for agent in AGENTS:
+            ends = [ctr_at_end(curves, k, agent, reading, kind) for k in POSITIONS]
+            points(axes, POSITIONS, ends, agent)
+        axes.set(title=f"{kind}, {reading}", xlabel="K", xticks=POSITIONS, ylabel=kind)
+    return finish(figure, panels, results, f"CTR over {curves.horizon:,} sessions")
+
+
+STUDY = Study(
+    FIG2,
+    "CTR of contextual agents against the length of the list, web search",
+    "He et al. 2020, figure 2",
+    f"{NOTE} Horizon, runs and the 20 features (10 of users, 10 of pages) are the paper's; its "
+    "candidates are the pages that a user was shown, which we read as 10, a page of results. "
+    "Nothing is reduced by the scale.",
+    SWEEPS,
+    claims,
+    draw,
+    partial(ctr_table, FIG2),
+    ("regret", "clicks", "reward"),
+)
+
+if __name__ == "__main__":
+    main(STUDY)
