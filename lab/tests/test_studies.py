@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 
 import clickgym
 from clickgym.envs import load_instance
+from clickgym_lab import studies
 from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import page
@@ -198,6 +199,12 @@ def test_bands_are_intervals_of_the_mean():
     (bars,) = other.collections
     for place, bar in enumerate(bars.get_segments()):
         assert bar[:, 1] == pytest.approx([mean[place] - half[place], mean[place] + half[place]])
+
+
+def test_name_of_a_study_is_that_of_its_file():
+    folder = Path(studies.__file__).parent
+    files = [file for file in folder.glob("*.py") if "\nSTUDY = " in file.read_text("utf-8")]
+    assert sorted(STUDIES) == sorted(file.stem.replace("_", "-") for file in files)
 
 
 def test_every_agent_has_a_look():
