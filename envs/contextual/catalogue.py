@@ -17,8 +17,8 @@ ROUNDING = 1e-9
 class Catalogue:
     """Users, items, and the candidates of each user.
 
-    An *entry* is an item as a candidate of a user. If all items are candidates of every user, there
-    is one entry for each item, and all users have the same entries.
+    An *entry* is an item as a candidate of a user: E is the sum of the numbers of candidates. If
+    all items are candidates of every user, all users share one entry for each item, E = N.
 
     Args:
         n_candidates: L, the number of candidates of a session.

@@ -77,7 +77,7 @@ class LinearModel(ContextualModel):
         n_user_features = catalogue.users.shape[1]
         by_user = weighted_sums(catalogue.users, self.theta[:n_user_features])
         by_item = weighted_sums(catalogue.items, self.theta[n_user_features:])
-        if candidates is None:  # the sum of both is made when a user and items are drawn
+        if candidates is None:  # two vectors instead of M × N sums, which are made when drawn
             least, most = by_user.min() + by_item.min(), by_user.max() + by_item.max()
             attraction, user_attraction = by_item, by_user
         else:
