@@ -18,7 +18,7 @@ from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 from clickgym_lab.bench.board import board, learners, published, recommended
 from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
-from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies import studies
 from clickgym_lab.studies.page import figure_name, page
 from clickgym_lab.studies.study import Measured, read_all
 
@@ -79,7 +79,7 @@ def _boards() -> str:
 @cache
 def measured() -> dict[str, list[Measured]]:
     """Return every study on each set of queries with shipped results, with its verdicts."""
-    return {name: read_all(study, RESULTS) for name, study in STUDIES.items()}
+    return {name: read_all(study, RESULTS) for name, study in studies().items()}
 
 
 def _studies() -> str:
@@ -92,7 +92,7 @@ def _studies() -> str:
             counts = (str(verdicts[verdict]) for verdict in ("yes", "no", "cannot tell"))
             words.append(f"{result.label or 'shipped'}: {', '.join(counts)}")
         link = f"[`{name}`](../lab/results/{name}.md)"
-        rows.append((link, STUDIES[name].paper, STUDIES[name].title, "; ".join(words)))
+        rows.append((link, results[0].study.paper, results[0].study.title, "; ".join(words)))
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), *rows)
 
 

@@ -18,7 +18,7 @@ from clickgym.agents import AGENTS
 from clickgym.core.formats import markdown_table
 from clickgym.envs import ENVIRONMENTS, Users
 from clickgym_lab.results import read_results
-from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies import studies
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
@@ -29,8 +29,8 @@ def agent_page(name: str) -> str:
     """Return the page of an agent: its use, docstring, studies and papers."""
     agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
-    studies = [study for study in STUDIES if name in agents_of(study)]
-    links = ", ".join(f"[{study}](../../lab/results/{study}.md)" for study in studies)
+    played = [study for study in studies() if name in agents_of(study)]
+    links = ", ".join(f"[{study}](../../lab/results/{study}.md)" for study in played)
     bibtex = "\n\n".join(papers(agent)) or "% a baseline"
     parts = [
         f"# {name}",

@@ -43,7 +43,7 @@ from clickgym_lab.bench.board import DATA, LEARNERS, line_file
 from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks
 from clickgym_lab.results import read_results, replayed
-from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies import find_study
 from clickgym_lab.studies.study import KEYS, Setting, Sweep, compact, label_of, with_facts
 
 RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
@@ -150,7 +150,7 @@ def replay_study(path: Path) -> list[str]:
     Raises:
         FileNotFoundError: queries that do not ship are not in the working folder.
     """
-    study = STUDIES[path.stem.partition(".")[0]]
+    study = find_study(path.stem.partition(".")[0])
     table, made = read_results(path)
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float)

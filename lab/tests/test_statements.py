@@ -109,15 +109,15 @@ def ctrs(part, lead):
 
 
 EVIDENCE = {
-    zoghi_fig1.STUDY: panels,
-    zoghi_fig2.STUDY: fig2,
-    nonstat_fig1.STUDY: changing,
-    pbm_synthetic.STUDY: lagree,
-    bubble_fig1.STUDY: partial(bubbles, "regret"),
-    bubble_fig2.STUDY: partial(bubbles, "violations"),
-    bubble_fig4.STUDY: partial(bubbles, "ndcg"),
-    ubm_fig2.STUDY: partial(ctrs, ubm_fig2.FIG2),
-    ubm_table1.STUDY: partial(ctrs, ubm_table1.TABLE1),
+    zoghi_fig1: panels,
+    zoghi_fig2: fig2,
+    nonstat_fig1: changing,
+    pbm_synthetic: lagree,
+    bubble_fig1: partial(bubbles, "regret"),
+    bubble_fig2: partial(bubbles, "violations"),
+    bubble_fig4: partial(bubbles, "ndcg"),
+    ubm_fig2: partial(ctrs, ubm_fig2.FIG2),
+    ubm_table1: partial(ctrs, ubm_table1.TABLE1),
 }
 
 
@@ -289,22 +289,22 @@ TABLE1 = [
     (WORSE, {"PBM-UCB": lambda k: 0.05}, "ny"),  # the theorem's α costs 0.1
 ]
 CASES = {
-    zoghi_fig1.STUDY: ZOGHI1,
-    zoghi_fig2.STUDY: ZOGHI2,
-    nonstat_fig1.STUDY: NONSTAT,
-    pbm_synthetic.STUDY: LAGREE,
-    bubble_fig1.STUDY: BUBBLE1,
-    bubble_fig2.STUDY: BUBBLE2,
-    bubble_fig4.STUDY: BUBBLE4,
-    ubm_fig2.STUDY: HE,
-    ubm_table1.STUDY: TABLE1,
+    zoghi_fig1: ZOGHI1,
+    zoghi_fig2: ZOGHI2,
+    nonstat_fig1: NONSTAT,
+    pbm_synthetic: LAGREE,
+    bubble_fig1: BUBBLE1,
+    bubble_fig2: BUBBLE2,
+    bubble_fig4: BUBBLE4,
+    ubm_fig2: HE,
+    ubm_table1: TABLE1,
 }
 
 
 @pytest.mark.parametrize(
     ("study", "words", "changes", "expected"),
     [
-        pytest.param(study, *case, id=f"{study.name}-{i}")
+        pytest.param(study, *case, id=f"{study.__name__}-{i}")
         for study, cases in CASES.items()
         for i, case in enumerate(cases)
     ],
@@ -325,7 +325,7 @@ def test_crossing_at_two_million_sessions():
     def found(batch_rank, cascade):
         kept = {"steps": STEPS * 100}
         results = fig2({"BatchRank": batch_rank, "CascadeKLUCB": cascade}, **kept)
-        return verdicts(zoghi_fig2.STUDY, results, "at two million sessions")
+        return verdicts(zoghi_fig2, results, "at two million sessions")
 
     assert found(batch, lambda steps: 0.01 * steps) == "yy"
     assert found(lambda steps: 0.01 * steps, batch) == "nn"
@@ -354,9 +354,9 @@ def test_single_queries_must_all_hold():
         for query, value in zip("xy", values.get(agent, [same, same]), strict=True)
     ]
     results = {"nonstat-fig2": curves(*frames)}
-    assert verdicts(nonstat_fig2.STUDY, results, "is sublinear on single queries") == "yn"
-    assert verdicts(nonstat_fig2.STUDY, results, "RankedExp3 is linear on single queries") == "y"
-    assert verdicts(nonstat_fig2.STUDY, results, "on every query (ours)") == "yn"
+    assert verdicts(nonstat_fig2, results, "is sublinear on single queries") == "yn"
+    assert verdicts(nonstat_fig2, results, "RankedExp3 is linear on single queries") == "y"
+    assert verdicts(nonstat_fig2, results, "on every query (ours)") == "yn"
 
 
 @pytest.mark.parametrize(("times", "expected"), [(0.9, "nyyy"), (1.1, "yyyn"), (3.6, "yynn")])
@@ -364,7 +364,7 @@ def test_bound_of_two_changes(times, expected):
     """The square root of ln 100,000 is 3.39."""
     regret = sweep([changing_users.CM], nonstat_bound.BOUNDED, {}, lambda n: times * 2 * np.sqrt(n))
     results = {"nonstat-bound": curves(regret.table.with_columns(lower_bound=2.0))}
-    assert verdicts(nonstat_bound.STUDY, results, "") == expected
+    assert verdicts(nonstat_bound, results, "") == expected
 
 
 def test_one_violation_breaks_safety():
@@ -427,9 +427,7 @@ def test_agent_that_converges_late(agent, expected):
     one = ctrs(ubm_table1.TABLE1, {})[ubm_table1.TABLE1].table
     share = polars.when(polars.col("agent").str.starts_with(agent)).then(polars.col("step") / 1000)
     late = Curves(one.with_columns(clicks=polars.col("clicks") * share.otherwise(1.0)))
-    assert (
-        verdicts(ubm_table1.STUDY, {ubm_table1.TABLE1: late}, "converges more slowly") == expected
-    )
+    assert verdicts(ubm_table1, {ubm_table1.TABLE1: late}, "converges more slowly") == expected
 
 
 def test_ctr_set_is_the_optimum_less_the_regret():
@@ -571,4 +569,4 @@ def test_statements_of_judged_queries(pdgd, words, expected):
             return pdgd - NOISE[users] + 0.05 * (part == oltr.LONG)
         return LEVELS[agent]
 
-    assert verdicts(oltr.STUDY, judged(level), words) == expected
+    assert verdicts(oltr, judged(level), words) == expected

@@ -6,19 +6,18 @@ import shutil
 from pathlib import Path
 
 import gymnasium as gym
+import made_judgments
 import numpy as np
 import polars
 import pytest
-from made_judgments import write_judgments
 from replay import differences, replay, replay_study, replay_sweep, unlike
 from replay import main as replay_main
 from scipy.special import stdtrit
 
 import clickgym
 from clickgym.envs import load_instance
-from clickgym_lab import studies
 from clickgym_lab.results import read_results, write_results
-from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies import find_study, studies
 from clickgym_lab.studies.page import page
 from clickgym_lab.studies.plots import LOOKS, band, grid, points
 from clickgym_lab.studies.study import (
@@ -43,15 +42,15 @@ def folder(tmp_path_factory):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in STUDIES]
+    "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in studies()]
 )
 def test_study_plays_judges_and_draws(name, folder):
     """Two runs at the least scale, on one query; the results are the same when they are read."""
-    study, queries = STUDIES[name], ["yandex-990"]
+    study, queries = find_study(name), ["yandex-990"]
     if name == "oltr":
         queries = [str(folder / "train.txt"), str(folder / "test.txt")]
         for file in queries:
-            write_judgments(Path(file), 10)
+            made_judgments.write_judgments(Path(file), 10)
     setting = Setting(folder, 1e-9, runs=2, n_jobs=1, names=queries)
     measured = run_study(study, setting)
     assert measured.draw().get_supxlabel() == ""  # the command is in the metadata of the file
@@ -63,9 +62,8 @@ def test_study_plays_judges_and_draws(name, folder):
     assert page([again]) == text
 
 
-def test_study_of_ones_own(program, tmp_path, monkeypatch):
+def test_study_of_ones_own(program, tmp_path):
     """That of the page, as a program, and its results judged again."""
-    monkeypatch.setitem(STUDIES, "my-study", None)  # and out of it again after the test
     text = (RESULTS.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(# my_study.py.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "my_study.py"
@@ -136,10 +134,10 @@ def test_sweeps_reduce_and_share_folders(tmp_path):
     made, runs = [], tmp_path / "bubble" / "runs"
     setting = Setting(tmp_path, 1e-9, runs=1, names=["yandex-990"])
     for name in ("bubble-fig1", "bubble-fig4"):
-        [sweep] = STUDIES[name].sweeps
+        [sweep] = find_study(name).sweeps
         small = dataclasses.replace(sweep, envs=["PBMRank-v0"], agents=["Fixed"])
-        table, origin = setting.run(small, STUDIES[name].columns)
-        assert set(STUDIES[name].columns) < set(table.columns)
+        table, origin = setting.run(small, find_study(name).columns)
+        assert set(find_study(name).columns) < set(table.columns)
         written = {path: path.stat().st_mtime_ns for path in runs.rglob("*.parquet")}
         made.append((origin, written))
     assert made[0] == made[1]
@@ -152,13 +150,15 @@ def test_command_judges_what_ships(printed, tmp_path):
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {f"nonstat-bound.{kind}" for kind in ("md", "png", "svg")}
     shown = printed(["study", "--list"], 200)
-    assert all(name in shown for name in STUDIES)
+    assert all(name in shown for name in studies())
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["zoghi-fig3", "--out", "x"], "unknown study 'zoghi-fig3'"),
+        (["absent.py", "--out", "x"], "absent.py"),
+        ([made_judgments.__file__, "--out", "x"], "made_judgments.py has no SWEEPS, claims, draw"),
         (["zoghi-fig1"], "expected a study and a folder"),
         (["zoghi-fig1", "--scale", "0", "--out", "x"], "expected a number in (0, 1]"),
         (["oltr", "--out", "x"], "oltr needs judged queries in SVMlight format"),
@@ -201,14 +201,8 @@ def test_bands_are_intervals_of_the_mean():
         assert bar[:, 1] == pytest.approx([mean[place] - half[place], mean[place] + half[place]])
 
 
-def test_name_of_a_study_is_that_of_its_file():
-    folder = Path(studies.__file__).parent
-    files = [file for file in folder.glob("*.py") if "\nSTUDY = " in file.read_text("utf-8")]
-    assert sorted(STUDIES) == sorted(file.stem.replace("_", "-") for file in files)
-
-
 def test_every_agent_has_a_look():
-    for study in STUDIES.values():
+    for study in studies().values():
         for measured in read_all(study, RESULTS):
             for curves in measured.results.values():
                 names = {re.split(":(?:alpha|learning_rate)=", agent)[0] for agent in curves.agents}
@@ -256,13 +250,13 @@ def test_page_names_the_version_that_replayed(tmp_path, monkeypatch):
     assert replay_main(["nonstat-bound", "--record"]) == 0
     recorded = f"late-feedback 4.0.0\nnonstat-bound {clickgym.__version__}\n"
     assert (tmp_path / "replayed.txt").read_text() == recorded
-    text = page(read_all(STUDIES["nonstat-bound"], tmp_path))
+    text = page(read_all(find_study("nonstat-bound"), tmp_path))
     assert f"\nReplayed by version {clickgym.__version__}: one run of each agent" in text
 
 
 def test_replay_plays_what_the_sweep_says(monkeypatch):
     """Everything of a sweep that changes a run is handed on: of a delay as well as of a metric."""
-    [sweep] = [sweep for sweep in STUDIES["late-feedback"].sweeps if sweep.delay == "batch:100"]
+    [sweep] = [sweep for sweep in find_study("late-feedback").sweeps if sweep.delay == "batch:100"]
     small = dataclasses.replace(sweep, agents=["CascadeTS"], queries=4, metrics=["ndcg"])
     setting = Setting(Path(), 1.0, names=["yandex-990"])
     table, _ = read_results(RESULTS / "late-feedback.parquet")

@@ -9,14 +9,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from clickgym.core.checks import unknown
 from clickgym.core.files import make_folder, write_whole
 from clickgym.runner.console import Cluster, output
 from clickgym.runner.reports import save_figure
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
 
-from ..studies import STUDIES
+from ..studies import find_study, studies
 from ..studies.page import figure_name, page
 from ..studies.study import Measured, Setting, read_all, run_study
 
@@ -24,7 +23,7 @@ from ..studies.study import Measured, Setting, read_all, run_study
 def study(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID...", help="Studies; --list names them."),
+        typer.Argument(metavar="ID...", help="Studies; --list names them. Or files of your own."),
     ] = None,
     scale: Annotated[
         float,
@@ -98,24 +97,22 @@ def study(
     """
     if list_them:
         columns = [Column("study"), Column("title", words=True), Column("paper", words=True)]
-        rows = [(study.name, study.title, study.paper) for study in STUDIES.values()]
+        rows = [(study.name, study.title, study.paper) for study in studies().values()]
         print_table(output(), columns, rows)
         return
     if not names or out is None:
         raise ValueError(
             "expected a study and a folder, as in: clickgym study zoghi-fig1 --out DIR"
         )
-    for name in names:
-        if name not in STUDIES:
-            raise ValueError(unknown("study", name, STUDIES))
+    found = [find_study(name) for name in names]
     if from_ is not None:
-        for name in names:
-            _write(out, read_all(STUDIES[name], from_))
+        for study in found:
+            _write(out, read_all(study, from_))
         return
     with on_cluster(cluster):
-        for name in names:
+        for study in found:
             setting = Setting(out, scale, runs, seed, jobs, instances, again or ())
-            _write(out, [run_study(STUDIES[name], setting)])
+            _write(out, [run_study(study, setting)])
 
 
 def _write(out: Path, results: list[Measured]) -> None:

@@ -13,10 +13,6 @@ READINGS = {LAST: "last_click", FIRST: "first_click"}
 AGENTS = (LAST, FIRST, "BatchRank", "RankedExp3")
 CONVERGED = 1e-3
 """Their threshold of the regret per session."""
-NOTE = """\
-BatchRank's stages take 16 · 4^l · log T sessions each, so that close items are still unsorted at \
-a tenth of the paper's horizon. It runs as printed, CascadeKL-UCB in both readings of several \
-clicks."""
 
 
 def per_session(axes: Axes, curves: Curves, env: str) -> None:

@@ -1,4 +1,12 @@
-"""Li et al. 2019 (BubbleRank), figure 1: regret of re-ranking a production list."""
+"""Regret of re-ranking a production list.
+
+Li et al. 2019 (BubbleRank), figure 1.
+
+The reward of the DCM is the satisfied user (abandonment click), as in the paper. Where its
+termination probabilities do not decrease, the optimum is not the list sorted by attraction, which
+all of these agents learn: regret then stays linear. `clickgym_lab.assumptions.check_assumptions`
+names the assumption of the paper that fails.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +37,14 @@ from .re_ranking import (
     ENVS,
     FIRST,
     LAST,
-    NOTE,
-    PAPER,
     PBM,
+    RE_RANKING,
     READINGS,
-    SWEEPS,
     by_model,
     draw_curves,
 )
-from .study import Study, main
+
+SWEEPS = [RE_RANKING]
 
 
 def claims(results: Results) -> Iterator[Claim]:
@@ -105,17 +112,3 @@ def not_optimal(curves: Curves, env: str) -> Finding:
 def draw(results: Results) -> Figure:
     """Cumulative regret in each click model."""
     return draw_curves(results, "regret", AGENTS, "Regret of the first five positions")
-
-
-STUDY = Study(
-    "bubble-fig1",
-    "Regret of re-ranking a production list",
-    f"{PAPER} 1",
-    NOTE,
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

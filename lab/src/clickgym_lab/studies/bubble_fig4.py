@@ -1,4 +1,12 @@
-"""Li et al. 2019 (BubbleRank), figure 4: NDCG of re-ranking a production list."""
+"""NDCG@5 of re-ranking a production list.
+
+Li et al. 2019 (BubbleRank), figure 4.
+
+The same runs as bubble-fig1. The reward of the DCM is the satisfied user (abandonment click), as in
+the paper. Where its termination probabilities do not decrease, the optimum is not the list sorted
+by attraction, which all of these agents learn: regret then stays linear.
+`clickgym_lab.assumptions.check_assumptions` names the assumption of the paper that fails.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +18,10 @@ import numpy as np
 
 from .claims import Claim, Curves, Finding, Results, Values, estimate, short
 from .plots import Figure, band, finish, grid
-from .re_ranking import ENVS, NOTE, PAPER, SWEEPS, by_model
-from .study import Study, main
+from .re_ranking import ENVS, RE_RANKING, by_model
+
+SWEEPS = [RE_RANKING]
+COLUMNS = ("ndcg",)
 
 
 def claims(results: Results) -> Iterator[Claim]:
@@ -92,18 +102,3 @@ def draw(results: Results) -> Figure:
             band(axes, curves.steps[places], rates, agent)
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
     return finish(figure, panels, results, "NDCG@5")
-
-
-STUDY = Study(
-    "bubble-fig4",
-    "NDCG@5 of re-ranking a production list",
-    f"{PAPER} 4",
-    f"The same runs as bubble-fig1. {NOTE}",
-    SWEEPS,
-    claims,
-    draw,
-    columns=("ndcg",),
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -11,6 +11,3 @@ ADAPTIVE = ("CascadeDUCB", "CascadeSWUCB")
 def switching(queries: Sequence[str]) -> list[str]:
     """The paper's changes of each query."""
     return [f"li2019-switching:query={query},seed={seed}" for seed, query in enumerate(queries)]
-
-
-PAPER = "Li and de Rijke 2019"

@@ -17,7 +17,7 @@ import numpy as np
 
 from clickgym.envs import ContextualModel, load_instance
 
-from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, percent, several
+from .claims import Claim, Curves, Finding, Values, all_of, estimate, percent, several
 from .study import Sweep, Table
 
 POSITIONS = (3, 4, 5, 6)
@@ -153,9 +153,8 @@ def grows(curves: Curves, reading: str, kind: str) -> Finding:
     return estimate(lifts[-1] - lifts[0]).above(0.0)._replace(measured=words)
 
 
-def ctr_table(part: str, results: Results) -> Table:
+def ctr_table(curves: Curves) -> Table:
     """Every CTR at the end, with its lift over C2UCB."""
-    curves = results[part]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
     for kind, reading, agent in product(KINDS, (THEOREM, BEST), AGENTS):
         cells = []
@@ -173,17 +172,3 @@ def alphas(curves: Curves, agent: str, reading: str) -> str:
     specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
     alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
     return alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
-
-
-NOTE = """\
-The paper says both that the parameters are the theoretical ones (section 6.2) and that α is \
-optimal (table 1), so both are run: Theorem 3's α_t, and for each agent and K the best of that \
-and α = 0, 0.1, 0.3, 1, chosen by the regret in the first half of the runs and measured in the \
-second. λ is the theorem's. PBM-UCB has no α. It knows no features: it estimates an attraction \
-for each of the 1,000 items of the family linear (9,724 films), the same for all users. Its runs \
-were added in version 5.0. PBM-LinUCB is not in the paper. The paper's attractions are estimates \
-from two logs, one of them not published; ours are linear in features drawn at random (the family \
-linear, a seed for each instance), with the examination of --instances, or those of a contextual \
-instance given there. The paper leaves open how features were scaled, although α_t depends on it, \
-and prints of the examination only the least and the largest. CTR_set is the probability of at \
-least one click of the lists shown, not a share of sessions with one: optimum - regret / T."""

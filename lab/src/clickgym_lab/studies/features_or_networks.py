@@ -1,5 +1,14 @@
-"""Our study of features, networks and generic RL: which features do agents need where users differ
-from one another?
+"""Features, networks or generic RL, where each user prefers other items.
+
+ours.
+
+200 users, 500 items, 10 candidates, 5 positions; five instances of each world, and one run in each.
+PPO and A2C have one network for all candidates, and the same features as the linear agents: [u, v]
+(plain), also u∘v (products), or u ⊗ v (outer). In `personal` the order is that of uᵀWv, in `inner`
+that of uᵀv, in `network` that of a random network of sines. All statements are ours, written before
+the run, after sketches of another law's constant. Told more than plain features, PPO and A2C play
+in the PBM only. The UBM and the CM are played for 30,000 sessions to save time, which was decided
+before they were played. --instances changes nothing here.
 """
 
 from __future__ import annotations
@@ -22,7 +31,7 @@ from .claims import (
     versus,
 )
 from .plots import Figure, finish, grid, style_of
-from .study import Study, Sweep, Table, main
+from .study import Sweep, Table
 
 WORLDS = {"personal": "personal:", "inner": "personal:form=inner,", "network": "network:"}
 """The beginning of the names of the instances of each world."""
@@ -229,25 +238,3 @@ def draw(results: Results) -> Figure:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     title = "What agents are told, and what they lose"
     return finish(figure, panels[:1], results, title, "means over the instances")
-
-
-STUDY = Study(
-    "features-or-networks",
-    "Features, networks or generic RL, where each user prefers other items",
-    "ours",
-    "200 users, 500 items, 10 candidates, 5 positions; five instances of each world, and one run "
-    "in each. PPO and A2C have one network for all candidates, and the same features as the "
-    "linear agents: [u, v] (plain), also u∘v (products), or u ⊗ v (outer). In `personal` the "
-    "order is that of uᵀWv, in `inner` that of uᵀv, in `network` that of a random network of "
-    "sines. All statements are ours, written before the run, after sketches of another law's "
-    "constant. Told more than plain features, PPO and A2C play in the PBM only. The UBM and the "
-    "CM are played for 30,000 sessions to save time, which was decided before they were played. "
-    "--instances changes nothing here.",
-    SWEEPS,
-    claims,
-    draw,
-    table,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -1,4 +1,12 @@
-"""Our study of delayed feedback: what do clicks that arrive in batches, or late, cost?"""
+"""Regret when clicks arrive in batches, or late.
+
+ours.
+
+Version 3.0 wrote these statements before a run in which the environments delayed the clicks. Here
+the runner delays them (`delay=`), and the run is new. Only agents that learn from any list can
+play. Clicks that have not arrived when a run ends never do. Fixed is the production list. All
+intervals are over queries.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,7 @@ from itertools import product
 
 from .claims import Claim, Finding, Results, Values, estimate, less_regret, ratio, short, times
 from .plots import Figure, finish, grid, points
-from .study import Study, Sweep, Table, main
+from .study import Sweep, Table
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LEARNING = ("CascadeKLUCB", "CascadeTS", "CascadeUCB1", "EpsilonGreedy", "GRAB", "PBMHB", "PBMTS")
@@ -112,21 +120,3 @@ def draw(results: Results) -> Figure:
         axes.set_xticks(list(places), list(DELAYS), rotation=25, ha="right", fontsize=8)
     intervals = "lines: 95 % intervals over the queries"
     return finish(figure, panels[:1], results, "Clicks that arrive late", intervals)
-
-
-STUDY = Study(
-    "late-feedback",
-    "Regret when clicks arrive in batches, or late",
-    "ours",
-    "Version 3.0 wrote these statements before a run in which the environments delayed the clicks. "
-    "Here the runner delays them (`delay=`), and the run is new. Only agents that learn from any "
-    "list can play. Clicks that have not arrived when a run ends never do. Fixed is the production "
-    "list. All intervals are over queries.",
-    SWEEPS,
-    claims,
-    draw,
-    table,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

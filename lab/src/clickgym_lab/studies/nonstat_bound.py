@@ -1,4 +1,12 @@
-"""Li and de Rijke 2019, the lower bound of theorem 3: users change twice."""
+"""Regret where the users change twice, beside the lower bound.
+
+Li and de Rijke 2019, theorem 3.
+
+The users are those of the theorem: three of six items attract with 0.5, the others with 0.2, and
+they change places after 100,000 and 200,000 of 300,000 sessions. The theorem is stated for any
+learning algorithm; its proof rests on a result about the changes that are worst for the algorithm
+at hand. Statements marked (ours) were predicted before the run.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +18,10 @@ import numpy as np
 
 from clickgym.agents.kernels import kl
 
-from .changing_users import ADAPTIVE, CM, PAPER
+from .changing_users import ADAPTIVE, CM
 from .claims import Claim, Curves, Finding, Results, Values, estimate, number, several
 from .plots import BOUND, Figure, bands, finish, grid
-from .study import Study, Sweep, main
+from .study import Sweep
 
 BOUNDED = (*ADAPTIVE, "GLRCascadeKLUCB", "RankedExp3", "CascadeKLUCB")
 
@@ -109,20 +117,3 @@ def draw(results: Results) -> Figure:
     axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))
     title = "Regret where the users change twice, beside the lower bound"
     return finish(figure, [axes], results, title)
-
-
-STUDY = Study(
-    "nonstat-bound",
-    "Regret where the users change twice, beside the lower bound",
-    f"{PAPER}, theorem 3",
-    "The users are those of the theorem: three of six items attract with 0.5, the others with 0.2, "
-    "and they change places after 100,000 and 200,000 of 300,000 sessions. The theorem is stated "
-    "for any learning algorithm; its proof rests on a result about the changes that are worst for "
-    "the algorithm at hand. Statements marked (ours) were predicted before the run.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

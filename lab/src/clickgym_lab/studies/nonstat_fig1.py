@@ -1,4 +1,11 @@
-"""Li and de Rijke 2019, figure 1: users change every 10,000 sessions."""
+"""Regret where the users change every 10,000 sessions.
+
+Li and de Rijke 2019, figure 1.
+
+The horizon is never scaled: the changes are at fixed sessions. Changes come at a constant rate, so
+any agent has regret that grows linearly from one pair of epochs to the next, however well it
+adapts; the theorems' sublinear growth is about a fixed number of changes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .changing_users import ADAPTIVE, CM, PAPER, switching
+from .changing_users import ADAPTIVE, CM, switching
 from .claims import (
     LEARNS_RULE,
     LINEAR_RULE,
@@ -22,7 +29,7 @@ from .claims import (
     sublinear,
 )
 from .plots import Figure, bands, finish, grid
-from .study import Study, Sweep, main
+from .study import Sweep
 
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
 SWEEPS = [
@@ -110,19 +117,3 @@ def draw(results: Results) -> Figure:
     label = "session (grey: three other items attract with 0.9)"
     axes.set(xlabel=label, xlim=(0, curves.horizon))
     return finish(figure, [axes], results, "Regret where the users change")
-
-
-STUDY = Study(
-    "nonstat-fig1",
-    "Regret where the users change every 10,000 sessions",
-    f"{PAPER}, figure 1",
-    "The horizon is never scaled: the changes are at fixed sessions. Changes come at a constant "
-    "rate, so any agent has regret that grows linearly from one pair of epochs to the next, "
-    "however well it adapts; the theorems' sublinear growth is about a fixed number of changes.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -1,11 +1,19 @@
-"""Li and de Rijke 2019, figure 2: users change every 10,000 sessions, on single queries."""
+"""Regret where the users change every 10,000 sessions, on single queries.
+
+Li and de Rijke 2019, figure 2.
+
+The paper picks 20 queries and does not say which; here they are the first 20, or all where there
+are fewer. BubbleRank is the agent of this figure that figure 1 has not; it re-ranks the production
+list, and shows the first three items of it. Statements hold on every single query or not at all;
+those marked (ours) were predicted before the run.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from .changing_users import ADAPTIVE, CM, PAPER, switching
+from .changing_users import ADAPTIVE, CM, switching
 from .claims import (
     LEARNS_RULE,
     LINEAR,
@@ -20,7 +28,7 @@ from .claims import (
     several,
 )
 from .plots import Figure, band, finish, grid
-from .study import Study, Sweep, main
+from .study import Sweep
 
 SINGLE = (*ADAPTIVE, "RankedExp3", "CascadeKLUCB", "BubbleRank")
 SWEEPS = [
@@ -99,20 +107,3 @@ def draw(results: Results) -> Figure:
         axes.remove()
     title = "Cumulative regret on single queries over sessions, both in thousands"
     return finish(figure, panels, results, title)
-
-
-STUDY = Study(
-    "nonstat-fig2",
-    "Regret where the users change every 10,000 sessions, on single queries",
-    f"{PAPER}, figure 2",
-    "The paper picks 20 queries and does not say which; here they are the first 20, or all where "
-    "there are fewer. BubbleRank is the agent of this figure that figure 1 has not; it re-ranks "
-    "the production list, and shows the first three items of it. Statements hold on every "
-    "single query or not at all; those marked (ours) were predicted before the run.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -1,6 +1,17 @@
-"""Online learning to rank from judged queries, the experiment of Oosterhuis and de Rijke 2018:
-agents that rank by features, four kinds of users, nDCG@10 of the lists shown and on held-out
-queries.
+"""Online learning to rank from judged queries.
+
+after Oosterhuis and de Rijke 2018.
+
+The paper has five data sets of up to 30,000 queries, a million sessions, and rivals that clickgym
+does not have, so that of its abstract one statement applies: all others compare. Here the data are
+251 judged queries, 201 to learn from, of LightGBM's ranking example, the sessions 1,000 for all
+agents, because of the cost of LinearTS and C2UCB with 300 features, and 20,000 for PDGD. Features
+are as in the file, not normalised. Queries with fewer than 27 documents have blank rows, so that
+the baseline is documents in random order with the blank rows last. PPO and SAC are rewarded for
+sessions with a click, which noisy users hardly ever leave without; they have no order for other
+numbers of candidates, and no held-out value. SAC chooses weights of features. The statements marked
+(ours) were written after a first run of each pair had been seen. --instances are two files in
+SVMlight format.
 """
 
 from __future__ import annotations
@@ -20,7 +31,7 @@ from clickgym_logs import GRADED_USERS, held_out_ndcg, judged_instance, read_jud
 
 from .claims import Claim, Curves, Finding, Results, Values, estimate, several
 from .plots import Figure, band, finish, grid
-from .study import Study, Sweep, Table, main
+from .study import Sweep, Table
 
 ENV, NDCG, TRAINED = "ContextualDBNRank-v0", "ndcg@10", "trained"
 USERS = tuple(GRADED_USERS[5])
@@ -90,6 +101,7 @@ def _sweep(name: str, agents: Callable[[Sequence[str]], list[str]], horizon: int
     return Sweep(name, [ENV], agents, horizon, 10, instances=instances, **kept)
 
 
+COLUMNS = ("regret", NDCG, "clicks")
 SWEEPS = [
     _sweep(LONG, lambda names: [pdgd(names)], 20_000),
     _sweep(SHORT, everybody, 1_000),
@@ -221,28 +233,3 @@ def draw(results: Results) -> Figure:
         axes.set(title=f"{users} users", xlabel="session")
         axes.tick_params(axis="x", labelrotation=30)
     return finish(figure, panels, results, "nDCG@10 of all lists shown so far")
-
-
-STUDY = Study(
-    SHORT,
-    "Online learning to rank from judged queries",
-    "after Oosterhuis and de Rijke 2018",
-    "The paper has five data sets of up to 30,000 queries, a million sessions, and rivals that "
-    "clickgym does not have, so that of its abstract one statement applies: all others compare. "
-    "Here the data are 251 judged queries, 201 to learn from, of LightGBM's ranking example, the "
-    "sessions 1,000 for all agents, because of the cost of LinearTS and C2UCB with 300 features, "
-    "and 20,000 for PDGD. Features are as in the file, not normalised. Queries with fewer than 27 "
-    "documents have blank rows, so that the baseline is documents in random order with the blank "
-    "rows last. PPO and SAC are rewarded for sessions with a click, which noisy users hardly ever "
-    "leave without; they have no order for other numbers of candidates, and no held-out value. "
-    "SAC chooses weights of features. The statements marked (ours) were written after a first "
-    "run of each pair had been seen. --instances are two files in SVMlight format.",
-    SWEEPS,
-    claims,
-    draw,
-    table,
-    ("regret", NDCG, "clicks"),
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -71,7 +71,7 @@ def bound_sweep(name: str, **kept: Any) -> Sweep:
     return Sweep(name, [PBM], AGENTS, 1_000_000, facts={"lower_bound": bound_per_log}, **kept)
 
 
-def draw(results: Results) -> Figure:
+def draw_beside_bound(results: Results) -> Figure:
     """Regret and the bound, a panel for each sweep; an agent that does not learn leaves it."""
     figure, panels = grid(len(results), labels=["cumulative regret"])
     for axes, curves in zip(panels, results.values(), strict=True):

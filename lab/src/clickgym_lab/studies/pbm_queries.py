@@ -1,12 +1,20 @@
-"""Lagrée et al. 2016: regret beside the lower bound, on real queries."""
+"""Regret beside the lower bound of the position-based model, real queries.
+
+Lagrée et al. 2016, section 5, search advertising.
+
+The paper's real data are advertisements of the KDD Cup 2012, which cannot be shipped;
+`examples/convert_queries.py` reads a copy of models fitted to eight of its queries (L from 5 to 11,
+K = 3, attractions from 0.004 to 0.15). Without --instances the first eight shipped queries of web
+search are played. All statements are ours, predicted before the run from those about the paper's
+synthetic users. Horizon and runs are our choice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from .claims import LINEAR_RULE, Claim, Results, less_regret, linear, several
-from .pbm_bound import ABOVE, BIASED, NEAR, PBM, bound_sweep, draw, near_bound
-from .study import Study, main
+from .pbm_bound import ABOVE, BIASED, NEAR, PBM, bound_sweep, draw_beside_bound, near_bound
 
 QUERIES = "pbm-queries"
 SWEEPS = [bound_sweep(QUERIES, runs=8, queries=8)]
@@ -34,19 +42,4 @@ def claims(results: Results) -> Iterator[Claim]:
         yield Claim(text, LINEAR_RULE, finding, late=True)
 
 
-STUDY = Study(
-    "pbm-queries",
-    "Regret beside the lower bound of the position-based model, real queries",
-    "Lagrée et al. 2016, section 5, search advertising",
-    "The paper's real data are advertisements of the KDD Cup 2012, which cannot be shipped; "
-    "`examples/convert_queries.py` reads a copy of models fitted to eight of its queries (L from "
-    "5 to 11, K = 3, attractions from 0.004 to 0.15). Without --instances the first eight "
-    "shipped queries of web search are played. All statements are ours, predicted before the run "
-    "from those about the paper's synthetic users. Horizon and runs are our choice.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)
+draw = draw_beside_bound

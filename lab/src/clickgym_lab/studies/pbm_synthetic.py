@@ -1,14 +1,16 @@
-"""Lagrée et al. 2016: regret beside the lower bound, on the paper's synthetic users."""
+"""Regret beside the lower bound of the position-based model.
+
+Lagrée et al. 2016, section 5.
+
+Horizon and runs are our choice. The realistic instance is yandex-9982, or the first of --instances.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clickgym.envs import DEFAULT_INSTANCE
-
 from .claims import LINEAR_RULE, Claim, Results, less_regret, linear, several
-from .pbm_bound import ABOVE, BIASED, NEAR, PBM, bound_sweep, draw, near_bound
-from .study import Study, main
+from .pbm_bound import ABOVE, BIASED, NEAR, PBM, bound_sweep, draw_beside_bound, near_bound
 
 SMALL, REALISTIC = "pbm-small", "pbm-realistic"
 SWEEPS = [
@@ -42,16 +44,4 @@ def claims(results: Results) -> Iterator[Claim]:
         )
 
 
-STUDY = Study(
-    "pbm-synthetic",
-    "Regret beside the lower bound of the position-based model",
-    "Lagrée et al. 2016, section 5",
-    f"Horizon and runs are our choice. The realistic instance is {DEFAULT_INSTANCE}, or the first "
-    "of --instances.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)
+draw = draw_beside_bound

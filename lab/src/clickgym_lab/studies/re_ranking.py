@@ -19,24 +19,16 @@ LAST = "CascadeKLUCB"
 FIRST = "CascadeKLUCB:feedback=first_click"
 READINGS = {LAST: "last_click", FIRST: "first_click"}
 AGENTS = ("BubbleRank", LAST, FIRST, "BatchRank", "TopRank", "Fixed")
-NOTE = (
-    "The reward of the DCM is the satisfied user (abandonment click), as in the paper. Where its "
-    "termination probabilities do not decrease, the optimum is not the list sorted by attraction, "
-    "which all of these agents learn: regret then stays linear. "
-    "`clickgym_lab.assumptions.check_assumptions` names the assumption of the paper that fails."
+RE_RANKING = Sweep(
+    "bubble",
+    ENVS,
+    AGENTS,
+    horizon=5_000_000,
+    runs=10,
+    queries=100,
+    metrics=["violations", "ndcg"],
+    windows=100,
 )
-SWEEPS = [
-    Sweep(
-        "bubble",
-        ENVS,
-        AGENTS,
-        horizon=5_000_000,
-        runs=10,
-        queries=100,
-        metrics=["violations", "ndcg"],
-        windows=100,
-    )
-]
 """The runs of figures 1, 2 and 4."""
 
 
@@ -54,6 +46,3 @@ def draw_curves(results: Results, column: str, agents: Sequence[str], title: str
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.1))
     return finish(figure, panels, results, title)
-
-
-PAPER = "Li et al. 2019 (BubbleRank), figure"

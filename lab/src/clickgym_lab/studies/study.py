@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import cleandoc
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,18 +86,18 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """An experiment of a paper, or of ours.
+    """An experiment of a paper, or of ours, as its file has it.
 
     Attributes:
-        name: by which the command line knows it.
-        title: what it shows, in a line.
-        paper: where it is from.
-        notes: where it differs from the paper.
-        sweeps: what is run.
+        name: of the file, with hyphens.
+        title: what it shows, in a line: the first paragraph of the docstring.
+        paper: where it is from: the second.
+        notes: where it differs from the paper: the rest.
+        sweeps: what is run, ``SWEEPS``.
         claims: what the paper says about it, with what was measured.
         draw: the figure.
         table: the paper's table, where it has one.
-        columns: of which curves are kept.
+        columns: of which curves are kept, ``COLUMNS``.
     """
 
     name: str
@@ -107,7 +108,32 @@ class Study:
     claims: Callable[[Results], Iterable[Claim]]
     draw: Callable[[Results], Figure]
     table: Callable[[Results], Table] | None = None
-    columns: tuple[str, ...] = ("regret",)
+    columns: Sequence[str] = ("regret",)
+
+
+def study_of(file: str, names: Mapping[str, Any]) -> Study:
+    """The study in a file, by what is defined there.
+
+    Raises:
+        ValueError: something is missing.
+    """
+    words = cleandoc(names["__doc__"] or "").split("\n\n")
+    missing = [name for name in ("SWEEPS", "claims", "draw") if name not in names]
+    if missing or len(words) < 2:
+        what = ", ".join(missing) or "docstring of a title, a paper and notes"
+        raise ValueError(f"{file} has no {what}; expected a study")
+    title, paper, *notes = (" ".join(part.split("\n")) for part in words)
+    return Study(
+        Path(file).stem.replace("_", "-"),
+        title.removesuffix("."),
+        paper.removesuffix("."),
+        "\n\n".join(notes),
+        names["SWEEPS"],
+        names["claims"],
+        names["draw"],
+        names.get("table"),
+        names.get("COLUMNS", Study.columns),
+    )
 
 
 @dataclass
@@ -409,13 +435,10 @@ def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
     return [read_study(study, path) for path in paths]
 
 
-def main(*studies: Study) -> None:
-    """Run a file of studies as a program: ``clickgym study`` with its names and the options."""
+def main() -> None:
+    """Run a file of a study as a program: ``clickgym study FILE`` with the options."""
     from clickgym.command_line import main as command
 
-    from . import STUDIES
-
-    STUDIES.update({study.name: study for study in studies})
-    failed = command(["study", *(study.name for study in studies), *sys.argv[1:]])
+    failed = command(["study", *sys.argv])
     if failed:
         raise SystemExit(failed)

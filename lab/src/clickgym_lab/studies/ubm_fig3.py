@@ -1,4 +1,12 @@
-"""He et al. 2020, UBM-LinUCB, figure 3: the positions of last clicks."""
+"""Where users click last.
+
+He et al. 2020, figure 3.
+
+The paper counts the last clicks of shop users who clicked, in lists of 12, and calls an item below
+the last click pseudo-exposed: it may not have been seen. Here the shares are exact for the user
+browsing model of each query, with the production list of 10; nothing is sampled. Web search is
+another kind of page, so that half to twice the paper's share is all that the statements ask for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +19,7 @@ import numpy as np
 from .claims import Claim, Curves, Estimate, Finding, Results, Values, estimate, number
 from .contextual_ctr import OURS
 from .plots import Figure, finish, grid, style_of
-from .study import Study, Sweep, main
+from .study import Sweep
 
 FIG3 = "ubm-fig3"
 PAGE = 10
@@ -88,21 +96,3 @@ def draw(results: Results) -> Figure:
     axes.set_ylabel("share of those who click")
     intervals = "lines: 95 % intervals over the queries"
     return finish(figure, [axes], results, "Where users click last", intervals)
-
-
-STUDY = Study(
-    FIG3,
-    "Where users click last",
-    "He et al. 2020, figure 3",
-    "The paper counts the last clicks of shop users who clicked, in lists of 12, and calls an "
-    "item below the last click pseudo-exposed: it may not have been seen. Here the shares are "
-    "exact for the user browsing model of each query, with the production list of 10; nothing is "
-    "sampled. Web search is another kind of page, so that half to twice the paper's share is "
-    "all that the statements ask for.",
-    SWEEPS,
-    claims,
-    draw,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

@@ -1,5 +1,10 @@
-"""Our study of agents that must estimate the examination probabilities (Gauthier et al. 2021 and
-2022), beside agents that are given them.
+"""Regret of agents that know the examination probabilities, and of agents that do not.
+
+Gauthier et al. 2021 and 2022: GRAB, PB-MHB, UniRank.
+
+Statements are of the papers' abstracts and theorems, those marked (ours) were predicted before the
+run. No agent knows the horizon that can do without; the click models are fitted to other queries
+than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of each position.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from .claims import (
     times,
 )
 from .plots import DOTTED, LOOKS, Figure, band, finish, grid, style_of
-from .study import Study, Sweep, Table, main
+from .study import Sweep, Table
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 PARTS = {CM: "unknown-examination-cm", PBM: "unknown-examination-pbm"}
@@ -164,21 +169,3 @@ def draw(results: Results) -> Figure:
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
     title = "What it is worth to be told the examination (dotted: told)"
     return finish(figure, panels[:1], results, title)
-
-
-STUDY = Study(
-    "unknown-examination",
-    "Regret of agents that know the examination probabilities, and of agents that do not",
-    "Gauthier et al. 2021 and 2022: GRAB, PB-MHB, UniRank",
-    "Statements are of the papers' abstracts and theorems, those marked (ours) were predicted "
-    "before the run. No agent knows the horizon that can do without; the click models are fitted "
-    "to other queries than the papers'. PBM-UCB, PBM-TS and PBM-PIE are told the examination of "
-    "each position.",
-    SWEEPS,
-    claims,
-    draw,
-    table,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

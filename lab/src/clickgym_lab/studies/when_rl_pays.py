@@ -1,5 +1,12 @@
-"""Our study of when reinforcement learning pays: bandits, a planner and generic RL before users
-with a memory, those of Du et al. 2024.
+"""When reinforcement learning pays: stateful users.
+
+users of Du et al. 2024.
+
+Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the exact loss
+of each list by Q*. The planner is told how long users stay in the mean, and so is the discount of
+generic RL; bandits need neither. DQN, MaskablePPO and RecurrentPPO play a tenth of the sessions.
+--instances changes nothing here. Version 3.0 judged ten statements together, beside which Holm's
+procedure left the second and the last of these undecided.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from .claims import (
     versus,
 )
 from .plots import Figure, band, finish, grid
-from .study import Study, Sweep, Table, main
+from .study import Sweep, Table
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
@@ -135,23 +142,3 @@ def draw(results: Results) -> Figure:
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
     title = "Bandits, a planner and generic RL before stateful users"
     return finish(figure, panels[:1], results, title)
-
-
-STUDY = Study(
-    "when-rl-pays",
-    "When reinforcement learning pays: stateful users",
-    "users of Du et al. 2024",
-    "Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the "
-    "exact loss of each list by Q*. The planner is told how long users stay in the mean, and so "
-    "is the discount of generic RL; bandits need neither. DQN, MaskablePPO and RecurrentPPO play "
-    "a tenth of the sessions. --instances changes nothing here. Version 3.0 judged ten "
-    "statements together, beside which Holm's procedure left the second and the last of these "
-    "undecided.",
-    SWEEPS,
-    claims,
-    draw,
-    table,
-)
-
-if __name__ == "__main__":
-    main(STUDY)

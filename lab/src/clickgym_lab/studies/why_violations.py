@@ -1,8 +1,10 @@
-"""Our study of why the numbers of safety violations differ from those of Li et al. 2019, figure 2.
+"""Why the numbers of safety violations differ.
 
-A hypothesis names a cause, and the range in which what is measured lies if the cause is the right
-one; sign and size were predicted before the run. The last statements say what the causes leave
-unexplained.
+on Li et al. 2019 (BubbleRank), figure 2.
+
+Hypotheses of ours, written before the run but for those that say otherwise. The lists that are made
+differ from the queries in nothing else. TopRank has the δ of the paper's horizon. The column of the
+paper holds what was predicted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from .bubble_fig3 import wrong_in_list
 from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, short
 from .plots import BOUND, Figure, finish, grid, points, style_of
 from .re_ranking import ENVS, FIRST, LAST, READINGS, by_model
-from .study import Study, Sweep, main
+from .study import Sweep
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -60,6 +62,7 @@ def _part(env: str, counts: Sequence[int]) -> str:
     return f"why-violations-{short(env)}{'' if counts == LEVELS else '-spread'}"
 
 
+COLUMNS = ("violations",)
 SWEEPS = [
     Sweep(
         OWN,
@@ -342,20 +345,3 @@ def draw(results: Results) -> Figure:
         label = "wrong pairs in the production list, |V_0|"
         axes.set(title=short(env), xlabel=label, ylim=(0, 100))
     return finish(figure, panels, results, "Violations against the production list")
-
-
-STUDY = Study(
-    "why-violations",
-    "Why the numbers of safety violations differ",
-    "on Li et al. 2019 (BubbleRank), figure 2",
-    "Hypotheses of ours, written before the run but for those that say otherwise. The lists that "
-    "are made differ from the queries in nothing else. TopRank has the δ of the paper's horizon. "
-    "The column of the paper holds what was predicted.",
-    SWEEPS,
-    claims,
-    draw,
-    columns=("violations",),
-)
-
-if __name__ == "__main__":
-    main(STUDY)
