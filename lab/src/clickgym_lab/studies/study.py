@@ -351,7 +351,7 @@ class Measured(NamedTuple):
         label: of the queries.
         results: the curves of its sweeps.
         made: what made each of them.
-        source: version with commit, and command, as figures have them in their metadata.
+        command: which made them, with version and commit, as figures have it in their metadata.
         judged: its claims.
         replayed: the version that replayed it, or ``""``.
     """
@@ -360,14 +360,9 @@ class Measured(NamedTuple):
     label: str
     results: Results
     made: Mapping[str, Mapping[str, Any]]
-    source: Mapping[str, Any]
+    command: str
     judged: list[Judged]
     replayed: str = ""
-
-    @property
-    def command(self) -> str:
-        """The command with version and commit."""
-        return f"clickgym {self.source['clickgym']}: {self.source['command']}"
 
     def draw(self) -> Figure:
         """Return the figure of the study."""
@@ -415,11 +410,10 @@ def read_study(study: Study, path: Path) -> Measured:
     full = all(part["full"] for part in made["parts"].values())
     judged = judge(list(study.claims(results)), full)
     first = next(iter(made["parts"].values()))
-    version = f"{first['clickgym']} ({first['commit']})"
-    source = {"clickgym": version, "command": made["command"]}
+    command = f"clickgym {first['clickgym']} ({first['commit']}): {made['command']}"
     label = path.stem.removeprefix(study.name).removeprefix(".")
     version = replayed(path.parent).get(path.stem, "")
-    return Measured(study, label, results, made["parts"], source, judged, version)
+    return Measured(study, label, results, made["parts"], command, judged, version)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
