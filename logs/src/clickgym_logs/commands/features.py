@@ -169,7 +169,7 @@ def features(
     clickgym features --judgments train.txt --users navigational --out letor.json
 
     \b
-    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD LinearTS \\
+    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD:learning_rate=11 \\
         --metrics ndcg@10 --horizon 1e5 --out letor
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
