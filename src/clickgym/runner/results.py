@@ -239,9 +239,10 @@ class FinishedRuns:
         parts: list[tuple[polars.DataFrame, int, int]] = []
         for trial in trials:
             frame, start = self._places[trial]
+            end = start + n_steps
             if parts and parts[-1][0] is frame and parts[-1][2] == start:
                 start = parts.pop()[1]  # it follows the last one
-            parts.append((frame, start, self._places[trial][1] + n_steps))
+            parts.append((frame, start, end))
         return polars.concat([frame[start:end] for frame, start, end in parts], rechunk=True)
 
 
