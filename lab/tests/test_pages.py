@@ -137,6 +137,12 @@ def test_public_names_have_a_page():
     assert all(re.search(rf"\b{name}\b", page) for name in clickgym_logs.__all__)
 
 
+def test_each_page_is_in_the_contents_of_the_site():
+    contents = (ROOT / "docs" / "site" / "index.md").read_text(encoding="utf-8").splitlines()
+    for file in (ROOT / "docs").glob("*.md"):
+        assert f"docs/{file.stem}" in contents or file.stem == "README", file.name
+
+
 def test_links():
     """Those of the README are absolute, so that the page of the package shows them; each link to
     a file leads to one, and each link to an environment to its heading.
