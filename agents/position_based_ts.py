@@ -17,6 +17,23 @@ from .agent import Seed
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
 
+
+class ExaminationSampler(ExaminationAgent):
+    """Base class of both: attractions are drawn from posteriors whose prior may have skips."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        examination: ArrayLike,
+        prior_skips: ArrayLike | None = None,
+        seed: Seed = None,
+    ) -> None:
+        skips = check_prior_skips(prior_skips, n_items)
+        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
+
+
 # ------------------------------------------------------------------------------------------- PBM-TS
 
 
@@ -228,7 +245,7 @@ def update_ts(state, ranking, clicks):
             state.stale[ranking[k]] = True
 
 
-class PBMTS(ExaminationAgent):
+class PBMTS(ExaminationSampler):
     """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination
     probabilities κ.
 
@@ -283,18 +300,6 @@ class PBMTS(ExaminationAgent):
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        prior_skips: ArrayLike | None = None,
-        seed: Seed = None,
-    ) -> None:
-        skips = check_prior_skips(prior_skips, n_items)
-        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
-
     def first_values(self) -> dict[str, Any]:
         values, skips = super().first_values(), self.hyperparameters["prior_skips"]
         if skips is not None:
@@ -348,7 +353,7 @@ def update_bc(state, ranking, clicks):
             state.weight[ranking[k]] += state.examination[k]
 
 
-class BCMPTS(ExaminationAgent):
+class BCMPTS(ExaminationSampler):
     """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts, the paper's
     baseline for PBM-TS.
 
@@ -397,18 +402,6 @@ class BCMPTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        prior_skips: ArrayLike | None = None,
-        seed: Seed = None,
-    ) -> None:
-        skips = check_prior_skips(prior_skips, n_items)
-        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
 
     def first_values(self) -> dict[str, Any]:
         values, skips = super().first_values(), self.hyperparameters["prior_skips"]

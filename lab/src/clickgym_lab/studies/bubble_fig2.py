@@ -38,8 +38,6 @@ VIOLATIONS = {
 PUBLISHED = {
     agent: " / ".join(f"{count:g}" for count in counts) for agent, counts in VIOLATIONS.items()
 }
-
-
 COLUMNS = ("violations",)
 
 
