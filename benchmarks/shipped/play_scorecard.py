@@ -4,7 +4,8 @@ nice -n 19 python benchmarks/shipped/play_scorecard.py OUT [--agents NAME ...] [
 python benchmarks/shipped/play_scorecard.py OUT --ability NAME
 python benchmarks/shipped/play_scorecard.py OUT --time --jobs 1
 
-Each agent has five runs of every task that it can play; learners have three of the quick tasks.
+Each agent has five runs of every task that it can play; learners have three of two tasks
+of each ability.
 The results of an agent are written to the package when all its tasks are played; agents whose
 results are there are left alone, unless they are named. The anchors are two runs of every
 published agent with a seed of their own; they are written when the last agent has played.
@@ -33,6 +34,7 @@ from clickgym.core.files import make_folder
 from clickgym_lab.bench.board import (
     DATA,
     LEARNERS,
+    learner_tasks,
     line_file,
     line_of,
     published,
@@ -42,7 +44,7 @@ from clickgym_lab.bench.board import (
 )
 from clickgym_lab.bench.play import ANCHOR_SEED, play, playable
 from clickgym_lab.bench.score import anchors_of
-from clickgym_lab.bench.tasks import ABILITIES, all_tasks, quick_tasks
+from clickgym_lab.bench.tasks import ABILITIES, all_tasks
 from clickgym_lab.results import read_results, write_results
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_all = [line.agent for line in published()] if options.ability else absent
     for name in options.agents or of_all:
         learner = name in LEARNERS
-        tasks = playable(name, quick_tasks() if learner else all_tasks())
+        tasks = playable(name, learner_tasks() if learner else all_tasks())
         tasks = [task for task in tasks if options.ability in (None, task.ability)]
         if not tasks:
             continue

@@ -114,6 +114,15 @@ def unscored_abilities() -> list[str]:
     return [ability for ability in ABILITIES if ability not in known]
 
 
+def learner_tasks() -> list[Task]:
+    """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
+    last one that is scored.
+    """
+    last = {task.ability: task for task in scored_tasks()}
+    chosen = {name for task in quick_tasks() for name in (task.name, last[task.ability].name)}
+    return [task for task in all_tasks() if task.name in chosen]
+
+
 def line_of(agent: str, requires: str, table: polars.DataFrame, replayed: bool = False) -> Line:
     """The line of an agent, from the table of `play`."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
@@ -203,10 +212,10 @@ def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
 
 
 def learners() -> list[list[str]]:
-    """Return a table of the scores of learners in the task of each ability that they play."""
+    """Return a table of the scores of learners in the tasks that they play."""
     lines = [line for line in published() if line.agent in LEARNERS]
     rows = [["task", *(line.agent for line in lines)]]
-    for task in quick_tasks():
+    for task in learner_tasks():
         if all(task.name in line.scores for line in lines):
             scores = [summarize(line.scores, [task], intervals=False) for line in lines]
             rows.append([task.name, *(f"{score.value:z.2f}" for score in scores)])
