@@ -1,13 +1,15 @@
 """Play one run of each agent over the first tenth of each shipped result again, and compare it with
 the digits that ship.
 
-python benchmarks/shipped/replay.py [NAME ...] [--folder DIR] [--tasks N] [--seed N] [--record]
+python benchmarks/shipped/replay.py [NAME ...] [--since REF] [--folder DIR] [--tasks N] [--seed N]
+                                    [--record]
 
 Of a study the first tenth of the sessions is played in all instances, for its curves are means over
 them, with the full horizon as what agents are told. Queries that do not ship are looked for under
 the names that the command of the result has, in ``--folder``; results whose queries are not there
 are named and left out. ``scorecard-CascadeTS`` are the results of an agent on the scorecard, of
-which the first runs of a few tasks are played, drawn by ``--seed``.
+which the first runs of a few tasks are played, drawn by ``--seed``. ``--since main`` are the
+results that a pull request brings. The module of an agent of others is looked for in ``--folder``.
 
 Generic reinforcement learning differs from one build of torch to another. A learner plays in the
 first sweep of a study in which it takes part, and in one task of the scorecard; what it reaches
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,7 +40,7 @@ from scipy.stats import ttest_1samp
 
 from clickgym import make_agent, run
 from clickgym.core.files import write_whole
-from clickgym.runner import make_env
+from clickgym.runner import agent_maker, make_env
 from clickgym.runner.results import Trial
 from clickgym_lab.bench.board import DATA, LEARNERS, line_file
 from clickgym_lab.bench.play import ANCHOR_SEED, play
@@ -176,8 +179,15 @@ def is_absent(name: str) -> bool:
 def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -> list[str]:
     """What differs in a replay of a sample of an agent's tasks of the scorecard, and of the runs
     that make their anchors.
+
+    Raises:
+        FileNotFoundError: the module of the agent is not in the working folder.
     """
     agent = unquote(path.stem)
+    try:
+        agent_maker(agent)
+    except ValueError as error:
+        raise FileNotFoundError(f"{error} (--folder)") from error
     rng = np.random.default_rng([seed, *agent.encode()])
     table, _ = read_results(path)
     tasks = [task for task in all_tasks() if task.name in set(table["task"])]
@@ -214,7 +224,7 @@ def replay(name: str, n_tasks: int = 3, seed: int = 0) -> list[str]:
 
     Raises:
         ValueError: there is no such result.
-        FileNotFoundError: its queries are not there.
+        FileNotFoundError: its queries or its module are not there.
     """
     is_agent = name.startswith(SCORECARD)
     folder = DATA if is_agent else RESULTS
@@ -231,10 +241,24 @@ def shipped_names() -> list[str]:
     return studies + [f"{SCORECARD}{agent}" for agent in agents]
 
 
+def names_of(paths: Sequence[str]) -> list[str]:
+    """The results among the paths of files."""
+    found = [Path(path) for path in paths if path.endswith(".parquet")]
+    names = {f"{SCORECARD * (path.parent.name == DATA.name)}{path.stem}" for path in found}
+    return [name for name in shipped_names() if name in names]
+
+
+def changed_since(ref: str) -> list[str]:
+    """The paths of files that differ from a commit or a branch, and still exist."""
+    command = ["git", "-C", str(RESULTS), "diff", "--name-only", "--diff-filter=d", ref]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("names", nargs="*", help="studies, or scorecard-AGENT; default: all")
+    parser.add_argument("--since", metavar="REF", help="results that differ from it, instead")
     parser.add_argument("--folder", type=Path, default=Path(), help="of queries that do not ship")
     parser.add_argument("--tasks", type=int, default=3, help="of each agent on the scorecard")
     parser.add_argument("--seed", type=int, default=0, help="of the sample of tasks")
@@ -242,9 +266,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--record", action="store_true", help="pages say what this version replayed"
     )
     options = parser.parse_args(arguments)
+    since = names_of(changed_since(options.since)) if options.since else shipped_names()
     wrong, equal = 0, []
     with contextlib.chdir(options.folder):
-        for name in options.names or shipped_names():
+        for name in options.names or since:
             start = time.perf_counter()
             try:
                 different = replay(name, options.tasks, options.seed)

@@ -8,7 +8,7 @@ import numpy as np
 import polars
 import pytest
 from play_scorecard import anchor_table
-from replay import replay, replay_agent, unlikely
+from replay import names_of, replay, replay_agent, unlikely
 from scipy.stats import ttest_1samp
 from slow import slow
 
@@ -411,6 +411,18 @@ def test_bench_refuses(words, message, refused):
 @pytest.mark.parametrize("agent", ["Random", *slow("CascadeTS")])
 def test_shipped_line_comes_out_again(agent):
     assert replay(f"scorecard-{agent}") == []
+
+
+def test_rows_of_a_pull_request_are_drawn(tmp_path, monkeypatch):
+    """A changed file is a result of a study or an agent's; a foreign agent needs its
+    module.
+    """
+    changed = ["lab/results/nonstat-fig1.parquet", "lab/results/nonstat-fig1.md"]
+    changed += ["lab/src/clickgym_lab/bench/data/Random.parquet", "docs/rl.parquet"]
+    assert names_of(changed) == ["nonstat-fig1", "scorecard-Random"]
+    (tmp_path / "absent%3AAgent.parquet").touch()
+    with pytest.raises(FileNotFoundError, match=r"there is no module 'absent' .* \(--folder\)"):
+        replay_agent(tmp_path / "absent%3AAgent.parquet")
 
 
 def test_planted_loss_is_found(tmp_path):
