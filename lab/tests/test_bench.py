@@ -13,6 +13,7 @@ from scipy.stats import ttest_1samp
 from slow import slow
 
 from clickgym.agents import AGENTS, Agent, TopRank
+from clickgym.command_line import main
 from clickgym.envs import load_instance
 from clickgym_lab.bench import board
 from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
@@ -375,7 +376,7 @@ def test_partial_lines_have_no_overall_score():
         assert (line.summary(tasks, intervals=False) is not None) == has_score
 
 
-def test_bench_command(small, printed, tmp_path, monkeypatch):
+def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     """An agent of one's own, in plain Python, from a module in the working folder."""
     source = (
         f"import numpy as np\nfrom clickgym.agents import Agent\n\n\n{inspect.getsource(Plain)}"
@@ -391,6 +392,9 @@ def test_bench_command(small, printed, tmp_path, monkeypatch):
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert table["task"].to_list() == [task.name for task in few]
     assert made["command"] == "clickgym bench mine:Plain --quick"
+    monkeypatch.setattr("clickgym_lab.commands.bench.LINE_EVERY", 0.0)
+    assert main(words) == 0
+    assert "clickgym: mine:Plain, 2 of 2 tasks" in capsys.readouterr().err
     assert printed(words, 120) == text
     shown = printed(["bench", "--ability", "ties"], 140)
     assert shown.index("TopRank") < shown.index("Random")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
+import polars
 import typer
 from rich.progress import track
 
@@ -14,6 +17,7 @@ from clickgym.core.checks import check_choice
 from clickgym.core.files import make_folder
 from clickgym.runner import by_label
 from clickgym.runner.console import Cluster, errors, output
+from clickgym.runner.progress import LINE_EVERY
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
 
@@ -91,7 +95,7 @@ def bench(
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
     make_folder(out)
-    watch = partial(track, description=label, total=len(tasks), console=errors(), transient=True)
+    watch = partial(_watched, label=label, total=len(tasks))
     with on_cluster(cluster):
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
@@ -104,6 +108,22 @@ def bench(
     if not quick:
         _print_boards([*(other for other in published() if other.agent != label), line], ability)
     say(output(), f"In {out}: {path.name}")
+
+
+def _watched(
+    tables: Iterable[polars.DataFrame], label: str, total: int
+) -> Iterator[polars.DataFrame]:
+    """Show how many tables there are: by a bar, in a file or a pipe by a line a minute."""
+    console = errors()
+    if console.is_terminal or console.is_jupyter:
+        yield from track(tables, label, total, console=console, transient=True)
+        return
+    due = time.monotonic() + LINE_EVERY
+    for number, table in enumerate(tables, 1):
+        yield table
+        if time.monotonic() >= due:
+            say(console, f"clickgym: {label}, {number} of {total} tasks")
+            due = time.monotonic() + LINE_EVERY
 
 
 def _print_boards(lines: list[Line], ability: str | None) -> None:
