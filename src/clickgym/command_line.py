@@ -32,7 +32,7 @@ ISSUES = "https://github.com/clickgym/clickgym/issues"
 COMMANDS = {
     "list": "List the environments, instances, agents and metrics.",
     "show": "Print the docstring of an agent or environment, or what an instance or a metric is.",
-    "run": "Run every agent in every environment, and write a table and a figure of the regret.",
+    "run": "Run every agent in every environment, and print or keep the table of the regret.",
     "report": "Print the table of the results in a folder, and write their figure.",
     "tune": "Search for the hyper-parameters that give an agent the lowest regret, by Optuna.",
 }

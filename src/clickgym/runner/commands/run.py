@@ -109,7 +109,7 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run every agent in every environment, and write a table and a figure of the regret.
+    """Run every agent in every environment, and print or keep the table of the regret.
 
     \b
     clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank \\
