@@ -15,7 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
 from .compiled import are_parts
-from .kernels import kl_upper, show, shuffle_front, topological_layers
+from .kernels import kl_upper, layers_of_few, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 
 TIE = 1e-10  # indices this close are equal
@@ -29,6 +29,7 @@ class State(NamedTuple):
     evidence: Annotated[Floats, "L L", UNKNOWN]
     # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     beats: Annotated[Flags, "L L"]
+    may_win: Annotated[Flags, "L", True]  # false only of an item that beats no other
     # a lower bound of difference² / n of these pairs; a relation ends when the threshold exceeds it
     weakest: Annotated[Floats, "1", np.inf]
     settled: Annotated[Flags, "1"]  # whether the leader partition is up to date with the relation
@@ -70,10 +71,25 @@ def set_relation(state, i, j, i_beats):
     """Write whether i beats j. The partition stays if i is in a part above j, unless it was one
     just above, which may have kept j out of it.
     """
-    if i_beats != state.beats[i, j]:
+    if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats
+        state.may_win[i] = state.may_win[i] or i_beats
         if state.part[i] + (not i_beats) >= state.part[j]:
             state.settled[0] = False
+
+
+@kernel
+def check_wins(state, i):
+    """End the relations of an item that are no longer certain, and return whether any remains."""
+    remains = False
+    for j in range(len(state.order)):
+        if state.beats[i, j]:
+            if strength(state, i, j) > log_log_t(state):
+                state.weakest[0] = min(state.weakest[0], strength(state, i, j))
+                remains = True
+            else:
+                set_relation(state, i, j, False)
+    return remains
 
 
 @kernel
@@ -82,14 +98,15 @@ def choose_leader(state):
     if state.weakest[0] <= log_log_t(state):  # some relations may have ended
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
-            for j in range(len(state.order)):
-                if state.beats[i, j]:
-                    if strength(state, i, j) > log_log_t(state):
-                        state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-                    else:
-                        set_relation(state, i, j, False)
+            if state.may_win[i]:
+                state.may_win[i] = check_wins(state, i)
     if not state.settled[0]:
-        state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
+        n_above = 0
+        for i in range(len(state.order)):
+            if state.may_win[i]:
+                state.order[n_above] = i
+                n_above += 1
+        state.n_parts[0] = layers_of_few(state.beats, n_above, state.part, state.order, state.start)
         state.leader_number[0] = find_leader(state, state.part)
         state.settled[0] = True
     state.counts[state.leader_number[0]] += 1
@@ -98,29 +115,18 @@ def choose_leader(state):
 @kernel
 def may_be_better(state, j, i, level):
     """Whether j may be better than i by the current data: kl_upper((1 + τ_ji)/2, level / n_ji) >
-    1/2.
+    1/2. All is read from the row of i, because many j follow for one i.
     """
-    n = state.compared[j, i]
-    if n == 0 or level == np.inf or state.difference[j, i] > 0:
+    n = state.compared[i, j]
+    if n == 0 or level == np.inf or state.difference[i, j] < 0:
         return True
-    if state.evidence[j, i] == UNKNOWN:
-        p = 0.5 * (1.0 + state.difference[j, i] / n)
+    if state.evidence[i, j] == UNKNOWN:
+        p = 0.5 * (1.0 - state.difference[i, j] / n)
         divergence = math.log(2.0) + (1.0 - p) * math.log1p(-p)
         if p > 0.0:
             divergence += p * math.log(p)
-        state.evidence[j, i] = n * max(divergence, 0.0)
-    return state.evidence[j, i] < level
-
-
-@kernel
-def index_above(state, j, i, level):
-    """kl_upper((1 + τ_ji)/2, level / n_ji)"""
-    n = state.compared[j, i]
-    return (
-        1.0
-        if n == 0 or level == np.inf
-        else kl_upper(0.5 * (1.0 + state.difference[j, i] / n), level / n)
-    )
+        state.evidence[i, j] = n * max(divergence, 0.0)
+    return state.evidence[i, j] < level
 
 
 @kernel
@@ -138,13 +144,25 @@ def challenger(state, rng, order, start, n_parts, b, level):
     """Return the place of an item of the nearest part below that may be better than one of part b,
     or -1.
     """
+    # In a large part many pairs in succession have the same counts, and so the same index.
+    last_n, last_difference, last_index = -1, 0, 0.0
     for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
         for place in range(start[below], start[below + 1]):
-            index = 0.0
+            index = largest - TIE
             for above in range(start[b], start[b + 1]):
-                if may_be_better(state, order[place], order[above], level):
-                    index = max(index, index_above(state, order[place], order[above], level))
+                i, j = order[above], order[place]
+                n, difference = state.compared[i, j], state.difference[i, j]
+                if n == 0 or level == np.inf:
+                    index = 1.0
+                    break
+                if n != last_n or difference != last_difference:
+                    p, bound = 0.5 * (1.0 - difference / n), level / n
+                    # Pinsker's inequality: most pairs cannot have a larger index.
+                    if p + math.sqrt(0.5 * bound) <= index or not may_be_better(state, j, i, level):
+                        continue
+                    last_n, last_difference, last_index = n, difference, kl_upper(p, bound)
+                index = max(index, last_index)
             if index > largest + TIE:
                 chosen, largest, n_tied = place, index, 1
             elif index > largest - TIE and chosen >= 0:
