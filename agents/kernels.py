@@ -255,47 +255,14 @@ def examined_positions(clicks, feedback):
 
 
 @kernel
-def count_beaten(beats, item, layer, sign):
-    """Add ``sign`` for each item that an item beats."""
+def is_beaten(beats, layer, item, number):
+    """Whether an item that has no layer yet, or layer ``number``, beats ``item``."""
+    beaten = False
     for other in range(len(layer)):
-        layer[other] += sign * beats[item, other]
-
-
-@kernel
-def layers_of_few(beats, n_above, layer, order, start):
-    """`topological_layers` of a relation in which only the first ``n_above`` items of ``order``
-    may beat another: the rows of all others are not read.
-    """
-    n_items = len(order)
-    # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
-    layer[:] = -1
-    for place in range(n_above):
-        count_beaten(beats, order[place], layer, -1)
-    placed, n_layers, done, circular = 0, 0, 0, False
-    while placed < n_items:
-        for place in range(done, n_above):
-            item = order[place]
-            if layer[item] >= 0:  # of the last layer
-                order[place], order[done] = order[done], item
-                done += 1
-                count_beaten(beats, item, layer, 1)
-        placed_before = placed
-        for item in range(n_items):
-            if layer[item] == -1 or (circular and layer[item] < 0):
-                layer[item] = n_layers
-                placed += 1
-        circular = placed == placed_before
-        n_layers += not circular
-
-    start[: n_layers + 1] = 0
-    for item in range(n_items):
-        start[layer[item]] += 1
-    for number in range(n_layers):
-        start[number + 1] += start[number]  # the ends
-    for item in range(n_items - 1, -1, -1):
-        start[layer[item]] -= 1
-        order[start[layer[item]]] = item
-    return n_layers
+        if beats[other, item] and (layer[other] < 0 or layer[other] == number):
+            beaten = True
+            break
+    return beaten
 
 
 @kernel
@@ -312,9 +279,20 @@ def topological_layers(beats, layer, order, start):
     Returns:
         The number of layers.
     """
-    for item in range(len(order)):
-        order[item] = item
-    return layers_of_few(beats, len(order), layer, order, start)
+    n_items = len(order)
+    placed, n_layers, circular = 0, 0, False
+    layer[:] = -1
+    while placed < n_items:
+        start[n_layers] = placed
+        for item in range(n_items):
+            if layer[item] < 0 and (circular or not is_beaten(beats, layer, item, n_layers)):
+                layer[item] = n_layers
+                order[placed] = item
+                placed += 1
+        circular = placed == start[n_layers]
+        n_layers += not circular
+    start[n_layers] = n_items
+    return n_layers
 
 
 @kernel

@@ -15,7 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
 from .compiled import are_parts
-from .kernels import kl_upper, layers_of_few, show, shuffle_front
+from .kernels import kl_upper, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 
 TIE = 1e-10  # indices this close are equal
@@ -90,6 +90,50 @@ def check_wins(state, i):
             else:
                 set_relation(state, i, j, False)
     return remains
+
+
+@kernel
+def count_beaten(beats, item, layer, sign):
+    """Add ``sign`` for each item that an item beats."""
+    for other in range(len(layer)):
+        layer[other] += sign * beats[item, other]
+
+
+@kernel
+def layers_of_few(beats, n_above, layer, order, start):
+    """`topological_layers`, faster in large catalogues, of a relation in which only the first
+    ``n_above`` items of ``order`` may beat another: the rows of all others are not read.
+    """
+    n_items = len(order)
+    # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
+    layer[:] = -1
+    for place in range(n_above):
+        count_beaten(beats, order[place], layer, -1)
+    placed, n_layers, done, circular = 0, 0, 0, False
+    while placed < n_items:
+        for place in range(done, n_above):
+            item = order[place]
+            if layer[item] >= 0:  # of the last layer
+                order[place], order[done] = order[done], item
+                done += 1
+                count_beaten(beats, item, layer, 1)
+        placed_before = placed
+        for item in range(n_items):
+            if layer[item] == -1 or (circular and layer[item] < 0):
+                layer[item] = n_layers
+                placed += 1
+        circular = placed == placed_before
+        n_layers += not circular
+
+    start[: n_layers + 1] = 0
+    for item in range(n_items):
+        start[layer[item]] += 1
+    for number in range(n_layers):
+        start[number + 1] += start[number]  # the ends
+    for item in range(n_items - 1, -1, -1):
+        start[layer[item]] -= 1
+        order[start[layer[item]]] = item
+    return n_layers
 
 
 @kernel

@@ -14,7 +14,8 @@ from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
 from clickgym.agents import UniRank
-from clickgym.agents.kernels import layers_of_few, topological_layers
+from clickgym.agents.kernels import topological_layers
+from clickgym.agents.uni_rank import layers_of_few
 
 pytestmark = pytest.mark.uncompiled
 
