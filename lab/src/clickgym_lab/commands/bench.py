@@ -83,6 +83,7 @@ def bench(
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command.
     """
+    required = "" if agent is None else requirements(agent)  # its module may add an ability
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
     if agent is None:
@@ -99,7 +100,7 @@ def bench(
     with on_cluster(cluster):
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
-    line = line_of(label, requirements(agent), table)
+    line = line_of(label, required, table)
     unscored = [name for name in unscored_abilities() if name in {task.ability for task in tasks}]
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
