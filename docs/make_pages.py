@@ -19,7 +19,7 @@ from clickgym.core.formats import markdown_table
 from clickgym_lab.bench.board import board, learners, published, recommended
 from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym_lab.studies import studies
-from clickgym_lab.studies.page import figure_name, page
+from clickgym_lab.studies.page import page
 from clickgym_lab.studies.study import Measured, read_all
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -106,7 +106,7 @@ def study_figures() -> Iterator[tuple[str, Figure]]:
     """Yield the file names and figures of the studies for the website."""
     for results in measured().values():
         for result in results:
-            yield figure_name(result), result.draw()
+            yield result.name, result.study.draw(result.results)
 
 
 def main() -> None:

@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -38,16 +37,15 @@ from polars import col
 from scipy.special import stdtrit
 from scipy.stats import ttest_1samp
 
-from clickgym import make_agent, run
 from clickgym.core.files import write_whole
-from clickgym.runner import agent_maker, make_env
-from clickgym.runner.results import Trial
+from clickgym.runner import agent_maker
 from clickgym_lab.bench.board import DATA, LEARNERS, line_file
 from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks
 from clickgym_lab.results import read_results, replayed
 from clickgym_lab.studies import find_study
 from clickgym_lab.studies.study import KEYS, Setting, Sweep, compact, label_of, with_facts
+from clickgym_lab.studies.study import play as play_run
 
 RESULTS = Path(__file__).resolve().parents[2] / "lab" / "results"
 SCORECARD = "scorecard-"
@@ -74,22 +72,15 @@ def replay_sweep(
     horizon = int(rows["step"].max())  # type: ignore[arg-type]
     steps = rows["step"].unique().sort()
     tenth = steps.filter(steps <= horizon // 10).to_list()
-    specs = {label_of(spec): spec for spec in setting.agents(sweep)}
-    instances, facts = setting.instances(sweep), list(sweep.facts)
+    instances, agents = setting.taken(sweep)
+    specs, facts = {label_of(spec): spec for spec in agents}, list(sweep.facts)
 
     def again(label: str, at: list[int]) -> polars.DataFrame:
-        frames = []
-        for env_spec, instance in product(sweep.envs, instances):
-            env = make_env(env_spec, instance)
-            where = env.unwrapped.instance  # type: ignore[attr-defined]
-            env_seed, agent_seed = Trial(env_spec, where, label, 0).seeds(setting.seed)
-            spec = specs[label].removeprefix(f"{label}=")
-            agent = make_agent(spec, env, horizon=horizon, seed=agent_seed)
-            kept: dict[str, Any] = {"metrics": sweep.metrics, "delay": sweep.delay}
-            result = run(agent, env, at[-1], seed=env_seed, checkpoints=at, **kept)
-            place = {"env": env_spec, "instance": where, "agent": label}
-            named = [polars.lit(value).alias(key) for key, value in place.items()]
-            frames.append(result.to_frame().with_columns(named))
+        pairs = product(sweep.envs, instances)
+        frames = [
+            play_run(sweep, env, instance, specs[label], 0, setting.seed, horizon, at)[0]
+            for env, instance in pairs
+        ]
         table = with_facts(polars.concat(frames), sweep.envs, instances, sweep.facts)
         return compact(table, columns, facts, ends=(), whole=True)
 

@@ -20,15 +20,15 @@ from clickgym_lab.studies.claims import (
 
 def test_rate_between_two_fractions():
     one = curves(rows("E", "A", piecewise(1, 2, 3, 4)), rows("E", "B", lambda steps: steps))
-    values = one.units("E", "A")
+    values = one.by_run("E", "A")
     assert values.shape == (4, len(STEPS))
     spans = ((0, 0.25), (0.25, 0.5), (0, 1), (0.9, 1), (0.25, 0.75))
     rates = [one.rate(values, *span)[0] for span in spans]
     np.testing.assert_allclose(rates, [1.0, 2.0, 2.5, 4.0, 2.5])
     np.testing.assert_allclose(one.at(values, 0), np.zeros(4))
     np.testing.assert_allclose(one.at(values, 11)[0], 100)  # the next checkpoint
-    np.testing.assert_allclose(one.end_units("E", "A")[0], 250_000)
-    np.testing.assert_allclose(one.final_units("E", "A")[0], 4)
+    np.testing.assert_allclose(one.at_end("E", "A")[0], 250_000)
+    np.testing.assert_allclose(one.rates("E", "A", claims.END)[0][0][0], 4)
     np.testing.assert_allclose(one.window_rates(values)[0], np.repeat([1, 2, 3, 4], 25))
 
 
@@ -40,12 +40,12 @@ def test_runs_averaged_over_instances():
     ]
     one = curves(*frames)
     assert one.instances == ["x", "y"]
-    np.testing.assert_allclose(one.ends("E", "A")[:, 0], [100_000, 300_000])
-    np.testing.assert_allclose(one.final("E", "A")[:, 0], [1, 3])
-    np.testing.assert_allclose(one.units("E", "A")[:, -1], 200_000 * (1 + 1e-6 * np.arange(4)))
+    np.testing.assert_allclose(one.by_instance("E", "A")[:, 0], [100_000, 300_000])
+    np.testing.assert_allclose(one.rates("E", "A", claims.END)[0][0], [1, 3], rtol=1e-5)
+    np.testing.assert_allclose(one.by_run("E", "A")[:, -1], 200_000 * (1 + 1e-6 * np.arange(4)))
     shuffled = Curves(one.table.sample(fraction=1, shuffle=True, seed=0))
     for name in "xy":
-        one_of = [table.units("E", "A", instance=name) for table in (one, shuffled)]
+        one_of = [table.by_run("E", "A", instance=name) for table in (one, shuffled)]
         np.testing.assert_array_equal(*one_of)
 
 
@@ -55,22 +55,22 @@ def test_verdicts_at_bounds():
     half = 3.182446 * np.sqrt(5 / 3) / 2
     assert values.half == pytest.approx(half)
     for bound, verdict in ((2.5 - 1.001 * half, "yes"), (2.5 - 0.999 * half, "cannot tell")):
-        assert values.above(bound).verdict() == verdict
+        assert values.above(bound).verdict == verdict
     for bound, verdict in ((2.5 + 1.001 * half, "yes"), (2.5 - 1.001 * half, "no")):
-        assert values.below(bound).verdict() == verdict
+        assert values.below(bound).verdict == verdict
     exact = Estimate(1.0, 0.0, 3)
-    assert [exact.above(bound).verdict() for bound in (0.9, 1.0, 1.1)] == ["yes", "no", "no"]
+    assert [exact.above(bound).verdict for bound in (0.9, 1.0, 1.1)] == ["yes", "no", "no"]
     spans = ((0, 2), (2, 3), (0, 0.5))
-    assert [exact.within(*span).verdict() for span in spans] == ["yes", "no", "no"]
+    assert [exact.within(*span).verdict for span in spans] == ["yes", "no", "no"]
     alone = estimate([1.0])
-    assert (str(alone), alone.above(0).verdict()) == ("1 ± ?", "cannot tell")
+    assert (str(alone), alone.above(0).verdict) == ("1 ± ?", "cannot tell")
 
 
 def test_all_findings_must_hold():
     yes, no, unknown = (certain("", holds) for holds in (True, False, None))
-    assert all_of("", [yes, yes]).verdict() == "yes"
-    assert all_of("", [unknown, yes]).verdict() == "cannot tell"
-    assert all_of("", [unknown, no, yes]).verdict() == "no"
+    assert all_of("", [yes, yes]).verdict == "yes"
+    assert all_of("", [unknown, yes]).verdict == "cannot tell"
+    assert all_of("", [unknown, no, yes]).verdict == "no"
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_all_findings_must_hold():
 )
 def test_linear_regret_and_learning(growth, is_linear):
     one = curves(rows("E", "A", growth))
-    assert claims.linear(one, "E", "A").verdict() == is_linear
+    assert claims.linear(one, "E", "A").verdict == is_linear
     learns = {"yes": "no", "no": "yes"}[is_linear]
-    assert claims.sublinear(one, "E", "A").verdict() == learns
+    assert claims.sublinear(one, "E", "A").verdict == learns
 
 
 def test_comparisons_are_within_units():
@@ -98,20 +98,20 @@ def test_comparisons_are_within_units():
     little of a third, though the runs themselves would be sure.
     """
     one = curves(rows("E", "A", lambda steps: steps), rows("E", "B", lambda steps: 1.01 * steps))
-    assert claims.less_regret(one, "E", "A", "B").verdict() == "yes"
-    assert claims.less_regret(one, "E", "B", "A").verdict() == "no"
+    assert claims.less_regret(one, "E", "A", "B").verdict == "yes"
+    assert claims.less_regret(one, "E", "B", "A").verdict == "no"
     same = claims.less_regret(one, "E", "A", "A", 50_000)
-    assert (same.measured, same.verdict()) == ("50,000 against 50,000, a gap of 0 ± 0", "no")
+    assert (same.measured, same.verdict) == ("50,000 against 50,000, a gap of 0 ± 0", "no")
     worse = [
         rows("E", "B", lambda steps, gap=gap: (1 + gap) * steps, instances=[name])
         for name, gap in {"x": 1.0, "y": 3.0}.items()
     ]
     two = curves(rows("E", "A", lambda steps: steps, instances=["x", "y"]), *worse)
     finding = claims.less_regret(two, "E", "A", "B")
-    assert finding.verdict() == "cannot tell"
+    assert finding.verdict == "cannot tell"
     assert finding.measured.endswith("over 2 queries")
-    assert claims.less_in_the_end(two, "E", "A", "B").verdict() == "cannot tell"
-    assert claims.less_regret(two, "E", "A", "B", 50_000).verdict() == "yes"
+    assert claims.less_in_the_end(two, "E", "A", "B").verdict == "cannot tell"
+    assert claims.less_regret(two, "E", "A", "B", 50_000).verdict == "yes"
 
 
 def test_growth_over_instances_if_their_values_are_kept():

@@ -124,7 +124,7 @@ EVIDENCE = {
 def verdicts(study, results, words):
     """The initials of the verdicts of the statements with these words, by themselves."""
     statements = [row for row in study.claims(results) if words in row.text]
-    return "".join(row.finding.verdict()[0] for row in statements)
+    return "".join(row.finding.verdict[0] for row in statements)
 
 
 # ------------------------------------------------------------ statements
@@ -341,7 +341,7 @@ def test_one_sixth_of_the_runs(count, full, expected):
     stuck = polars.col("instance").is_in(queries) & polars.col("agent").str.contains("Cascade")
     regret = polars.when(stuck).then(0.01 * polars.col("step")).otherwise("regret")
     one = Curves(table.with_columns(regret=regret), full)
-    assert zoghi_fig2.one_sixth(one, "CascadeKLUCB").verdict() == expected
+    assert zoghi_fig2.one_sixth(one, "CascadeKLUCB").verdict == expected
 
 
 def test_single_queries_must_all_hold():
@@ -370,13 +370,13 @@ def test_bound_of_two_changes(times, expected):
 def test_one_violation_breaks_safety():
     safe = bubbles("violations", {"BubbleRank": 0.0})["bubble"].table
     assert bubble_fig2.safe(Curves(safe)).measured == "0 of 24 runs of 100,000 sessions"
-    assert bubble_fig2.safe(Curves(safe)).verdict() == "yes"
+    assert bubble_fig2.safe(Curves(safe)).verdict == "yes"
     hit = (polars.col("agent") == "BubbleRank") & (polars.col("step") == 100_000)
     last = hit & (polars.col("instance") == "b") & (polars.col("run") == 3)
     violations = polars.when(last & (polars.col("env") == re_ranking.PBM)).then(1.0)
     once = Curves(safe.with_columns(violations.otherwise("violations").alias("violations")))
     assert bubble_fig2.safe(once).measured.startswith("1 of 24 runs")
-    assert bubble_fig2.safe(once).verdict() == "no"
+    assert bubble_fig2.safe(once).verdict == "no"
 
 
 @pytest.mark.parametrize(("power", "expected"), [(1, "yes"), (4, "no")])
@@ -394,7 +394,7 @@ def test_regression_on_wrong_pairs(power, expected):
         for i, (instance, count) in enumerate(zip(lists, wrong, strict=True))
     ]
     finding = bubble_fig3.linear_in_pairs(curves(*frames), re_ranking.PBM)
-    assert finding.verdict() == expected
+    assert finding.verdict == expected
     if power == 1:
         assert finding.measured.startswith("5 ± ")
 
@@ -408,7 +408,7 @@ def test_doubling(ratio, expected, per_loss):
         factor = 2.0**i * (ratio / 2 if i > 2 else 1) * (0.9 - 0.5**i if per_loss else 1)
         frames.append(rows("PBMRank-v0", "BubbleRank", lambda s, f=factor: f * s, instances=[name]))
     finding = bubble_fig3.doubles(curves(*frames), per_loss)
-    assert finding.verdict() == expected
+    assert finding.verdict == expected
     assert f"i = 2 to 3: {ratio:.3g} ± " in finding.measured
 
 
@@ -418,7 +418,7 @@ def test_lead_between_half_and_twice(factor, expected):
     for kind, share in ubm_table1.LIFT.items():
         lead = {"UBMLinUCB": lambda k, s=share: 0.5 * factor * s}
         one = ctrs(ubm_fig2.FIG2, lead)[ubm_fig2.FIG2]
-        assert ubm_table1.as_much(one, contextual_ctr.BEST, kind).verdict() == expected
+        assert ubm_table1.as_much(one, contextual_ctr.BEST, kind).verdict == expected
 
 
 @pytest.mark.parametrize(("agent", "expected"), [("PBM-UCB", "yy"), ("CMLinUCB", "nn")])
@@ -476,7 +476,7 @@ def test_comparison_after_as_many_sessions_and_runs():
 
     results = {"agents": part("planner", 0.1, STEPS, 2), "learners": part("PPO", 0.2, short, 4)}
     finding = when_rl_pays.beats(results, "habit", "planner", "PPO")
-    assert finding.verdict() == "yes"
+    assert finding.verdict == "yes"
     assert finding.measured.startswith("1,000 against 2,000 after 10,000, a gap of 1,000")
 
 
@@ -521,8 +521,8 @@ def test_violations_left_at_the_implied_list(part, expected):
         results[f"why-violations-{env.partition('Rank')[0]}"] = curves(*frames)
     for env in re_ranking.ENVS:
         finding = why_violations.nothing_left(results, env, re_ranking.LAST)
-        assert finding.verdict() == expected
-        assert why_violations.nothing_left_of_random(results, env).verdict() == "yes"
+        assert finding.verdict == expected
+        assert why_violations.nothing_left_of_random(results, env).verdict == "yes"
         assert abs(why_violations.on_lists_above_predicted(results, env)).max() < 0.01
 
 

@@ -53,7 +53,8 @@ def test_study_plays_judges_and_draws(name, folder):
             made_judgments.write_judgments(Path(file), 10)
     setting = Setting(folder, 1e-9, runs=2, n_jobs=1, names=queries)
     measured = run_study(study, setting)
-    assert measured.draw().get_supxlabel() == ""  # the command is in the metadata of the file
+    figure = study.draw(measured.results)
+    assert figure.get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
     assert text.index("## Ours beside the paper") < text.index("## What was run")
     for row in measured.judged:
@@ -110,7 +111,7 @@ def test_pbm_ucb_of_a_catalogue():
 def test_what_trained_agents_are_worth(tmp_path, monkeypatch):
     """Runs are those of a sweep; what is played is not played again."""
     env, instance = "ContextualPBMRank-v0", load_instance("linear:n_pool=30")
-    kept = {"instances": lambda names: [instance], "measure": lambda names: lambda a: 7.0}
+    kept = {"instances": [instance], "measure": lambda names: lambda a: 7.0, "least_runs": 2}
     setting, sweep = Setting(tmp_path, seed=3), Sweep("few", [env], ["PBMLinUCB"], 50, 2, **kept)
     table, made = setting.run(sweep, ("regret",))
     swept = clickgym.sweep([env], ["PBMLinUCB"], 50, 2, instances=[instance], seed=3)
@@ -260,13 +261,13 @@ def test_replay_plays_what_the_sweep_says(monkeypatch):
     small = dataclasses.replace(sweep, agents=["CascadeTS"], queries=4, metrics=["ndcg"])
     setting = Setting(Path(), 1.0, names=["yandex-990"])
     table, _ = read_results(RESULTS / "late-feedback.parquet")
-    asked = []
+    asked, original = [], clickgym.run
 
     def run(*args, **kept):
         asked.append(kept)
-        return clickgym.run(*args, **kept)
+        return original(*args, **kept)
 
-    monkeypatch.setattr("replay.run", run)
+    monkeypatch.setattr(clickgym, "run", run)
     replay_sweep(small, table.filter(part=sweep.name), setting, ["regret"])
     assert {(kept["delay"], *kept["metrics"]) for kept in asked} == {("batch:100", "ndcg")}
     played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay"}

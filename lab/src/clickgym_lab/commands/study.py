@@ -16,7 +16,7 @@ from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
 
 from ..studies import find_study, studies
-from ..studies.page import figure_name, page
+from ..studies.page import page
 from ..studies.study import Measured, Setting, read_all, run_study
 
 
@@ -122,7 +122,7 @@ def _write(out: Path, results: list[Measured]) -> None:
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        saved = save_figure(result.draw(), out / figure_name(result), result.command)
+        saved = save_figure(result.study.draw(result.results), out / result.name, result.command)
         files += [file.name for file in saved]
         _print(console, result)
     say(console, f"Results in {out}: {', '.join(files)}")

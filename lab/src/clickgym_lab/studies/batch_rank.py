@@ -19,7 +19,7 @@ def per_session(axes: Axes, curves: Curves, env: str) -> None:
     """A panel of regret per session in each of a hundred windows."""
     ends = curves.windows
     for agent in AGENTS:
-        band(axes, curves.steps[ends], curves.window_rates(curves.units(env, agent)), agent)
+        band(axes, curves.steps[ends], curves.window_rates(curves.by_run(env, agent)), agent)
     axes.axhline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
     axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
     axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))

@@ -105,7 +105,7 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def not_optimal(curves: Curves, env: str) -> Finding:
     """Whether the production list has regret."""
-    rate = estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0))
+    rate = estimate(curves.rate(curves.by_run(env, "Fixed"), 0.0, 1.0))
     return rate.within(SLACK, math.inf, " per session")
 
 

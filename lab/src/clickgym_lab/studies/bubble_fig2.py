@@ -90,7 +90,7 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def first_100(curves: Curves, env: str, agent: str) -> Values:
     """``(runs,)`` violations in the first hundred sessions."""
-    return curves.at(curves.units(env, agent, "violations"), 100)
+    return curves.at(curves.by_run(env, agent, "violations"), 100)
 
 
 def unsafe(curves: Curves, env: str, agent: str) -> Finding:
@@ -100,7 +100,7 @@ def unsafe(curves: Curves, env: str, agent: str) -> Finding:
 
 def safe(curves: Curves) -> Finding:
     """Whether BubbleRank has no violation in any run."""
-    counts = np.array([curves.ends(env, "BubbleRank", "violations") for env in ENVS])
+    counts = np.array([curves.by_instance(env, "BubbleRank", "violations") for env in ENVS])
     violated = int((counts > 0).sum())
     words = f"{violated} of {counts.size} runs of {curves.horizon:,} sessions"
     return certain(words, not violated)

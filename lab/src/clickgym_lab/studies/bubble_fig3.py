@@ -123,8 +123,8 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
         |V_0| and regret of each list, the slope, and the shares of the variance within queries
         that a line and a parabola explain.
     """
-    wrong = curves.ends(env, "BubbleRank", "wrong_pairs")[:, 0]
-    regret = curves.ends(env, "BubbleRank").mean(axis=1)
+    wrong = curves.by_instance(env, "BubbleRank", "wrong_pairs")[:, 0]
+    regret = curves.by_instance(env, "BubbleRank").mean(axis=1)
     query = np.array([name.rpartition("-list")[0] for name in curves.instances])
 
     def within(values: Values) -> Values:
@@ -153,7 +153,7 @@ def doubles(curves: Curves, per_loss: bool) -> Finding:
     is worth at the loss at the start.
     """
     losses = [0.9 - 0.5**i if per_loss else 1.0 for i in range(1, 6)]
-    regrets = [curves.units("PBMRank-v0", "BubbleRank", instance=name)[:, -1] for name in CHI_MIN]
+    regrets = [curves.by_run("PBMRank-v0", "BubbleRank", instance=name)[:, -1] for name in CHI_MIN]
     scaled = [estimate(regret / loss) for regret, loss in zip(regrets, losses, strict=True)]
     findings = {}
     for i, (low, high) in enumerate(pairwise(scaled), start=1):
@@ -176,7 +176,7 @@ def draw(results: Results) -> Figure:
         axes.set(title=short(env), xlabel="wrong pairs in the initial list, |V_0|")
     curves = results[CHI]
     for instance, color in zip(CHI_MIN, (PURPLE, ORANGE, GREEN, YELLOW, BLUE), strict=True):
-        values = curves.units("PBMRank-v0", "BubbleRank", instance=instance)
+        values = curves.by_run("PBMRank-v0", "BubbleRank", instance=instance)
         style = {"color": color, "linestyle": "-"}
         band(panels[3], curves.steps, values, instance.rpartition(":")[2], style)
     panels[3].set(title="PBM, examination 0.5^i at the end", xlabel="session", ylabel="regret")

@@ -72,7 +72,7 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def ndcg(curves: Curves, env: str, agent: str, start: float, stop: float) -> Values:
     """``(runs,)`` the mean between two fractions of the horizon."""
-    return curves.rate(curves.units(env, agent, "ndcg"), start, stop)
+    return curves.rate(curves.by_run(env, agent, "ndcg"), start, stop)
 
 
 def perfect(curves: Curves, env: str, agent: str) -> Finding:
@@ -83,7 +83,7 @@ def perfect(curves: Curves, env: str, agent: str) -> Finding:
 def never_worse(curves: Curves, env: str) -> Finding:
     """Whether BubbleRank is nowhere far below the production list."""
     ours, theirs = (
-        curves.window_rates(curves.units(env, agent, "ndcg")) for agent in ("BubbleRank", "Fixed")
+        curves.window_rates(curves.by_run(env, agent, "ndcg")) for agent in ("BubbleRank", "Fixed")
     )
     gaps = ours - theirs
     worst = estimate(gaps[:, gaps.mean(axis=0).argmin()])
@@ -98,7 +98,7 @@ def draw(results: Results) -> Figure:
     places = np.unique(np.searchsorted(curves.steps, ends))
     for axes, env in zip(panels, ENVS, strict=True):
         for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
-            rates = curves.window_rates(curves.units(env, agent, "ndcg"), places)
+            rates = curves.window_rates(curves.by_run(env, agent, "ndcg"), places)
             band(axes, curves.steps[places], rates, agent)
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
     return finish(figure, panels, results, "NDCG@5")

@@ -25,6 +25,9 @@ from clickgym.core.statistics import CONFIDENCE, t_quantile
 Verdict = Literal["yes", "no", "cannot tell"]
 Values = NDArray[np.float64]
 
+LEVEL = 1 - CONFIDENCE
+END = (0.99, 1.0)
+"""The last hundredth of the horizon."""
 SLACK = 1e-9
 """Regret below it is rounding error."""
 LINEAR = 0.8
@@ -73,14 +76,14 @@ class Curves:
         return np.unique(np.searchsorted(self.steps, np.linspace(0, self.horizon, 101)[1:].round()))
 
     @property
-    def units_of_ends(self) -> str:
-        """What `end_units` are, in words."""
+    def over(self) -> str:
+        """What the values of `at_end` are of, in words."""
         return f"over {len(self.instances)} queries" if len(self.instances) > 1 else "over runs"
 
-    def units(
+    def by_run(
         self, env: str, agent: str, column: str = "regret", instance: str | None = None
     ) -> Values:
-        """``(runs, steps)`` the runs, averaged over the instances or of a single instance."""
+        """``(runs, steps)`` cumulative values, averaged over the instances or of a single one."""
         rows = self._pairs[env, agent]
         if instance is not None:
             rows = rows.filter(instance=instance)
@@ -91,51 +94,47 @@ class Curves:
         values = rows.sort("run", "step")[column].to_numpy().astype(float)
         return values.reshape(-1, len(self.steps))
 
-    def ends(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
-        """``(instances, runs)`` the values at the end, or at another fraction of the horizon at
-        which the values of the instances are kept.
+    def by_instance(
+        self, env: str, agent: str, column: str = "regret", fraction: float = 1.0
+    ) -> Values:
+        """``(instances, runs)`` cumulative values at the end, or at another fraction of the horizon
+        at which the values of the instances are kept.
         """
         rows = self._of_instances(env, agent).filter(step=self._step(fraction))
-        by_instance = polars.col("instance").cast(polars.Enum(self.instances))
-        values = rows.sort(by_instance, "run")[column].to_numpy().astype(float)
+        in_order = polars.col("instance").cast(polars.Enum(self.instances))
+        values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
         return values.reshape(len(self.instances), -1)
 
-    def end_units(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(n,)`` the values at the end: of instances where there are several, else of runs."""
-        return _over_instances(self.ends(env, agent, column))
-
-    def final(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(instances, runs)`` the mean per session in the last hundredth of the horizon."""
-        length = self.horizon - round(0.99 * self.horizon)
-        return (self.ends(env, agent, column) - self.ends(env, agent, column, 0.99)) / length
-
-    def final_units(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(n,)`` the same of instances where there are several, else of runs."""
-        return _over_instances(self.final(env, agent, column))
+    def at_end(self, env: str, agent: str, column: str = "regret") -> Values:
+        """``(n,)`` values at the end: of the instances, each averaged over its runs, where there
+        are several, else of the runs.
+        """
+        values = self.by_instance(env, agent, column)
+        return values.mean(axis=1) if len(values) > 1 else values[0]
 
     def rates(
         self, env: str, agent: str, *spans: tuple[float, float], column: str = "regret"
     ) -> tuple[list[Values], str]:
-        """Means per session in spans of the horizon, each ``(n,)``: of instances where the values
-        of several are kept at the ends of the spans, perhaps of some runs only, else of runs.
+        """Means per session in spans of the horizon, each ``(n,)``: of the instances where the
+        values of several are kept at the ends of the spans, perhaps of some runs only, else of the
+        runs.
 
         Returns:
-            The means of each span, and what the n units are, in words.
+            The means of each span, and what the n values are of, in words.
         """
         fractions = {fraction for span in spans for fraction in span}
         kept = set(self._of_instances(env, agent)["step"])
-        if len(self.instances) == 1 or not set(map(self._step, fractions)) <= kept:
-            values = self.units(env, agent, column)
-            return [self.rate(values, *span) for span in spans], "over runs"
-        ends = {f: self.ends(env, agent, column, f) for f in fractions}
-        n_runs = min(values.shape[1] for values in ends.values())
-        at = {f: values[:, :n_runs].mean(axis=1) for f, values in ends.items()}
-        lengths = [
-            round(stop * self.horizon) - round(start * self.horizon) for start, stop in spans
-        ]
-        rates = [(at[b] - at[a]) / length for (a, b), length in zip(spans, lengths, strict=True)]
-        some = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
-        return rates, f"{self.units_of_ends}{some}"
+        if len(self.instances) > 1 and set(map(self._step, fractions)) <= kept:
+            ends = {f: self.by_instance(env, agent, column, f) for f in fractions}
+            n_runs = min(values.shape[1] for values in ends.values())
+            at = {f: values[:, :n_runs].mean(axis=1) for f, values in ends.items()}
+            some = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
+            over = f"{self.over}{some}"
+        else:
+            values, over = self.by_run(env, agent, column), "over runs"
+            at = {f: self.at(values, round(f * self.horizon)) for f in fractions}
+        lengths = [round(b * self.horizon) - round(a * self.horizon) for a, b in spans]
+        return [(at[b] - at[a]) / n for (a, b), n in zip(spans, lengths, strict=True)], over
 
     def at(self, values: Values, step: float) -> Values:
         """Cumulative values at a step, or the first checkpoint after it; 0 at step 0."""
@@ -165,10 +164,6 @@ class Curves:
 
 def _names(column: polars.Series) -> list[str]:
     return column.unique(maintain_order=True).to_list()
-
-
-def _over_instances(values: Values) -> Values:
-    return values.mean(axis=1) if len(values) > 1 else values[0]
 
 
 Results = Mapping[str, Curves]
@@ -236,11 +231,12 @@ class Finding(NamedTuple):
         """The level of significance at which some test does not hold."""
         return min(test.contradicts for test in self.tests)
 
-    def verdict(self, level: float = 1 - CONFIDENCE) -> Verdict:
-        """What it says at a level of significance."""
-        if self.contradicts <= level:
+    @property
+    def verdict(self) -> Verdict:
+        """What it says by itself, at 5 %."""
+        if self.contradicts <= LEVEL:
             return "no"
-        return "yes" if self.supports <= level else "cannot tell"
+        return "yes" if self.supports <= LEVEL else "cannot tell"
 
 
 def certain(measured: str, holds: bool | None) -> Finding:
@@ -278,17 +274,19 @@ class Estimate(NamedTuple):
         half = number(self.half, 2) if math.isfinite(self.half) else "?"
         return f"{number(self.mean)} ± {half}"
 
-    def above(self, bound: float) -> Finding:
-        """Whether the mean lies above a bound."""
-        return self.within(bound, math.inf)
+    def above(self, bound: float, words: str = "") -> Finding:
+        """Whether the mean lies above a bound; words are shown in place of the estimate."""
+        return Finding(words or str(self), (Test(self, low=bound),))
 
-    def below(self, bound: float) -> Finding:
-        """Whether the mean lies below a bound."""
-        return self.within(-math.inf, bound)
+    def below(self, bound: float, words: str = "") -> Finding:
+        """Whether the mean lies below a bound; words are shown in place of the estimate."""
+        return Finding(words or str(self), (Test(self, high=bound),))
 
-    def within(self, low: float, high: float, words: str = "") -> Finding:
-        """Whether the mean lies between two bounds; words follow the estimate."""
-        return Finding(f"{self}{words}", (Test(self, low, high),))
+    def within(self, low: float, high: float, unit: str = "", words: str = "") -> Finding:
+        """Whether the mean lies between two bounds; the unit follows the estimate, and words are
+        shown in place of both.
+        """
+        return Finding(words or f"{self}{unit}", (Test(self, low, high),))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -359,13 +357,13 @@ def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
     """Whether the column keeps growing as fast as before."""
     words, gap = _growth(curves, env, agent, column)
-    return gap.above(SLACK)._replace(measured=words)
+    return gap.above(SLACK, words)
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:
     """The contrary of `linear`; an agent without regret has learned."""
     words, gap = _growth(curves, env, agent)
-    return gap.below(SLACK)._replace(measured=words)
+    return gap.below(SLACK, words)
 
 
 def _growth(curves: Curves, env: str, agent: str, column: str = "regret") -> tuple[str, Estimate]:
@@ -383,15 +381,15 @@ def versus(low: Values, high: Values, where: str = "", over: str = "") -> Findin
     """
     gap = estimate(high - low)
     words = f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}"
-    return gap.above(0.0)._replace(measured=f"{words} {over}".rstrip())
+    return gap.above(0.0, f"{words} {over}".rstrip())
 
 
 def less_regret(curves: Curves, env: str, better: str, worse: str, step: int = 0) -> Finding:
     """Whether one agent has less cumulative regret than another, at the end or after a step."""
     if not step:
-        low, high = (curves.end_units(env, agent) for agent in (better, worse))
-        return versus(low, high, over=curves.units_of_ends)
-    low, high = (curves.at(curves.units(env, agent), step) for agent in (better, worse))
+        low, high = (curves.at_end(env, agent) for agent in (better, worse))
+        return versus(low, high, over=curves.over)
+    low, high = (curves.at(curves.by_run(env, agent), step) for agent in (better, worse))
     return versus(low, high)
 
 
@@ -399,14 +397,15 @@ def less_in_the_end(curves: Curves, env: str, better: str, worse: str, where: st
     """Whether one agent has less regret per session than another in the last hundredth of the
     horizon.
     """
-    low, high = (curves.final_units(env, agent) for agent in (better, worse))
-    return versus(low, high, where, curves.units_of_ends)
+    (low,), over = curves.rates(env, better, END)
+    (high,), _ = curves.rates(env, worse, END)
+    return versus(low, high, where, over)
 
 
 def times(curves: Curves, env: str, agent: str, other: str, low: float, high: float) -> Finding:
     """Whether regret at the end, as a multiple of another agent's, lies between two bounds."""
-    share = ratio(curves.end_units(env, agent), curves.end_units(env, other))
-    return share.within(low, high, f" times {curves.units_of_ends}")
+    share = ratio(curves.at_end(env, agent), curves.at_end(env, other))
+    return share.within(low, high, f" times {curves.over}")
 
 
 # ------------------------------------------------------------------------------- several statements
@@ -465,15 +464,15 @@ def judge(claims: Sequence[Claim], full: bool) -> list[Judged]:
     """
     findings = [_at_this_horizon(claim, full) for claim in claims]
     levels = [min(finding.supports, finding.contradicts) for finding in findings]
-    decided, level = 0, 1 - CONFIDENCE
+    decided = 0
     for p in sorted(levels):
-        if p > level / (len(levels) - decided):
+        if p > LEVEL / (len(levels) - decided):
             break
         decided += 1
     threshold = sorted(levels)[decided - 1] if decided else -1.0
     judged = []
     for claim, finding, p in zip(claims, findings, levels, strict=True):
-        alone = finding.verdict()
+        alone = finding.verdict
         verdict = alone if p <= threshold else "cannot tell"
         judged.append(Judged(claim, finding.measured, verdict, alone))
     return judged
@@ -481,6 +480,6 @@ def judge(claims: Sequence[Claim], full: bool) -> list[Judged]:
 
 def _at_this_horizon(claim: Claim, full: bool) -> Finding:
     finding = claim.finding
-    if claim.late and not full and finding.verdict() == "no":
+    if claim.late and not full and finding.verdict == "no":
         return certain(f"{finding.measured} (not by this horizon)", None)
     return finding

@@ -71,13 +71,16 @@ def chosen(curves: Curves, env: str, agent: str, reading: str) -> str:
     if reading == THEOREM:
         return agent
     half = curves.n_runs // 2
-    return min(SPECS[agent], key=lambda spec: curves.units(env, spec)[:half, -1].mean())
+    return min(SPECS[agent], key=lambda spec: curves.by_run(env, spec)[:half, -1].mean())
 
 
 @cache
 def optimum(curves: Curves, env: str) -> float:
     """The reward per session of the best list, from reward and regret of all agents."""
-    rewards = [curves.ends(env, name, "reward") + curves.ends(env, name) for name in curves.agents]
+    rewards = [
+        curves.by_instance(env, name, "reward") + curves.by_instance(env, name)
+        for name in curves.agents
+    ]
     return float(np.mean(rewards) / curves.horizon)
 
 
@@ -86,9 +89,9 @@ def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values
     """``(runs, steps)`` the CTR so far; of the best α in the runs that it was not chosen by."""
     spec = chosen(curves, env, agent, reading)
     if kind == CTR_SUM:
-        values = curves.units(env, spec, "clicks") / curves.steps
+        values = curves.by_run(env, spec, "clicks") / curves.steps
     else:
-        values = optimum(curves, env) - curves.units(env, spec) / curves.steps
+        values = optimum(curves, env) - curves.by_run(env, spec) / curves.steps
     return values if reading == THEOREM else values[len(values) // 2 :]
 
 
@@ -150,7 +153,7 @@ def grows(curves: Curves, reading: str, kind: str) -> Finding:
     """Whether the lead over C2UCB is larger with long lists."""
     lifts = [lift(curves, k, OURS, reading, kind) for k in POSITIONS]
     words = ", ".join(percent(estimate(values)) for values in lifts)
-    return estimate(lifts[-1] - lifts[0]).above(0.0)._replace(measured=words)
+    return estimate(lifts[-1] - lifts[0]).above(0.0, words)
 
 
 def ctr_table(curves: Curves) -> Table:

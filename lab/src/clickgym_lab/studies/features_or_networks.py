@@ -162,7 +162,7 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def ends(results: Results, agent: str, world: str, features: str, model: str = "PBM") -> Values:
     """``(instances,)`` regret at the end."""
-    return results[_part(world, features, model)].end_units(_env(model), agent)
+    return results[_part(world, features, model)].at_end(_env(model), agent)
 
 
 def share(
@@ -201,7 +201,7 @@ def slow_start(results: Results, agent: str, world: str) -> Finding:
     curves = results[_part(world, "plain", "PBM")]
     step = round(0.1 * curves.horizon)
     own, random = (
-        curves.at(curves.units(_env("PBM"), name), step).mean() for name in (agent, RANDOM)
+        curves.at(curves.by_run(_env("PBM"), name), step).mean() for name in (agent, RANDOM)
     )
     words = f"{own / random:.2f} of random lists’ after {step:,}"
     return certain(words, bool(own >= 0.5 * random))

@@ -91,13 +91,13 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def regret(results: Results, env: str, agent: str, words: str) -> Values:
     """``(queries,)`` regret at the end."""
-    return results[_part(words)].end_units(env, agent)
+    return results[_part(words)].at_end(env, agent)
 
 
 def added(results: Results, agent: str, words: str, base: str, low: float, high: float) -> Finding:
     """Whether regret in the CM, as a multiple of that with another delay, is between two bounds."""
     multiple = ratio(*(regret(results, CM, agent, name) for name in (words, base)))
-    return multiple.within(low, high, f" times {results[_part(words)].units_of_ends}")
+    return multiple.within(low, high, f" times {results[_part(words)].over}")
 
 
 def table(results: Results) -> Table:

@@ -98,12 +98,12 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def lower_bound(curves: Curves) -> Values:
     """``(steps,)`` the lower bound."""
-    return curves.ends(CM, ADAPTIVE[0], "lower_bound")[0, 0] * np.sqrt(curves.steps)
+    return curves.by_instance(CM, ADAPTIVE[0], "lower_bound")[0, 0] * np.sqrt(curves.steps)
 
 
 def times_bound(curves: Curves, agent: str, low: float = 0.0, high: float = math.inf) -> Finding:
     """Whether regret at the end, as a multiple of the lower bound, lies between two numbers."""
-    multiple = estimate(curves.units(CM, agent)[:, -1] / lower_bound(curves)[-1])
+    multiple = estimate(curves.by_run(CM, agent)[:, -1] / lower_bound(curves)[-1])
     return multiple.within(low, high, " times the bound")
 
 

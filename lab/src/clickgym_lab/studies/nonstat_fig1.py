@@ -87,17 +87,17 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def converges_again(curves: Curves, agent: str) -> Finding:
     """Whether regret per session falls to a half within the nine epochs after a change."""
-    values = curves.units(CM, agent)
+    values = curves.by_run(CM, agent)
     starts = [epoch / 10 for epoch in range(1, 10)]
     first = np.mean([curves.rate(values, start, start + 0.02) for start in starts], axis=0)
     last = np.mean([curves.rate(values, start + 0.08, start + 0.1) for start in starts], axis=0)
     words = f"{estimate(first)} per session, then {estimate(last)}"
-    return estimate(last - 0.5 * first).below(0.0)._replace(measured=words)
+    return estimate(last - 0.5 * first).below(0.0, words)
 
 
 def four_times(curves: Curves) -> Finding:
     """Whether CascadeKL-UCB has several times as much regret after eight changes."""
-    values = curves.units(CM, "CascadeKLUCB")
+    values = curves.by_run(CM, "CascadeKLUCB")
     first, later = (
         curves.rate(values, start, start + 0.1) * curves.horizon / 10 for start in (0.0, 0.8)
     )

@@ -74,20 +74,20 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def excess(curves: Curves, agent: str) -> list[Values]:
     """For each query ``(runs,)`` how far the late rate of regret is above that of linear regret."""
-    queries = [curves.units(CM, agent, instance=query) for query in curves.instances]
+    queries = [curves.by_run(CM, agent, instance=query) for query in curves.instances]
     return [curves.rate(q, 0.8, 1.0) - LINEAR * curves.rate(q, 0.2, 0.4) for q in queries]
 
 
 def less_on_each(curves: Curves, better: str, worse: str) -> Finding:
     """Whether one agent has less regret at the end than another on every query."""
-    low, high = (curves.ends(CM, agent) for agent in (better, worse))
+    low, high = (curves.by_instance(CM, agent) for agent in (better, worse))
     return on_each("less regret", list(low - high))
 
 
 def on_each(words: str, values: Sequence[Values]) -> Finding:
     """Whether the ``(runs,)`` values are surely below 0 on every query."""
     findings = [estimate(runs).below(0.0) for runs in values]
-    verdicts = [finding.verdict() for finding in findings]
+    verdicts = [finding.verdict for finding in findings]
     counts = f"{verdicts.count('no')} not, {verdicts.count('cannot tell')} cannot tell"
     total = f"{words} on {verdicts.count('yes')} of {len(verdicts)} queries ({counts})"
     return all_of(total, findings)
@@ -99,7 +99,7 @@ def draw(results: Results) -> Figure:
     figure, panels = grid(4, math.ceil(len(curves.instances) / 4), 2.0, 1.7)
     for axes, query in zip(panels, curves.instances, strict=False):
         for agent in SINGLE:
-            values = curves.units(CM, agent, instance=query)
+            values = curves.by_run(CM, agent, instance=query)
             band(axes, curves.steps / 1000, values / 1000, agent)
         axes.set_title(query.partition("query=")[2].partition(",")[0] or query, fontsize=8)
         axes.tick_params(labelsize=7)

@@ -97,8 +97,20 @@ def held_out(names: Sequence[str]) -> Callable[[Any], float | None]:
 
 
 def _sweep(name: str, agents: Callable[[Sequence[str]], list[str]], horizon: int) -> Sweep:
-    kept: dict[str, Any] = {"metrics": [NDCG], "measure": held_out, "queries": 2}
-    return Sweep(name, [ENV], agents, horizon, 10, instances=instances, **kept)
+    return Sweep(
+        name,
+        [ENV],
+        agents,
+        horizon,
+        runs=10,
+        instances=instances,
+        queries=2,
+        metrics=[NDCG],
+        whole=True,
+        least_horizon=horizon,
+        least_runs=10,
+        measure=held_out,
+    )
 
 
 COLUMNS = ("regret", NDCG, "clicks")
@@ -119,20 +131,20 @@ def label_of(curves: Curves, agent: str) -> str:
 
 def online(curves: Curves, users: str, agent: str, start: float = 0.0, stop: float = 1.0) -> Values:
     """``(runs,)`` the mean nDCG@10 of the lists shown in a span of the sessions."""
-    values = curves.units(ENV, label_of(curves, agent), NDCG, users)
+    values = curves.by_run(ENV, label_of(curves, agent), NDCG, users)
     return curves.rate(values, start, stop)
 
 
 def trained(curves: Curves, users: str, agent: str) -> Values:
     """``(runs,)`` nDCG@10 on the held-out queries after the last session."""
     place = curves.instances.index(users)
-    return curves.ends(ENV, label_of(curves, agent), TRAINED)[place]
+    return curves.by_instance(ENV, label_of(curves, agent), TRAINED)[place]
 
 
 def higher(ours: Values, theirs: Values) -> Finding:
     """Whether values are above others."""
     gap = estimate(ours - theirs)
-    return gap.above(0.0)._replace(measured=f"{ours.mean():.3f}, {theirs.mean():.3f}, by {gap}")
+    return gap.above(0.0, f"{ours.mean():.3f}, {theirs.mean():.3f}, by {gap}")
 
 
 # -------------------------------------------------------------------------------------- statements
@@ -228,7 +240,7 @@ def draw(results: Results) -> Figure:
     for axes, (curves, users) in zip(panels, product(results.values(), USERS), strict=True):
         late = curves.steps * 50 >= curves.horizon
         for agent in curves.agents:
-            values = curves.units(ENV, agent, NDCG, users) / curves.steps
+            values = curves.by_run(ENV, agent, NDCG, users) / curves.steps
             band(axes, curves.steps[late], values[:, late], agent.partition(":")[0])
         axes.set(title=f"{users} users", xlabel="session")
         axes.tick_params(axis="x", labelrotation=30)

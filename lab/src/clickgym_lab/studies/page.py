@@ -37,11 +37,6 @@ def page(measured: Sequence[Measured]) -> str:
     return "\n".join([*lines, "## How statements are judged", "", HOW, ""])
 
 
-def figure_name(result: Measured) -> str:
-    """The name of a figure's file, without its kind."""
-    return f"{result.study.name}.{result.label}" if result.label else result.study.name
-
-
 def _beside_the_paper(result: Measured) -> list[str]:
     study, reported = result.study, any(row.claim.paper for row in result.judged)
     header = ["statement", *["the paper"] * reported, "ours", "supported"]
@@ -52,7 +47,7 @@ def _beside_the_paper(result: Measured) -> list[str]:
         rows.append([text, *paper, markdown_text(row.measured), row.words])
     where = f", on the {result.label} queries" if result.label else ""
     lines = [f"## Ours beside the paper{where}", ""]
-    lines += [f"![{study.title}{where}]({figure_name(result)}.png)", ""]
+    lines += [f"![{study.title}{where}]({result.name}.png)", ""]
     lines += [*markdown_table([header, *rows]), "", f"    {result.command}", ""]
     if result.replayed:
         words = "one run of each agent over the first tenth was played again, and is equal"

@@ -57,12 +57,12 @@ def bound_per_log(env: Any) -> float:
 
 def lower_bound(curves: Curves) -> Values:
     """``(steps,)`` the lower bound, in the mean over the instances."""
-    return curves.ends(PBM, AGENTS[0], "lower_bound")[:, 0].mean() * np.log(curves.steps)
+    return curves.by_instance(PBM, AGENTS[0], "lower_bound")[:, 0].mean() * np.log(curves.steps)
 
 
 def near_bound(curves: Curves, agent: str) -> Finding:
     """Whether regret at the end is about the bound."""
-    multiple = estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1])
+    multiple = estimate(curves.by_run(PBM, agent)[:, -1] / lower_bound(curves)[-1])
     return multiple.within(0.5, 2.0, " times the bound")
 
 
@@ -81,6 +81,6 @@ def draw_beside_bound(results: Results) -> Figure:
         n = len(curves.instances)
         title = curves.instances[0] if n == 1 else f"mean over {n} queries"
         axes.set(xscale="log", title=title, xlabel="session")
-        ends = [curves.units(PBM, agent)[:, -1].mean() for agent in AGENTS[:4]]
+        ends = [curves.by_run(PBM, agent)[:, -1].mean() for agent in AGENTS[:4]]
         axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))
     return finish(figure, panels, results, "Regret beside the lower bound")

@@ -94,7 +94,7 @@ def bands(
     """The cumulative curves of several agents from a step on."""
     late = curves.steps >= first
     for agent in agents:
-        band(axes, curves.steps[late], curves.units(env, agent, column)[:, late], agent)
+        band(axes, curves.steps[late], curves.by_run(env, agent, column)[:, late], agent)
 
 
 def points(

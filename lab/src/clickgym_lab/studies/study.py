@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 import polars
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from polars import col
 
 import clickgym
@@ -39,8 +39,6 @@ KEYS = ("env", "instance", "agent", "run", "step")
 
 Table = tuple[str, Sequence[Sequence[str]]]
 """A title, and rows of which the first is the header."""
-
-
 Names = Sequence[str]
 Instances = Sequence[str | Instance]
 
@@ -63,7 +61,7 @@ class Sweep:
         least_horizon, least_runs: below them the experiment shows nothing.
         measure: a function of the names of the queries, which returns what a trained agent is
             worth after its last session, or None: the column ``trained``. Such a sweep is played
-            one run after another, its curves are kept whole, and nothing is reduced by the scale.
+            one run after another.
     """
 
     name: str
@@ -165,15 +163,13 @@ class Setting:
         names = shipped_queries() if self.names is None else self.names
         return list(names[: self._reduced(count, LEAST_QUERIES)])
 
-    def instances(self, sweep: Sweep) -> list[str | Instance]:
-        """The instances of a sweep."""
-        given = sweep.instances
-        return list(given(self.queries(sweep.queries)) if callable(given) else given)
-
-    def agents(self, sweep: Sweep) -> list[str]:
-        """The agents of a sweep."""
-        given = sweep.agents
-        return list(given(self.queries(sweep.queries)) if callable(given) else given)
+    def taken(self, sweep: Sweep) -> tuple[list[str | Instance], list[str]]:
+        """The instances and the agents of a sweep."""
+        names, instances, agents = self.queries(sweep.queries), sweep.instances, sweep.agents
+        return (
+            list(instances(names) if callable(instances) else instances),
+            list(agents(names) if callable(agents) else agents),
+        )
 
     def run(self, sweep: Sweep, columns: Sequence[str]) -> tuple[polars.DataFrame, dict[str, Any]]:
         """Run a sweep.
@@ -185,72 +181,58 @@ class Setting:
         Returns:
             What the claims need of its results, and what made them.
         """
-        if sweep.measure is not None:
-            return self._trained(sweep, columns)
-        length = min(sweep.horizon, max(round(sweep.horizon * self.scale), sweep.least_horizon))
-        instances, agents = self.instances(sweep), self.agents(sweep)
+        instances, agents = self.taken(sweep)
         names = [load_instance(instance).name for instance in instances]
-        labels = {*sweep.envs, *agents, *names}
-        table = clickgym.sweep(
-            sweep.envs,
-            agents,
-            length,
-            self.runs or self._reduced(sweep.runs, sweep.least_runs),
-            seed=self.seed,
-            out=self.out / sweep.name,
-            instances=instances,
-            n_jobs=self.n_jobs,
-            checkpoints=checkpoints(length, sweep.windows),
-            metrics=sweep.metrics,
-            delay=sweep.delay,
-            again=[label for label in self.again if label in labels],
-        )
-        config = table.config
-        frame = with_facts(table.frame, sweep.envs, instances, sweep.facts)
-        kept = compact(frame, columns, list(sweep.facts), sweep.ends, sweep.whole)
-        return kept, {
+        length = min(sweep.horizon, max(round(sweep.horizon * self.scale), sweep.least_horizon))
+        runs = self.runs or self._reduced(sweep.runs, sweep.least_runs)
+        steps, facts = checkpoints(length, sweep.windows), list(sweep.facts)
+        if sweep.measure is None:
+            labels = {*sweep.envs, *agents, *names}
+            results = clickgym.sweep(
+                sweep.envs,
+                agents,
+                length,
+                runs,
+                seed=self.seed,
+                out=self.out / sweep.name,
+                instances=instances,
+                n_jobs=self.n_jobs,
+                checkpoints=steps,
+                metrics=sweep.metrics,
+                delay=sweep.delay,
+                again=[label for label in self.again if label in labels],
+            )
+            table, made = results.frame, results.config
+        else:
+            table, made = self._measured(sweep, length, runs, steps), provenance()
+            facts.append("trained")
+        table = with_facts(table, sweep.envs, instances, sweep.facts)
+        return compact(table, columns, facts, sweep.ends, sweep.whole), {
             "full": length == sweep.horizon,
-            "instances": [portable(instance) for instance in names],
-            **{key: config[key] for key in ("clickgym", "commit", "made", "seed", "runs")},
+            "instances": [portable(name) for name in names],
+            "clickgym": clickgym.__version__,
+            **{key: made[key] for key in ("commit", "made")},
+            "seed": self.seed,
+            "runs": runs,
         }
 
-    def _trained(
-        self, sweep: Sweep, columns: Sequence[str]
-    ) -> tuple[polars.DataFrame, dict[str, Any]]:
-        """Run a sweep whose agents are measured after their last session."""
+    def _measured(
+        self, sweep: Sweep, horizon: int, runs: int, steps: NDArray[np.int64]
+    ) -> polars.DataFrame:
+        """Play the runs one after another, and measure each agent after its last session."""
         assert sweep.measure is not None
-        count, folder = self.runs or sweep.runs, self.out / sweep.name
-        instances, horizon = self.instances(sweep), sweep.horizon
-        measure = sweep.measure(self.queries(sweep.queries))
-        steps, frames = checkpoints(horizon, sweep.windows), []
+        measure, (instances, agents) = sweep.measure(self.queries(sweep.queries)), self.taken(sweep)
+        folder, frames = self.out / sweep.name, []
         make_folder(folder)
-        pairs = product(range(count), sweep.envs, instances, self.agents(sweep))
-        for run, env, instance, spec in pairs:
-            made = make_env(env, instance)
-            trial = Trial(env, made.unwrapped.instance, label_of(spec), run)  # type: ignore[attr-defined]
-            name = f"{load_instance(instance).name} {trial.agent} {run}"
+        for run, env, instance, spec in product(range(runs), sweep.envs, instances, agents):
+            name = f"{load_instance(instance).name} {label_of(spec)} {run}"
             file = folder / f"{quote(name, safe='')}.parquet"
             if not file.exists():
-                env_seed, agent_seed = trial.seeds(self.seed)
-                maker = spec.removeprefix(f"{trial.agent}=")
-                agent = clickgym.make_agent(maker, made, horizon=horizon, seed=agent_seed)
-                result = clickgym.run(
-                    agent, made, horizon, seed=env_seed, checkpoints=steps, metrics=sweep.metrics
-                )
-                value = polars.lit(measure(agent), polars.Float64).alias("trained")
-                labels = [polars.lit(part).alias(key) for key, part in trial._asdict().items()]
-                write_results(file, result.to_frame().with_columns(*labels, value), {})
+                table, agent = play(sweep, env, instance, spec, run, self.seed, horizon, steps)
+                trained = polars.lit(measure(agent), polars.Float64)
+                write_results(file, table.with_columns(trained=trained), {})
             frames.append(read_results(file)[0])
-        table = compact(polars.concat(frames), columns, ["trained"], whole=True)
-        made_with = provenance()
-        return table, {
-            "full": True,
-            "instances": [load_instance(instance).name for instance in instances],
-            "clickgym": clickgym.__version__,
-            **{key: made_with[key] for key in ("commit", "made")},
-            "seed": self.seed,
-            "runs": count,
-        }
+        return polars.concat(frames)
 
     def _reduced(self, count: int, least: int) -> int:
         return min(count, max(least, math.ceil(count * self.scale**0.25)))
@@ -264,6 +246,46 @@ def label_of(spec: str) -> str:
         ('Mine', 'TopRank:delta=0.1')
     """
     return spec.partition("=clickgym_lab")[0]
+
+
+def play(
+    sweep: Sweep,
+    env_spec: str,
+    instance: str | Instance,
+    spec: str,
+    run: int,
+    seed: int,
+    horizon: int,
+    steps: ArrayLike,
+) -> tuple[polars.DataFrame, Any]:
+    """One run of a sweep, with the numbers of `clickgym.sweep`.
+
+    Args:
+        sweep: with metrics and delay.
+        env_spec, instance, spec, run: the environment, the agent and the number of the run.
+        seed: of the whole sweep.
+        horizon: as agents are told.
+        steps: the checkpoints, of which the last ends the run.
+
+    Returns:
+        The curves, and the agent after its last session.
+    """
+    env = make_env(env_spec, instance)
+    trial = Trial(env_spec, env.unwrapped.instance, label_of(spec), run)  # type: ignore[attr-defined]
+    env_seed, agent_seed = trial.seeds(seed)
+    maker = spec.removeprefix(f"{trial.agent}=")
+    agent = clickgym.make_agent(maker, env, horizon=horizon, seed=agent_seed)
+    result = clickgym.run(
+        agent,
+        env,
+        int(np.max(steps)),
+        seed=env_seed,
+        checkpoints=steps,
+        metrics=sweep.metrics,
+        delay=sweep.delay,
+    )
+    labels = {name: polars.lit(part) for name, part in trial._asdict().items()}
+    return result.to_frame().with_columns(**labels), agent
 
 
 def shipped_queries() -> list[str]:
@@ -348,6 +370,7 @@ class Measured(NamedTuple):
 
     Attributes:
         study: the study.
+        name: of its file, without its suffix; of its figure.
         label: of the queries.
         results: the curves of its sweeps.
         made: what made each of them.
@@ -357,16 +380,13 @@ class Measured(NamedTuple):
     """
 
     study: Study
+    name: str
     label: str
     results: Results
     made: Mapping[str, Mapping[str, Any]]
     command: str
     judged: list[Judged]
-    replayed: str = ""
-
-    def draw(self) -> Figure:
-        """Return the figure of the study."""
-        return self.study.draw(self.results)
+    replayed: str
 
 
 def run_study(study: Study, setting: Setting) -> Measured:
@@ -379,7 +399,7 @@ def run_study(study: Study, setting: Setting) -> Measured:
     if not 0 < setting.scale <= 1:
         raise ValueError(f"scale is {setting.scale:g}; expected a number in (0, 1]")
     for sweep in study.sweeps:
-        setting.agents(sweep)  # they may follow from files, which are refused before any work
+        setting.taken(sweep)  # they may follow from files, which are refused before any work
     make_folder(setting.out)
     tables, parts = [], {}
     for sweep in study.sweeps:
@@ -413,7 +433,7 @@ def read_study(study: Study, path: Path) -> Measured:
     command = f"clickgym {first['clickgym']} ({first['commit']}): {made['command']}"
     label = path.stem.removeprefix(study.name).removeprefix(".")
     version = replayed(path.parent).get(path.stem, "")
-    return Measured(study, label, results, made["parts"], command, judged, version)
+    return Measured(study, path.stem, label, results, made["parts"], command, judged, version)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:

@@ -19,7 +19,6 @@ shown, which we read as 10, a page of results. Nothing is reduced by the scale.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
 
@@ -84,13 +83,13 @@ def claims(results: Results) -> Iterator[Claim]:
 def near(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
     """Whether an agent's CTR is about that of C2UCB with short lists."""
     gap = estimate(lift(curves, SHORT, agent, reading, kind))
-    return gap.within(-SIMILAR, SIMILAR)._replace(measured=f"{percent(gap)} over C2UCB")
+    return gap.within(-SIMILAR, SIMILAR, words=f"{percent(gap)} over C2UCB")
 
 
 def far_below(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
     """Whether it is clearly below."""
     gap = estimate(lift(curves, SHORT, agent, reading, kind))
-    return gap.within(-math.inf, -SIMILAR)._replace(measured=f"{percent(gap)} over C2UCB")
+    return gap.below(-SIMILAR, f"{percent(gap)} over C2UCB")
 
 
 def declines(curves: Curves, reading: str, kind: str) -> Finding:
@@ -98,14 +97,14 @@ def declines(curves: Curves, reading: str, kind: str) -> Finding:
     few, many = (ctr_at_end(curves, k, BASELINE, reading, kind) for k in (SHORT, LONG))
     growth = estimate(many - few)
     words = f"{few.mean():.4f}, then {many.mean():.4f}, by {growth}"
-    return growth.below(0.0)._replace(measured=words)
+    return growth.below(0.0, words)
 
 
 def saturates(curves: Curves, agent: str, reading: str, kind: str) -> Finding:
     """Whether an agent's CTR is about the same with long lists as with K = 4."""
     four, six = (ctr_at_end(curves, k, agent, reading, kind) for k in (4, LONG))
     growth = estimate(six / four - 1)
-    return growth.within(-SIMILAR, SIMILAR)._replace(measured=percent(growth))
+    return growth.within(-SIMILAR, SIMILAR, words=percent(growth))
 
 
 def table(results: Results) -> Table:

@@ -73,13 +73,13 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def last_shares(curves: Curves) -> Values:
     """``(queries, positions)`` the shares of last clicks."""
-    return np.array([curves.ends(LAST_CLICKS, "Fixed", name)[:, 0] for name in LAST]).T
+    return np.array([curves.by_instance(LAST_CLICKS, "Fixed", name)[:, 0] for name in LAST]).T
 
 
 def as_often(share: Estimate, published: float, words: str) -> Finding:
     """Whether a share is between half and twice that of the paper."""
     measured = f"{100 * share.mean:.1f} ± {number(100 * share.half, 2)} % {words}"
-    return share.within(published / 2, published * 2)._replace(measured=measured)
+    return share.within(published / 2, published * 2, words=measured)
 
 
 def draw(results: Results) -> Figure:

@@ -115,7 +115,7 @@ def first_share(curves: Curves, k: int, agent: str, reading: str) -> Values:
 def as_much(curves: Curves, reading: str, kind: str) -> Finding:
     """Whether UBM-LinUCB's lead with long lists is about that of the paper."""
     gain = estimate(lift(curves, LONG, OURS, reading, kind))
-    return gain.within(LIFT[kind] / 2, LIFT[kind] * 2)._replace(measured=percent(gain))
+    return gain.within(LIFT[kind] / 2, LIFT[kind] * 2, words=percent(gain))
 
 
 PRINTED = {

@@ -145,11 +145,11 @@ def table(results: Results) -> Table:
     """Regret at the end, the least in the PBM first."""
 
     def cells(agent: str, envs: Sequence[str]) -> list[str]:
-        return [str(estimate(results[PARTS[env]].units(env, agent)[:, -1])) for env in envs]
+        return [str(estimate(results[PARTS[env]].by_run(env, agent)[:, -1])) for env in envs]
 
     in_pbm = results[PARTS[PBM]]
     rows = [["agent", "is told the examination", "PBM", "CM"]]
-    for agent in sorted(in_pbm.agents, key=lambda agent: in_pbm.units(PBM, agent)[:, -1].mean()):
+    for agent in sorted(in_pbm.agents, key=lambda agent: in_pbm.by_run(PBM, agent)[:, -1].mean()):
         given = agent in GIVEN
         envs = (PBM,) if given else (PBM, CM)
         rows.append([agent, "yes" if given else "no", *cells(agent, envs), *[""] * given])
@@ -165,7 +165,7 @@ def draw(results: Results) -> Figure:
         for agent in curves.agents:
             dotted = {"color": LOOKS[agent][0], "linestyle": DOTTED}
             style = dotted if agent in GIVEN else style_of(agent, axes)
-            band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, style)
+            band(axes, curves.steps[late], curves.by_run(env, agent)[:, late], agent, style)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
     title = "What it is worth to be told the examination (dotted: told)"
     return finish(figure, panels[:1], results, title)

@@ -20,7 +20,6 @@ from .claims import (
     SLACK,
     Claim,
     Curves,
-    Estimate,
     Finding,
     Results,
     Values,
@@ -84,19 +83,14 @@ def claims(results: Results) -> Iterator[Claim]:
 def regret(results: Results, agent: str, family: str) -> tuple[Curves, Values]:
     """The curves of the part that an agent plays in, and its ``(runs, steps)`` regret."""
     curves = next(curves for curves in results.values() if agent in curves.agents)
-    return curves, curves.units(ENV, agent, instance=family)
-
-
-def _growth(results: Results, agent: str, family: str) -> tuple[str, Estimate]:
-    curves, values = regret(results, agent, family)
-    return growth(curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0))
+    return curves, curves.by_run(ENV, agent, instance=family)
 
 
 def grows_linearly(results: Results, agent: str, family: str, linear: bool = True) -> Finding:
     """Whether regret is linear, or whether it is sublinear."""
-    words, gap = _growth(results, agent, family)
-    finding = gap.above(SLACK) if linear else gap.below(-SLACK)
-    return finding._replace(measured=words)
+    curves, values = regret(results, agent, family)
+    words, gap = growth(curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0))
+    return gap.above(SLACK, words) if linear else gap.below(-SLACK, words)
 
 
 def beats(results: Results, family: str, better: str, worse: str) -> Finding:

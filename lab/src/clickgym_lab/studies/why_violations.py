@@ -232,12 +232,12 @@ def unsafe_share(wrong: int) -> float:
 
 def early(curves: Curves, env: str, agent: str) -> Values:
     """``(runs,)`` violations in the first 100 sessions on the queries' own production lists."""
-    return curves.at(curves.units(env, agent, "violations"), EARLY)
+    return curves.at(curves.by_run(env, agent, "violations"), EARLY)
 
 
 def above_predicted(curves: Curves, env: str) -> Values:
     """``(runs,)`` TopRank's less 100 times the share of unsafe orders at each query's |V_0|."""
-    wrong = curves.ends(env, TOP_RANK, "wrong_pairs")[:, 0]
+    wrong = curves.by_instance(env, TOP_RANK, "wrong_pairs")[:, 0]
     shares = [unsafe_share(int(min(count, 30))) for count in wrong]
     return early(curves, env, TOP_RANK) - EARLY * np.mean(shares)
 
@@ -245,7 +245,7 @@ def above_predicted(curves: Curves, env: str) -> Values:
 def on_lists(results: Results, env: str, agent: str, counts: Sequence[int] = LEVELS) -> Values:
     """``(counts, runs)`` violations on lists that were made."""
     curves = results[_part(env, counts)]
-    ends = curves.ends(env, agent, "violations")
+    ends = curves.by_instance(env, agent, "violations")
     made = [[name.endswith(f"-wrong{count}") for name in curves.instances] for count in counts]
     return np.array([ends[np.array(places)].mean(axis=0) for places in made])
 

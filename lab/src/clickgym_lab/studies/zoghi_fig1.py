@@ -15,6 +15,7 @@ import numpy as np
 
 from .batch_rank import AGENTS, CM, CONVERGED, LAST, PBM, READINGS, per_session
 from .claims import (
+    END,
     LINEAR_RULE,
     SLACK,
     Claim,
@@ -98,8 +99,8 @@ def claims(results: Results) -> Iterator[Claim]:
 
 def converged(results: Results, panel: str, agent: str) -> Finding:
     """Whether regret per session at the end is below the threshold."""
-    rate = estimate(results[_part(panel)].final_units(PANELS[panel][0], agent))
-    return rate.below(CONVERGED)
+    (rate,), _ = results[_part(panel)].rates(PANELS[panel][0], agent, END)
+    return estimate(rate).below(CONVERGED)
 
 
 def earlier(results: Results, agent: str) -> Finding:
@@ -108,7 +109,7 @@ def earlier(results: Results, agent: str) -> Finding:
     def step(panel: str) -> float:
         # The end of the last window that was above, in the mean over the runs.
         curves = results[_part(panel)]
-        rates = curves.window_rates(curves.units(PANELS[panel][0], agent)).mean(axis=0)
+        rates = curves.window_rates(curves.by_run(PANELS[panel][0], agent)).mean(axis=0)
         above = np.flatnonzero(rates > CONVERGED)
         return float(curves.steps[curves.windows[above[-1]]]) if len(above) else 0.0
 
@@ -121,7 +122,7 @@ def earlier(results: Results, agent: str) -> Finding:
 def stuck(results: Results, agent: str) -> Finding:
     """Whether the regret in panel c stays linear and above the threshold."""
     curves = results[_part("c")]
-    values = curves.units(PBM, agent)
+    values = curves.by_run(PBM, agent)
     late = curves.rate(values, 0.8, 1.0)
     words, gap = growth(curves.rate(values, 0.2, 0.4), late)
     return all_of(words, [estimate(late).above(CONVERGED), gap.above(SLACK)])

@@ -14,6 +14,7 @@ import numpy as np
 
 from .batch_rank import AGENTS, CM, CONVERGED, FIRST, LAST, PBM, READINGS, per_session
 from .claims import (
+    END,
     LINEAR_RULE,
     Claim,
     Curves,
@@ -120,7 +121,13 @@ def crossing(curves: Curves, agent: str) -> Finding:
 
 def shares(curves: Curves, agent: str) -> Values:
     """``(queries,)`` the share of the runs that end above the threshold in the PBM."""
-    return (curves.final(PBM, agent) > CONVERGED).mean(axis=1)
+    return (at_the_end(curves, PBM, agent) > CONVERGED).mean(axis=1)
+
+
+def at_the_end(curves: Curves, env: str, agent: str) -> Values:
+    """``(queries, runs)`` regret per session in the last hundredth of the horizon."""
+    start, end = (curves.by_instance(env, agent, fraction=fraction) for fraction in END)
+    return (end - start) / (curves.horizon - round(END[0] * curves.horizon))
 
 
 def one_sixth(curves: Curves, agent: str) -> Finding:
@@ -155,7 +162,7 @@ def table(results: Results) -> Table:
 def _below_from(curves: Curves, agent: str) -> str:
     """From which session on an agent's mean regret per session stays below CascadeKL-UCB's."""
     ours, theirs = (
-        curves.window_rates(curves.units(PBM, name)).mean(axis=0) for name in (agent, LAST)
+        curves.window_rates(curves.by_run(PBM, name)).mean(axis=0) for name in (agent, LAST)
     )
     above, ends = np.flatnonzero(ours >= theirs), curves.steps[curves.windows]
     if not len(above):
@@ -173,7 +180,7 @@ def draw(results: Results) -> Figure:
         per_session(curve, curves, env)
         curve.set_title(short(env), fontsize=10)
         for agent in AGENTS:
-            ends = np.maximum(curves.final(env, agent).ravel(), least)
+            ends = np.maximum(at_the_end(curves, env, agent).ravel(), least)
             counts, _ = np.histogram(ends, edges)
             style = style_of(agent, distribution)
             distribution.stairs(counts / len(ends), edges, linewidth=1.5, **style)
