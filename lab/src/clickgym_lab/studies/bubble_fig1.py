@@ -45,10 +45,27 @@ from .re_ranking import (
 )
 
 SWEEPS = [RE_RANKING]
+"""`RE_RANKING`: BubbleRank, CascadeKL-UCB in both readings of several clicks, BatchRank, TopRank
+and the production list (Fixed) in the CM, the DCM and the PBM, ten positions of which five count; 5
+million sessions, ten runs, up to 100 queries (16 ship).
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 1."""
+    """What the paper says of its figure 1.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    `linear` (and `sublinear`) asks whether the rate of regret in the last fifth of the sessions
+    less 0.8 times that in the second fifth is above (below) 0; `less_regret` whether the gap
+    between two agents' regret at the end, or after a step, is above 0. At the end and for growth
+    intervals are over the queries where their values are kept, else over the runs: the finding says
+    which. `by_model` asks that a test hold in each click model. A run shorter than the paper's
+    cannot contradict a statement marked `late`.
+    """
     curves = results["bubble"]
 
     def less(better: Sequence[str], worse: Sequence[str], step: int = 0) -> Finding:

@@ -29,6 +29,10 @@ from .re_ranking import (
 )
 
 SWEEPS = [RE_RANKING]
+"""`RE_RANKING`: BubbleRank, CascadeKL-UCB in both readings of several clicks, BatchRank, TopRank
+and the production list in the CM, the DCM and the PBM, ten positions of which five count; 5 million
+sessions, ten runs, up to 100 queries (16 ship).
+"""
 VIOLATIONS = {
     LAST: (24.12, 23.33, 23.63),
     "BatchRank": (83.01, 71.89, 59.63),
@@ -42,7 +46,19 @@ COLUMNS = ("violations",)
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 2."""
+    """What the paper says of its figure 2.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    Violations in the first 100 sessions are over the runs, each averaged over the queries. `linear`
+    asks whether violations per session in the last fifth of the sessions less 0.8 times those in
+    the second fifth are above 0, over the queries where their values are kept, else over the runs:
+    the finding says which. `by_model` asks that a test hold in each click model. `safe` counts,
+    without an interval. A run shorter than the paper's cannot contradict a statement marked `late`.
+    """
     curves = results["bubble"]
     yield Claim(
         "BubbleRank never violates its safety constraint",

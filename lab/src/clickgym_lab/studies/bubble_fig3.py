@@ -94,7 +94,18 @@ Learning the last pair takes 10⁵ sessions at i = 5, whatever the scale.
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 3."""
+    """What the paper says of its figure 3.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    The slope is tested with the residuals of the lists, as many degrees of freedom as lists less
+    queries less one; that a parabola fits hardly better is no test of chance (`certain`). The
+    ratios of the second experiment are over the runs. `by_model` asks that a test hold in each
+    click model. A run shorter than the paper's cannot contradict a statement marked `late`.
+    """
     yield Claim(
         "The regret is linear in |V_0| in the CM, DCM and PBM",
         "in a regression within queries, the slope is above 0 and a quadratic term explains less "

@@ -21,11 +21,25 @@ from .plots import Figure, band, finish, grid
 from .re_ranking import ENVS, RE_RANKING, by_model
 
 SWEEPS = [RE_RANKING]
+"""`RE_RANKING`: BubbleRank, CascadeKL-UCB in both readings of several clicks, BatchRank, TopRank
+and the production list in the CM, the DCM and the PBM, ten positions of which five count; 5 million
+sessions, ten runs, up to 100 queries (16 ship).
+"""
 COLUMNS = ("ndcg",)
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 4."""
+    """What the paper says of its figure 4.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the runs, each averaged over the queries. `by_model` asks that a test
+    hold in each click model. A run shorter than the paper's cannot contradict a statement marked
+    `late`.
+    """
     curves = results["bubble"]
 
     def gap(agent: str, other: str, span: tuple[float, float], low: float, high: float) -> Finding:

@@ -79,10 +79,22 @@ def _sweeps(world: str, features: str) -> list[Sweep]:
 SWEEPS = [
     sweep for world, features in product(WORLDS, FEATURES) for sweep in _sweeps(world, features)
 ]
+"""Five instances of each world, one run of each agent in each."""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """Statements of ours, written before the run."""
+    """Statements of ours, written before the run.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the five instances. `share` asks whether an agent's regret at the end, as
+    a multiple of random lists', lies between two bounds; `plain_less` and `told_less` whether the
+    gap between two agents' regret at the end is above 0. `slow_start` compares two means, without
+    an interval.
+    """
 
     def shares(
         agents: Sequence[str], worlds: Sequence[str], features: str, *bounds: float

@@ -53,7 +53,17 @@ SWEEPS = [
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """Statements of ours."""
+    """Statements of ours.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    `added` and `times` ask whether regret at the end, as a multiple of that with another delay or
+    of another agent, lies between two bounds; the interval is of the ratio of two means over the
+    queries. `less_regret` asks whether the gap between two agents' regret at the end is above 0.
+    """
     rule = "its regret at the end is {} {} times that with clicks at once, in the CM"
     for agent, high in (("CascadeKLUCB", 1.25), ("CascadeTS", 1.5), ("PBMHB", 1.5)):
         yield Claim(

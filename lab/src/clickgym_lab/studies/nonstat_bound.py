@@ -64,11 +64,22 @@ SWEEPS = [
         least_runs=20,
     )
 ]
-"""The users of the theorem, who change twice; never scaled."""
+"""The users of the theorem, who change twice; never scaled. `ADAPTIVE` are CascadeDUCB and
+CascadeSWUCB.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its theorem 3; that marked (ours) was predicted before the run."""
+    """What the paper says of its theorem 3; that marked (ours) was predicted before the run.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All tests are of regret at the end as a multiple of the bound, over the 20 runs of the one
+    instance.
+    """
     curves = results["nonstat-bound"]
     yield Claim(
         "No agent has less regret than the lower bound",

@@ -46,11 +46,27 @@ SWEEPS = [
         least_runs=10,
     )
 ]
-"""The horizon is never scaled: users change at fixed sessions."""
+"""CascadeDUCB and CascadeSWUCB, which are `ADAPTIVE`, and three agents that are not, on up to 100
+queries (16 ship; fewer at a smaller scale). `switching` makes of each the instance
+li2019-switching: in every second epoch of 10,000 sessions three other items attract with 0.9.
+Horizon and runs are never scaled: users change at fixed sessions.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 1."""
+    """What the paper says of its figure 1.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    `linear` (and `sublinear`) asks whether the rate of regret in the last fifth of the sessions
+    less 0.8 times that in the second fifth is above (below) 0, over the queries where their values
+    are kept, else over the runs: the finding says which. `less_regret` asks whether the gap between
+    two agents' regret at the end is above 0, over the queries, each averaged over its runs. The two
+    tests of this file are over the runs, each averaged over the queries.
+    """
     curves = results["nonstat-fig1"]
     for agent in ADAPTIVE:
         yield Claim(
@@ -86,7 +102,9 @@ def claims(results: Results) -> Iterator[Claim]:
 
 
 def converges_again(curves: Curves, agent: str) -> Finding:
-    """Whether regret per session falls to a half within the nine epochs after a change."""
+    """Whether regret per session in the last fifth of an epoch less half of that in its first fifth
+    is below 0, both in the mean over the nine epochs after a change.
+    """
     values = curves.by_run(CM, agent)
     starts = [epoch / 10 for epoch in range(1, 10)]
     first = np.mean([curves.rate(values, start, start + 0.02) for start in starts], axis=0)
@@ -96,7 +114,9 @@ def converges_again(curves: Curves, agent: str) -> Finding:
 
 
 def four_times(curves: Curves) -> Finding:
-    """Whether CascadeKL-UCB has several times as much regret after eight changes."""
+    """Whether CascadeKL-UCB's regret in the ninth epoch less twice that in the first is above 0,
+    and less eight times that below 0.
+    """
     values = curves.by_run(CM, "CascadeKLUCB")
     first, later = (
         curves.rate(values, start, start + 0.1) * curves.horizon / 10 for start in (0.0, 0.8)

@@ -151,7 +151,16 @@ def higher(ours: Values, theirs: Values) -> Finding:
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of PDGD as far as its experiment is ours, then our own."""
+    """What the paper says of PDGD as far as its experiment is ours, then our own.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the ten runs. `higher` asks whether the gap between two agents, in the
+    same runs, is above 0.
+    """
     brief, long = results[SHORT], results[LONG]
     published = USERS[:3]
 

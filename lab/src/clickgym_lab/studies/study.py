@@ -422,11 +422,9 @@ def read_study(study: Study, path: Path) -> Measured:
         path: ``NAME.parquet``, or ``NAME.LABEL.parquet`` on the queries of a label.
     """
     table, made = read_results(path)
-    results = {}
-    for name, part in made["parts"].items():
-        rows = table.filter(part=name).drop("part")
-        used = [column for column in rows.columns if not rows[column].is_null().all()]
-        results[name] = Curves(rows.select(used), part["full"])
+    results = {
+        name: Curves(table.filter(part=name), part["full"]) for name, part in made["parts"].items()
+    }
     full = all(part["full"] for part in made["parts"].values())
     judged = judge(list(study.claims(results)), full)
     first = next(iter(made["parts"].values()))

@@ -48,11 +48,26 @@ SIMILAR = 0.05
 FIG2 = "ubm-fig2"
 COLUMNS = ("regret", "clicks", "reward")
 SWEEPS = [sweep(FIG2, 5_000, 10, 20, least_horizon=5_000, least_runs=10)]
-"""Horizon, runs and features of the paper; never scaled."""
+"""All agents in the UBM with K = 3, 4, 5 and 6, on the first three instances: C2UCB, PBM-, CM-,
+DCM- and UBM-LinUCB with each α, and PBM-UCB. Horizon, runs and features are the paper's; never
+scaled.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 2, with the α of the theorem and with the best α."""
+    """What the paper says of its figure 2, with the α of the theorem and with the best α.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the runs, each averaged over the instances: ten, or five with the best α,
+    which the other five chose. `both_studies` yields three statements: UBM-LinUCB is highest at
+    every K, its lead over C2UCB is larger with K = 6 than with K = 3, and C2UCB is behind all
+    LinUCB with K = 6; each test is of a difference of CTRs. A run shorter than the paper's cannot
+    contradict a statement marked `late`.
+    """
     curves, others = results[FIG2], WITH_MODEL
     for reading in (THEOREM, BEST):
         yield from both_studies(curves, reading, f"in its table 1, for another log: {LEADS}")

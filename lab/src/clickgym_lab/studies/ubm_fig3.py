@@ -50,7 +50,14 @@ SWEEPS = [Sweep(FIG3, [LAST_CLICKS], ["Fixed"], 10_000, 4, queries=16, windows=1
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 3."""
+    """What the paper says of its figure 3.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure.
+
+    All intervals are over the queries.
+    """
     shares = last_shares(results[FIG3])
     for place, published in zip(("first", "second"), PUBLISHED_LAST.values(), strict=True):
         share = estimate(shares[:, 0 if place == "first" else 1])

@@ -46,6 +46,18 @@ SWEEPS = [
 def claims(results: Results) -> Iterator[Claim]:
     """Statements of the papers' abstracts and theorems; those marked (ours) were predicted before
     the run.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    `less_regret` asks whether the gap between two agents' regret at the end is above 0, `times`
+    whether their ratio lies between two bounds, both over the queries, each averaged over its runs;
+    `linear` (and `sublinear`) asks whether the rate of regret in the last fifth of the sessions
+    less 0.8 times that in the second fifth is above (below) 0, over the queries where their values
+    are kept, else over the runs: the finding says which. A run shorter than the paper's cannot
+    contradict a statement marked `late`.
     """
 
     def less(env: str, better: str, *worse: str) -> dict[str, Finding]:

@@ -52,7 +52,18 @@ SWEEPS = [
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """Statements of ours, predicted after one run of 10⁵ sessions of each agent."""
+    """Statements of ours, predicted after one run of 10⁵ sessions of each agent.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the runs in one family. `grows_linearly` asks whether the rate of regret
+    in the last fifth of the sessions less 0.8 times that in the second fifth is above 0 (or below:
+    sublinear), `beats` whether the gap between two agents' regret is above 0. A run shorter than
+    the paper's cannot contradict a statement marked `late`.
+    """
     yield Claim(
         "If clicks on bad items make users click less (clickbait), bandits never learn",
         LINEAR_RULE,

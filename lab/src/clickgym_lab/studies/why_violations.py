@@ -124,7 +124,16 @@ def hypothesis(
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """Hypotheses of ours, written before the run but for those that say otherwise."""
+    """Hypotheses of ours, written before the run but for those that say otherwise.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the six runs, each averaged over the queries. A `hypothesis` asks whether
+    a mean lies in the range that was predicted, in each click model (`by_model`).
+    """
     own = results[OWN]
     yield hypothesis(
         "In the first 100 sessions TopRank has hardly learned: it is as unsafe as lists in random "

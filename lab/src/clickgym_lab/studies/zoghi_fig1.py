@@ -48,11 +48,23 @@ SWEEPS = [
     )
     for panel, (env, query) in PANELS.items()
 ]
-"""Three problems, each the same at every scale."""
+"""Three problems, each the same at every scale but for its horizon, at least 100,000 sessions.
+`AGENTS` are CascadeKL-UCB in both readings of several clicks, BatchRank and RankedExp3.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 1."""
+    """What the paper says of its figure 1.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    All intervals are over the ten runs of a panel's query. The end is the last hundredth of the
+    horizon; `CONVERGED` is the paper's threshold, 0.001. Every statement is about the end of the
+    paper's horizon: a shorter run cannot contradict it.
+    """
 
     def final(agent: str, panels: str) -> Finding:
         return several({panel: converged(results, panel, agent) for panel in panels})
@@ -104,7 +116,9 @@ def converged(results: Results, panel: str, agent: str) -> Finding:
 
 
 def earlier(results: Results, agent: str) -> Finding:
-    """Whether an agent converges earlier in panel a than in panel b."""
+    """Whether an agent converges earlier in panel a than in panel b, by the mean over the runs and
+    without an interval; undecided if it converges in neither.
+    """
 
     def step(panel: str) -> float:
         # The end of the last window that was above, in the mean over the runs.
@@ -120,7 +134,9 @@ def earlier(results: Results, agent: str) -> Finding:
 
 
 def stuck(results: Results, agent: str) -> Finding:
-    """Whether the regret in panel c stays linear and above the threshold."""
+    """Whether in panel c regret per session in the last fifth is above the threshold, and that less
+    0.8 times the rate of the second fifth above 0.
+    """
     curves = results[_part("c")]
     values = curves.by_run(PBM, agent)
     late = curves.rate(values, 0.8, 1.0)
@@ -129,7 +145,7 @@ def stuck(results: Results, agent: str) -> Finding:
 
 
 def overtakes(results: Results, panel: str, better: str, worse: str) -> Finding:
-    """Whether one agent ends with less regret per session than another."""
+    """Whether the gap between two agents' regret per session at the end is above 0."""
     return less_in_the_end(results[_part(panel)], PANELS[panel][0], better, worse)
 
 

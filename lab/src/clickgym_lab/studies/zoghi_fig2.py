@@ -52,11 +52,26 @@ SWEEPS = [
         least_horizon=100_000,
     )
 ]
-"""Two click models on up to 60 queries."""
+"""The CM and the PBM on up to 60 queries (16 ship), at least 100,000 sessions. `AGENTS` are
+CascadeKL-UCB in both readings of several clicks, BatchRank and RankedExp3.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 2."""
+    """What the paper says of its figure 2.
+
+    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
+    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
+    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
+    surely does not contradicts the statement.
+
+    The end is the last hundredth of the horizon; `CONVERGED` is the paper's threshold, 0.001.
+    `less_in_the_end` asks whether the gap between two agents there is above 0; `linear` (and
+    `sublinear`) asks whether the rate of regret in the last fifth of the sessions less 0.8 times
+    that in the second fifth is above (below) 0. Intervals are over the queries, each averaged over
+    its runs, where the finding does not say otherwise. A run shorter than the paper's cannot
+    contradict a statement marked `late`.
+    """
     curves = results[MANY]
     yield Claim(
         "CM: CascadeKL-UCB outperforms BatchRank",
@@ -131,7 +146,9 @@ def at_the_end(curves: Curves, env: str, agent: str) -> Values:
 
 
 def one_sixth(curves: Curves, agent: str) -> Finding:
-    """Whether a sixth of the runs end above the threshold."""
+    """Whether a sixth of the runs end above the threshold: no if the interval lies beside 1/6. One
+    that holds it counts as yes, although it shows no more than that 1/6 is possible.
+    """
     share = estimate(shares(curves, agent))
     words = f"{share} of the runs"
     if not curves.full:
