@@ -100,18 +100,6 @@ def test_quick_takes_a_task_that_is_there(number):
     assert task.name == f"two-items-{1 + (number - 1) % 2:02}"
 
 
-@pytest.mark.usefixtures("small", "another")
-def test_tasks_without_anchors_are_not_scored_yet(printed, tmp_path, monkeypatch):
-    few = [task for task in quick_tasks() if task.ability in ("two items", "early sessions")]
-    monkeypatch.setattr("clickgym_lab.commands.bench.quick_tasks", lambda: few)
-    words = ["bench", "Random", "--quick", "--out", str(tmp_path / "out"), "--jobs", "1"]
-    rows = [line.split() for line in printed(words, 140).splitlines()]
-    assert ["two", "items", "not", "scored", "yet"] in rows
-    assert [row[3:] for row in rows if row[:2] == ["early", "sessions"]] == [["TopRank", "1.00"]]
-    table, _ = read_results(tmp_path / "out" / "Random.parquet")
-    assert set(table["task"]) == {task.name for task in few}
-
-
 def test_clickbait_seeds_are_the_first():
     for model, seeds in DISAPPOINTING.items():
         first = []
@@ -400,6 +388,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     assert "Scorecard of mine:Plain" in text
     assert "early sessions" in text
     assert re.search(r"mine +not scored yet", text)
+    assert re.search(r"early sessions +[\d.-]+ +TopRank 1.00", text)
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert table["task"].to_list() == ["early-sessions-02", "warm-start-12", "mine-01"]
     assert made["command"] == "clickgym bench mine:Plain --quick"

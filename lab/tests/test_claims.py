@@ -167,11 +167,6 @@ def test_holms_procedure(values, expected, word):
     assert [row.alone for row in judged] == [word if p <= 0.05 else "cannot tell" for p in values]
 
 
-def test_words_of_a_verdict_by_itself():
-    judged = judge(2 * [Claim("", "", of_level(0.03))], full=True)
-    assert {row.words for row in judged} == {"cannot tell (by itself yes)"}
-
-
 def test_shorter_runs_contradict_nothing_about_the_end():
     bad, good = certain("x", False), certain("x", True)
     pairs = [(bad, True), (bad, False), (good, True)]
