@@ -110,7 +110,7 @@ def test_pbm_ucb_of_a_catalogue():
 def test_what_trained_agents_are_worth(tmp_path, monkeypatch):
     """Runs are those of a sweep; what is played is not played again."""
     env, instance = "ContextualPBMRank-v0", load_instance("linear:n_pool=30")
-    kept = {"instances": [instance], "measure": lambda names: lambda a: 7.0, "least_runs": 2}
+    kept = {"instances": [instance], "measure": lambda names: lambda a: 7.0, "scaled": False}
     setting, sweep = Setting(tmp_path, seed=3), Sweep("few", [env], ["PBMLinUCB"], 50, 2, **kept)
     table, made = setting.run(sweep, ("regret",))
     swept = clickgym.sweep([env], ["PBMLinUCB"], 50, 2, instances=[instance], seed=3)
@@ -264,7 +264,7 @@ def test_replay_plays_what_the_sweep_says(monkeypatch):
     replay_sweep(small, table.filter(part=sweep.name), setting, ["regret"])
     assert {(kept["delay"], *kept["metrics"]) for kept in asked} == {("batch:100", "ndcg")}
     played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay"}
-    from_the_table = {"horizon", "runs", "least_horizon", "least_runs"}
+    from_the_table = {"horizon", "runs", "scaled", "least_horizon", "least_runs"}
     of_kept_rows = {"windows", "ends", "whole", "measure"}
     known = played | from_the_table | of_kept_rows
     assert {field.name for field in dataclasses.fields(Sweep)} == known

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from .claims import (
     LEARNS_RULE,
@@ -40,7 +39,6 @@ from .re_ranking import (
     PBM,
     RE_RANKING,
     READINGS,
-    by_model,
     draw_curves,
 )
 
@@ -63,7 +61,7 @@ def claims(results: Results) -> Iterator[Claim]:
     less 0.8 times that in the second fifth is above (below) 0; `less_regret` whether the gap
     between two agents' regret at the end, or after a step, is above 0. At the end and for growth
     intervals are over the queries where their values are kept, else over the runs: the finding says
-    which. `by_model` asks that a test hold in each click model. A run shorter than the paper's
+    which. A run shorter than the paper's
     cannot contradict a statement marked `late`.
     """
     curves = results["bubble"]
@@ -78,26 +76,26 @@ def claims(results: Results) -> Iterator[Claim]:
     yield Claim(
         "The regret of the production list (Baseline) grows linearly",
         "its regret per session, which is constant, is above 0 on average",
-        by_model(partial(not_optimal, curves)),
+        several({short(env): not_optimal(curves, env) for env in ENVS}),
     )
     yield Claim(
         "CascadeKL-UCB (last_click) learns in the CM and DCM",
         LEARNS_RULE,
-        by_model(partial(sublinear, curves, agent=LAST), [CM, DCM]),
+        several({short(env): sublinear(curves, env, LAST) for env in (CM, DCM)}),
         late=True,
     )
     yield Claim(
         "CascadeKL-UCB (first_click) learns in the DCM",
         LEARNS_RULE,
-        by_model(partial(sublinear, curves, agent=FIRST), [DCM]),
+        several({"DCM": sublinear(curves, DCM, FIRST)}),
         late=True,
     )
     for agent, reading in READINGS.items():
-        finding = by_model(partial(linear, curves, agent=agent), [PBM])
+        finding = several({"PBM": linear(curves, PBM, agent)})
         text = f"CascadeKL-UCB ({reading}) has linear regret in the PBM"
         yield Claim(text, LINEAR_RULE, finding, late=True)
     for agent in ("BubbleRank", "BatchRank", "TopRank"):
-        finding = by_model(partial(sublinear, curves, agent=agent))
+        finding = several({short(env): sublinear(curves, env, agent) for env in ENVS})
         text = f"{agent} learns in all three click models"
         yield Claim(text, LEARNS_RULE, finding, late=True)
     rivals = ["BatchRank", "TopRank"]

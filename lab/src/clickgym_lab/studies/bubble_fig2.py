@@ -11,11 +11,22 @@ by attraction, which all of these agents learn: regret then stays linear.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
-from .claims import Claim, Curves, Finding, Results, Values, certain, estimate, linear, versus
+from .claims import (
+    Claim,
+    Curves,
+    Finding,
+    Results,
+    Values,
+    certain,
+    estimate,
+    linear,
+    several,
+    short,
+    versus,
+)
 from .plots import Figure
 from .re_ranking import (
     ENVS,
@@ -24,7 +35,6 @@ from .re_ranking import (
     PBM,
     RE_RANKING,
     READINGS,
-    by_model,
     draw_curves,
 )
 
@@ -56,8 +66,9 @@ def claims(results: Results) -> Iterator[Claim]:
     Violations in the first 100 sessions are over the runs, each averaged over the queries. `linear`
     asks whether violations per session in the last fifth of the sessions less 0.8 times those in
     the second fifth are above 0, over the queries where their values are kept, else over the runs:
-    the finding says which. `by_model` asks that a test hold in each click model. `safe` counts,
-    without an interval. A run shorter than the paper's cannot contradict a statement marked `late`.
+    the finding says which. `versus` asks whether the gap between two agents is above 0. `safe`
+    counts, without an interval. A run shorter than the paper's cannot contradict a statement marked
+    `late`.
     """
     curves = results["bubble"]
     yield Claim(
@@ -71,27 +82,32 @@ def claims(results: Results) -> Iterator[Claim]:
             f"CascadeKL-UCB ({reading}) shows unsafe lists in more than 20 of the first 100 "
             "sessions",
             "above 20 in each click model",
-            by_model(partial(unsafe, curves, agent=agent)),
+            several({short(e): estimate(first_100(curves, e, agent)).above(20.0) for e in ENVS}),
             PUBLISHED[LAST],
         )
     for agent in ("BatchRank", "TopRank"):
         yield Claim(
             f"{agent} violates it more often than CascadeKL-UCB in the first 100 sessions",
             "more violations, in each click model",
-            by_model(partial(less_safe, curves, agent=agent)),
+            several(
+                {
+                    short(env): versus(first_100(curves, env, LAST), first_100(curves, env, agent))
+                    for env in ENVS
+                }
+            ),
             f"{PUBLISHED[agent]} against {PUBLISHED[LAST]}",
         )
     yield Claim(
         "TopRank is close to BatchRank in the first 100 sessions",
         "within 10 violations, in each click model",
-        by_model(partial(alike, curves)),
+        several({short(env): alike(curves, env) for env in ENVS}),
         f"{PUBLISHED['TopRank']} against {PUBLISHED['BatchRank']}",
     )
     for agent, reading in READINGS.items():
         yield Claim(
             f"The violations of CascadeKL-UCB ({reading}) grow linearly in the PBM",
             "violations per session in the last fifth is above 0.8 of that in the second fifth",
-            by_model(partial(linear, curves, agent=agent, column="violations"), [PBM]),
+            several({"PBM": linear(curves, PBM, agent, "violations")}),
             late=True,
         )
     for agent, published in PUBLISHED.items():
@@ -99,7 +115,7 @@ def claims(results: Results) -> Iterator[Claim]:
             f"Violations of {agent} in the first 100 sessions, in figures",
             "within a quarter of the paper's in each click model (other queries, so no more can be "
             "asked)",
-            by_model(partial(as_many, curves, agent=agent)),
+            several({short(env): as_many(curves, env, agent) for env in ENVS}),
             published,
         )
 
@@ -109,22 +125,12 @@ def first_100(curves: Curves, env: str, agent: str) -> Values:
     return curves.at(curves.by_run(env, agent, "violations"), 100)
 
 
-def unsafe(curves: Curves, env: str, agent: str) -> Finding:
-    """Whether there are more than twenty violations."""
-    return estimate(first_100(curves, env, agent)).above(20.0)
-
-
 def safe(curves: Curves) -> Finding:
     """Whether BubbleRank has no violation in any run."""
     counts = np.array([curves.by_instance(env, "BubbleRank", "violations") for env in ENVS])
     violated = int((counts > 0).sum())
     words = f"{violated} of {counts.size} runs of {curves.horizon:,} sessions"
     return certain(words, not violated)
-
-
-def less_safe(curves: Curves, env: str, agent: str) -> Finding:
-    """Whether there are more violations than CascadeKL-UCB's."""
-    return versus(first_100(curves, env, LAST), first_100(curves, env, agent))
 
 
 def alike(curves: Curves, env: str) -> Finding:

@@ -58,11 +58,12 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def sweep(name: str, horizon: int, n_items: int, n_features: int, **least: Any) -> Sweep:
+def sweep(name: str, horizon: int, n_items: int, n_features: int, scaled: bool = True) -> Sweep:
     agents = [spec for specs in SPECS.values() for spec in specs if spec != CONTEXT_FREE]
     instances: Any = partial(contextual, n_items=n_items, n_features=n_features)
-    kept = {"instances": instances, "queries": 3, **least}
-    return Sweep(name, [ubm(k) for k in POSITIONS], [*agents, CATALOGUE], horizon, 10, **kept)
+    envs = [ubm(k) for k in POSITIONS]
+    kept = {"instances": instances, "queries": 3, "scaled": scaled}
+    return Sweep(name, envs, [*agents, CATALOGUE], horizon, 10, **kept)
 
 
 @cache

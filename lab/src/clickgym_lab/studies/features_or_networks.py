@@ -67,7 +67,6 @@ def _sweeps(world: str, features: str) -> list[Sweep]:
             runs=1,
             instances=[f"{seed},n_items=10,n_positions=5" for seed in seeds],
             least_horizon=20_000,
-            least_runs=1,
         )
         for models, agents, horizon in (
             (["PBM"], everybody, 100_000),

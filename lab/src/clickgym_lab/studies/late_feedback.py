@@ -45,7 +45,7 @@ SWEEPS = [
         runs=4,
         queries=16,
         delay=delay,
-        least_horizon=40_000,
+        scaled=False,
     )
     for words, delay in DELAYS.items()
 ]

@@ -60,8 +60,7 @@ SWEEPS = [
         runs=20,
         instances=["li2019-two-changes"],
         facts={"lower_bound": bound_per_root},
-        least_horizon=300_000,
-        least_runs=20,
+        scaled=False,
     )
 ]
 """The users of the theorem, who change twice; never scaled. `ADAPTIVE` are CascadeDUCB and

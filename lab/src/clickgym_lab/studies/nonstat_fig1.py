@@ -42,8 +42,7 @@ SWEEPS = [
         instances=switching,
         queries=100,
         windows=50,
-        least_horizon=100_000,
-        least_runs=10,
+        scaled=False,
     )
 ]
 """CascadeDUCB and CascadeSWUCB, which are `ADAPTIVE`, and three agents that are not, on up to 100

@@ -41,8 +41,7 @@ SWEEPS = [
         instances=switching,
         queries=20,
         whole=True,
-        least_horizon=100_000,
-        least_runs=10,
+        scaled=False,
     )
 ]
 """The same changes as in nonstat-fig1, every 10,000 sessions, on up to 20 queries, each for itself;

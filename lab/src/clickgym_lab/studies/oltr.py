@@ -107,8 +107,7 @@ def _sweep(name: str, agents: Callable[[Sequence[str]], list[str]], horizon: int
         queries=2,
         metrics=[NDCG],
         whole=True,
-        least_horizon=horizon,
-        least_runs=10,
+        scaled=False,
         measure=held_out,
     )
 

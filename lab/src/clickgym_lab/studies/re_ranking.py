@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .claims import Finding, Results, several, short
+from .claims import Results, short
 from .plots import Figure, bands, finish, grid
 from .study import Sweep
 
@@ -30,11 +30,6 @@ RE_RANKING = Sweep(
     windows=100,
 )
 """The runs of figures 1, 2 and 4."""
-
-
-def by_model(find: Callable[[str], Finding], envs: Sequence[str] = ENVS) -> Finding:
-    """A finding in each click model, all of which must hold."""
-    return several({short(env): find(env) for env in envs})
 
 
 def draw_curves(results: Results, column: str, agents: Sequence[str], title: str) -> Figure:

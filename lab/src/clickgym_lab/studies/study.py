@@ -58,6 +58,7 @@ class Sweep:
         ends: fractions of the horizon at which the values of each instance are kept.
         whole: keep whole curves of each instance.
         facts: functions of an environment, whose values become columns.
+        scaled: whether a scale reduces horizon and runs.
         least_horizon, least_runs: below them the experiment shows nothing.
         measure: a function of the names of the queries, which returns what a trained agent is
             worth after its last session, or None: the column ``trained``. Such a sweep is played
@@ -76,6 +77,7 @@ class Sweep:
     ends: Sequence[float] = ENDS
     whole: bool = False
     facts: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
+    scaled: bool = True
     least_horizon: int = LEAST_HORIZON
     least_runs: int = LEAST_RUNS
     delay: str | None = None
@@ -183,8 +185,11 @@ class Setting:
         """
         instances, agents = self.taken(sweep)
         names = [load_instance(instance).name for instance in instances]
-        length = min(sweep.horizon, max(round(sweep.horizon * self.scale), sweep.least_horizon))
-        runs = self.runs or self._reduced(sweep.runs, sweep.least_runs)
+        length, runs = sweep.horizon, sweep.runs
+        if sweep.scaled:
+            length = min(length, max(round(length * self.scale), sweep.least_horizon))
+            runs = self._reduced(runs, sweep.least_runs)
+        runs = self.runs or runs
         steps, facts = checkpoints(length, sweep.windows), list(sweep.facts)
         if sweep.measure is None:
             labels = {*sweep.envs, *agents, *names}

@@ -20,9 +20,9 @@ from clickgym.envs import Instance, load_instance
 
 from .bubble_fig2 import VIOLATIONS
 from .bubble_fig3 import wrong_in_list
-from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, short
+from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, several, short
 from .plots import BOUND, Figure, finish, grid, points, style_of
-from .re_ranking import ENVS, FIRST, LAST, READINGS, by_model
+from .re_ranking import ENVS, FIRST, LAST, READINGS
 from .study import Sweep
 
 TOP_RANK = "TopRank:delta=2e-07"
@@ -73,7 +73,7 @@ SWEEPS = [
         queries=16,
         metrics=["violations"],
         facts={"wrong_pairs": wrong_in_list},
-        least_runs=6,
+        scaled=False,
     ),
     *(
         Sweep(
@@ -85,8 +85,7 @@ SWEEPS = [
             instances=partial(lists_with, model=short(env), counts=counts),
             queries=16,
             metrics=["violations"],
-            least_horizon=EARLY,
-            least_runs=6,
+            scaled=False,
         )
         for counts, env in product((LEVELS, OUTER), ENVS)
     ),
@@ -119,8 +118,9 @@ def hypothesis(
     shown = ranges if isinstance(ranges, Mapping) else {"": ranges}
     parts = (f"{name}: {low:g} to {high:g}{unit}" for name, (low, high) in shown.items())
     words = "; ".join(part.removeprefix(": ") for part in parts)
-    finding = by_model(lambda env: estimate(measure(env)).within(*by_name[short(env)], unit))
-    return Claim(text, f"the interval of {what} lies within {words}", finding, paper=words)
+    tests = {short(env): estimate(measure(env)).within(*by_name[short(env)], unit) for env in ENVS}
+    rule = f"the interval of {what} lies within {words}"
+    return Claim(text, rule, several(tests), paper=words)
 
 
 def claims(results: Results) -> Iterator[Claim]:
@@ -132,7 +132,7 @@ def claims(results: Results) -> Iterator[Claim]:
     surely does not contradicts the statement.
 
     All intervals are over the six runs, each averaged over the queries. A `hypothesis` asks whether
-    a mean lies in the range that was predicted, in each click model (`by_model`).
+    a mean lies in the range that was predicted, in each click model.
     """
     own = results[OWN]
     yield hypothesis(
@@ -187,7 +187,7 @@ def claims(results: Results) -> Iterator[Claim]:
     yield Claim(
         "Lists with the implied |V_0| explain the differences for TopRank and BatchRank",
         "the paper's less TopRank's there lies, for both, within a tenth of the paper's",
-        by_model(partial(nothing_left_of_random, results)),
+        several({short(env): nothing_left_of_random(results, env) for env in ENVS}),
         paper="within 10 %",
     )
     predicted = {
@@ -198,7 +198,7 @@ def claims(results: Results) -> Iterator[Claim]:
         yield Claim(
             f"They also explain the differences for CascadeKL-UCB ({reading})",
             "the paper's less its own there lies within a tenth of the paper's in each click model",
-            by_model(partial(nothing_left, results, agent=agent)),
+            several({short(env): nothing_left(results, env, agent) for env in ENVS}),
             predicted[agent],
         )
     ranges = {
@@ -220,7 +220,7 @@ def claims(results: Results) -> Iterator[Claim]:
             "|V_0| is free as well (added after the run of the statements above)",
             "the paper's lies above that of lists all alike and below that of lists of 4 and 22 "
             "wrong pairs",
-            by_model(partial(nothing_left_by_spread, results, agent=agent)),
+            several({short(env): nothing_left_by_spread(results, env, agent) for env in ENVS}),
             where,
         )
 
