@@ -16,11 +16,13 @@ from slow import slow
 
 import clickgym
 from clickgym.core.formats import regret_text
+from clickgym.runner.colours import PLACES
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import line_styles
 from clickgym.runner.reports.page import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
+ALL_AGENTS = list(clickgym.agents.AGENTS)
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
 HOSTILE = (
     """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
@@ -114,14 +116,25 @@ def test_panels_curves_and_metrics(results):
 
 
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
-    """Whatever is drawn beside it. An agent of one's own takes a colour that is free."""
+    """Whatever is drawn beside it: all published agents differ, a variant has the colour of its
+    agent, and an agent of one's own takes a colour that is free.
+    """
+    assert set(ALL_AGENTS) <= set(PLACES)
+    assert len({str(look) for look in line_styles(ALL_AGENTS).values()}) == len(ALL_AGENTS)
+    plain = line_styles(["TopRank"])["TopRank"]
+    variant, other = "TopRank:delta=0.1", "TopRank:delta=0.2"
+    for beside in ([], ["TopRank"], ["Random", other]):
+        looks = line_styles([variant, *beside])
+        assert looks[variant] == line_styles([variant])[variant] != plain
+        assert looks[variant]["color"] == plain["color"]
+    assert looks[variant]["color"] != looks[other]["color"]
     for label in "abcdefgh":
         looks = line_styles([label, "CascadeTS"])
         assert looks[label]["color"] != looks["CascadeTS"]["color"]
     colours = {}
     for figure in (results.plot(), results.select(AGENTS[1:3]).plot(log=False)):
         for line in (line for panel in figure.axes for line in panel.lines):
-            look = (line.get_color(), line.get_linestyle())
+            look = (line.get_color(), line._unscaled_dash_pattern)
             assert colours.setdefault(line.get_label(), look) == look
     assert len(set(colours.values())) == len(AGENTS)
 

@@ -20,17 +20,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from polars import col
 
-from ...agents import AGENTS
 from ...core.checks import check_kind
 from ...core.files import write_whole
 from ...core.formats import visible
-from ..colours import COLOURS
+from ..colours import COLOURS, LOOKS, PLACES
 from ..config import Config
 from ..metrics import is_sum
 from ..summaries import average, metrics_of, per_session
 
-DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-LOOKS = [{"color": colour, "linestyle": dash} for dash in DASHES for colour in COLOURS]
 ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
@@ -55,25 +52,27 @@ class NotebookFigure(Figure):
 def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The colour and the dashes of each agent, the same in every figure.
 
-    A published agent has the look of its place in the registry. Any other label has one by its
-    letters; if another agent of the figure has its colour, it takes the next that is free.
+    A published agent has the look of its place in the table of looks, and its variant
+    (``TopRank:delta=0.1``) the same colour in other dashes. Any other label has one by its letters;
+    if an agent of the figure has its colour, it takes the next that is free.
 
     Example:
         >>> styles = line_styles(["mine", "TopRank"])
         >>> styles["TopRank"] == line_styles(["TopRank", "Random"])["TopRank"] != styles["mine"]
         True
     """
-    agents, published = list(dict.fromkeys(agents)), list(AGENTS)
-    numbers = {agent: published.index(agent) for agent in agents if agent in AGENTS}
+    agents = list(dict.fromkeys(agents))
+    numbers = {agent: PLACES[agent] for agent in agents if agent in PLACES}
     for agent in agents:
         if agent not in numbers:
-            number = zlib.crc32(agent.encode())
-            free = [n for n in range(len(LOOKS)) if n not in numbers.values()] or [0]
+            original = PLACES.get(agent.partition(":")[0])
+            own = None if original is None else (original + len(COLOURS)) % len(LOOKS)
+            wanted = zlib.crc32(agent.encode()) if own is None else own
+            in_turn = [(wanted + n) % len(LOOKS) for n in range(len(LOOKS))]
+            free = [n for n in in_turn if n not in numbers.values()] or in_turn
             used = {n % len(COLOURS) for n in numbers.values()}
-            numbers[agent] = min(
-                free, key=lambda n: (n % len(COLOURS) in used, (n - number) % len(LOOKS))
-            )
-    return {agent: LOOKS[numbers[agent] % len(LOOKS)] for agent in agents}
+            numbers[agent] = min(free, key=lambda n: n != own and n % len(COLOURS) in used)
+    return {agent: LOOKS[numbers[agent]] for agent in agents}
 
 
 def regret_figure(
