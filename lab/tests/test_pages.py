@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rl_page
-from make_pages import pages
+from make_pages import pages, study_figures
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.lines import Line2D
 from pages import (
     SECTION,
     agent_page,
@@ -27,7 +30,8 @@ from PIL import Image
 import clickgym_logs
 from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
-from clickgym.runner.reports.figures import figure_bytes
+from clickgym.runner.colours import PLACES
+from clickgym.runner.reports.figures import figure_bytes, line_styles
 from clickgym_lab.bench.tasks import ABILITIES, tasks_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +59,30 @@ def test_figure_and_sentence_of_reinforcement_learning():
     assert pixels[0].shape == pixels[1].shape
     assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
     assert rl_page.sentence() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_an_agent_has_one_look_in_all_figures():
+    """Of studies, of the page on reinforcement learning, and of the runner; and another look than
+    all that is drawn with it.
+    """
+    looks = {}
+    for name, figure in [*study_figures(), ("rl", rl_page.figure())]:
+        curves = {}
+        for handle, label in (
+            pair
+            for axes in figure.axes
+            for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+            if not isinstance(pair[0], BarContainer)
+        ):
+            line = handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
+            dashes = line._unscaled_dash_pattern if line.get_linestyle() != "None" else None
+            curves[label] = (to_hex(line.get_color()), dashes)
+            assert looks.setdefault(label, curves[label]) == curves[label], (name, label)
+        assert len(set(curves.values())) == len(curves), name
+    for label in looks.keys() & PLACES.keys():
+        line = Line2D([], [], **line_styles([label])[label])
+        assert looks[label] == (to_hex(line.get_color()), line._unscaled_dash_pattern), label
+    assert {"TopRank", "PPO", "CascadeKLUCB:feedback=first_click"} <= looks.keys()
 
 
 def test_what_the_page_on_rl_says_of_its_runs():

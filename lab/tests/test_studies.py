@@ -19,7 +19,7 @@ from clickgym.envs import load_instance
 from clickgym_lab.results import read_results, write_results
 from clickgym_lab.studies import find_study, studies
 from clickgym_lab.studies.page import page
-from clickgym_lab.studies.plots import LOOKS, band, grid, points
+from clickgym_lab.studies.plots import band, grid, points
 from clickgym_lab.studies.study import (
     Setting,
     Sweep,
@@ -197,14 +197,6 @@ def test_bands_are_intervals_of_the_mean():
     (bars,) = other.collections
     for place, bar in enumerate(bars.get_segments()):
         assert bar[:, 1] == pytest.approx([mean[place] - half[place], mean[place] + half[place]])
-
-
-def test_every_agent_has_a_look():
-    for study in studies().values():
-        for measured in read_all(study, RESULTS):
-            for curves in measured.results.values():
-                names = {re.split(":(?:alpha|learning_rate)=", agent)[0] for agent in curves.agents}
-                assert names <= set(LOOKS)
 
 
 def test_shipped_results_say_what_made_them():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .claims import Curves
-from .plots import Axes, band
+from .plots import BOUND, Axes, band
 
 CM = "CMRank-v0"
 PBM = "PBMRank-v0"
@@ -20,7 +20,7 @@ def per_session(axes: Axes, curves: Curves, env: str) -> None:
     ends = curves.windows
     for agent in AGENTS:
         band(axes, curves.steps[ends], curves.window_rates(curves.by_run(env, agent)), agent)
-    axes.axhline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
+    axes.axhline(CONVERGED, label="converged, by the paper", **BOUND)
     axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
     axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)

@@ -175,7 +175,7 @@ def doubles(curves: Curves, per_loss: bool) -> Finding:
 def draw(results: Results) -> Figure:
     """Regret against wrong pairs, and with each examination of the last position."""
     curves = results[PAIRS]
-    figure, panels = grid(4, labels=[f"regret after {curves.horizon:,} sessions"])
+    figure, panels = grid(2, 2, labels=[f"regret after {curves.horizon:,} sessions"])
     for axes, env in zip(panels, ENVS, strict=False):
         wrong, regret, slope, _ = regression(curves, env)
         axes.plot(wrong, regret, ".", color=PURPLE, markersize=4, alpha=0.6)

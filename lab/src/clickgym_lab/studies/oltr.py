@@ -244,7 +244,7 @@ def table(results: Results) -> Table:
 
 def draw(results: Results) -> Figure:
     """nDCG@10 of all lists shown so far, for each kind of users."""
-    figure, panels = grid(4, 2)
+    figure, panels = grid(2, 4)
     for axes, (curves, users) in zip(panels, product(results.values(), USERS), strict=True):
         late = curves.steps * 50 >= curves.horizon
         for agent in curves.agents:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,41 +12,22 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from clickgym.runner.colours import COLOURS
+from clickgym.runner.reports.figures import line_styles
 
 from .claims import Curves, Results, Values, estimate
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
-SOLID, DASHED, DOTTED, MIXED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
-_LABELS = {
-    (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
-    (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click",
-    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB GLRCascadeKLUCB",
-    (BLUE, DASHED): "PPO",
-    (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
-    (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
-    (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO",
-    (BLACK, DOTTED): "Fixed",
-    (SKY, SOLID): "BCMPTS MaskablePPO GRAB PBM-UCB",
-    (BLACK, SOLID): "PDGD CascadeVI PBMHB",
-    (BLACK, DASHED): "SAC",
-    (SKY, DASHED): "TD3",
-    (YELLOW, DOTTED): "Random Shuffled",
-    (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0 SAC",
-    (SKY, MIXED): "CascadeTS",
-    (GREY, DASHED): "EpsilonGreedy",
-    (ORANGE, DOTTED): "DCMKLUCB A2C",
-}
 BOUND: dict[str, Any] = {"color": BLACK, "linewidth": 1.2, "linestyle": ":"}
-"""The look of lower bounds and of exact values."""
-LOOKS = {label: look for look, labels in _LABELS.items() for label in labels.split()}
-"""A colour and dashes of the papers' agents; two readings of one algorithm share a colour."""
+"""The look of lower bounds, thresholds and exact values."""
+OTHER_NAMES = {"PBM-UCB": "PBMUCB", "Shuffled": "Random"}
+"""Agents of the studies that are a published one on a catalogue, and random lists."""
 
 
 def grid(
-    columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9, labels: Sequence[str] = ()
+    columns: int, rows: int = 1, width: float = 2.5, height: float = 2.6, labels: Sequence[str] = ()
 ) -> tuple[Figure, list[Axes]]:
     """A figure and its panels, row by row, sizes in inches; ``labels`` of the y axes of rows."""
-    size = (max(width * columns + 2.2, 6.5), height * rows + 0.6)
+    size = (max(width * columns, 6.5), height * rows + 0.6)
     figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
@@ -59,16 +40,13 @@ def grid(
 
 
 def style_of(label: str, axes: Axes) -> dict[str, Any]:
-    """The look of a curve as arguments of matplotlib: as `LOOKS` has it, or the first look that no
-    other label has in the figure.
-    """
+    """The look of a curve as arguments of matplotlib, that of the runner's figures."""
     figure: Any = axes.get_figure()
     looks = figure.__dict__.setdefault("looks", {})
     if label not in looks:
-        choices: list[Any] = [LOOKS[label]] if label in LOOKS else []
-        choices += [(c, d) for d, c in product((MIXED, SOLID, DASHED, DOTTED), COLOURS)]
-        looks[label] = next(look for look in choices if look not in looks.values())
-    return dict(zip(("color", "linestyle"), looks[label], strict=True))
+        name = OTHER_NAMES.get(label, label)
+        looks[label] = line_styles([*looks, name])[name]
+    return dict(looks[label])
 
 
 def band(
@@ -97,17 +75,11 @@ def bands(
         band(axes, curves.steps[late], curves.by_run(env, agent, column)[:, late], agent)
 
 
-def points(
-    axes: Axes,
-    places: Sequence[float],
-    samples: Iterable[Values],
-    agent: str,
-    label: str | None = None,
-) -> None:
+def points(axes: Axes, places: Sequence[float], samples: Iterable[Values], agent: str) -> None:
     """The means of samples as points on a line, with their 95 % intervals."""
     mean, half = _intervals(samples)
     style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
-    axes.errorbar(places, mean, half, label=agent if label is None else label, **style)
+    axes.errorbar(places, mean, half, label=agent, **style)
 
 
 def finish(
@@ -118,12 +90,18 @@ def finish(
     intervals: str = "bands: 95 % intervals of the mean",
 ) -> Figure:
     """Add the legend of some panels, the title, and what was averaged."""
+    for axes in figure.axes:
+        axes.title.set_fontsize(10)
     handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    place: dict[str, Any] = {"loc": "outside right center", "frameon": False, "fontsize": 8}
-    figure.legend(list(handles.values()), list(handles), **place)
+    # Below the panels, in as many columns as fit: beside them it would take their room.
+    width, height = figure.get_size_inches()
+    columns = max(int(width / (0.6 + 0.066 * max(map(len, handles)))), 1)
+    figure.set_size_inches(width, height + 0.2 * math.ceil(len(handles) / columns))
+    place: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 9}
+    figure.legend(list(handles.values()), list(handles), ncols=columns, **place)
     sizes = []
     for curves in results.values():
         instances = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""

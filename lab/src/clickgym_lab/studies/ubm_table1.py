@@ -165,7 +165,7 @@ def table(results: Results) -> Table:
 def draw(results: Results) -> Figure:
     """CTR so far with short and with long lists, the paper's figure 4."""
     curves = results[TABLE1]
-    figure, panels = grid(4, 2)
+    figure, panels = grid(2, 4)
     late = curves.steps * 50 >= curves.horizon
     cases = product((THEOREM, BEST), (SHORT, LONG), KINDS)
     for axes, (reading, k, kind) in zip(panels, cases, strict=True):

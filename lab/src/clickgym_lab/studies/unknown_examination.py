@@ -26,7 +26,7 @@ from .claims import (
     sublinear,
     times,
 )
-from .plots import DOTTED, LOOKS, Figure, band, finish, grid, style_of
+from .plots import Figure, band, finish, grid
 from .study import Sweep, Table
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
@@ -175,9 +175,7 @@ def draw(results: Results) -> Figure:
         curves = results[PARTS[env]]
         late = curves.steps >= 100
         for agent in curves.agents:
-            dotted = {"color": LOOKS[agent][0], "linestyle": DOTTED}
-            style = dotted if agent in GIVEN else style_of(agent, axes)
-            band(axes, curves.steps[late], curves.by_run(env, agent)[:, late], agent, style)
+            band(axes, curves.steps[late], curves.by_run(env, agent)[:, late], agent)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
-    title = "What it is worth to be told the examination (dotted: told)"
+    title = "What it is worth to be told the examination (dashed: told)"
     return finish(figure, panels[:1], results, title)

@@ -338,19 +338,18 @@ def draw(results: Results) -> Figure:
             means |= dict(zip(OUTER, on_lists(results, env, agent, OUTER), strict=True))
             places = sorted(means)
             values = [means[level] for level in places]
-            points(axes, places, values, agent, agent.partition(":delta")[0])
+            points(axes, places, values, agent.partition(":delta")[0])
         for agent in (TOP_RANK, LAST):
             name = agent.partition(":")[0]
             axes.plot(
                 implied(env),
                 published(name, env),
                 marker="*",
-                color=style_of(agent, axes)["color"],
+                color=style_of(name, axes)["color"],
                 markersize=11,
                 markeredgecolor="black",
                 linestyle="",
                 label=f"{name} in the paper",
             )
-        label = "wrong pairs in the production list, |V_0|"
-        axes.set(title=short(env), xlabel=label, ylim=(0, 100))
+        axes.set(title=short(env), xlabel="wrong pairs, |V_0|", ylim=(0, 100))
     return finish(figure, panels, results, "Violations against the production list")

@@ -29,7 +29,7 @@ from .claims import (
     short,
     versus,
 )
-from .plots import Figure, finish, grid, style_of
+from .plots import BOUND, Figure, finish, grid, style_of
 from .study import Sweep, Table
 
 MANY = "zoghi-fig2"
@@ -201,6 +201,6 @@ def draw(results: Results) -> Figure:
             counts, _ = np.histogram(ends, edges)
             style = style_of(agent, distribution)
             distribution.stairs(counts / len(ends), edges, linewidth=1.5, **style)
-        distribution.axvline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
+        distribution.axvline(CONVERGED, **BOUND)
         distribution.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
     return finish(figure, panels[:2], results, "Regret per session")
