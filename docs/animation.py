@@ -12,10 +12,12 @@ from matplotlib.animation import PillowWriter
 from matplotlib.path import Path as Outline
 
 import clickgym
+from clickgym.runner.reports.figures import line_styles
 
 SHOWN = (1, 2, 5, 20, 100, 1_000, 3_000)  # sessions, counted from 1
 SEED = 10
-BLUE, ORANGE, READ, UNREAD = "#1f77b4", "#ff7f0e", "#c8c8c8", "#ececec"
+LOOK = line_styles(["CascadeTS"])["CascadeTS"]
+ORANGE, READ, UNREAD = "#ff7f0e", "#c8c8c8", "#ececec"
 CIRCLE = Outline.unit_circle()
 EYE = Outline(CIRCLE.vertices * [1.0, 0.6], CIRCLE.codes)
 
@@ -53,9 +55,12 @@ def draw(axes, attraction, sessions, session, position):
     page.scatter(0.055, position, s=500, marker=EYE, facecolor="white", edgecolor="black")
     page.scatter(0.055, position, s=90, color="black")
 
-    past = np.array([regret for _, _, regret in sessions[:session]])
-    steps = np.arange(1, session + 1)
-    curve.plot(steps, np.cumsum(past) / steps, color=BLUE)
+    # All sessions in grey from the first frame on, which stands alone where nothing moves.
+    steps = np.arange(1, len(sessions) + 1)
+    means = np.cumsum([regret for _, _, regret in sessions]) / steps
+    curve.plot(steps, means, color=READ)
+    curve.plot(steps[:session], means[:session], **LOOK)
+    curve.plot(session, means[session - 1], "o", color=LOOK["color"], clip_on=False)
     curve.set(xscale="log", xlim=(0.9, SHOWN[-1] * 1.2), ylim=(0, 0.6))
     curve.set_title("Regret: clicks lost per session, so far", loc="left")
     curve.set_xlabel("sessions")
