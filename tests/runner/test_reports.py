@@ -115,6 +115,21 @@ def test_panels_curves_and_metrics(results):
             assert (min(heights), max(heights)) == pytest.approx((mean - half, mean + half))
 
 
+def test_panel_of_each_instance(results):
+    """Its curves are those of the results on this instance alone."""
+    figure = results.select(AGENTS[:3]).plot(by_instance=True)
+    titles = [f"{env}\n{instance}" for env in ENVS for instance in INSTANCES]
+    assert [panel.get_title() for panel in figure.axes[:4]] == titles
+    rows = results.rows.filter(env=ENVS[1], instance=INSTANCES[0])
+    (alone, *_) = clickgym.Results(rows, results.config).select(AGENTS[:3]).plot().axes
+    assert alone.get_title() == titles[2]
+    for line, other in zip(figure.axes[2].lines, alone.lines, strict=True):
+        assert line.get_label() == other.get_label()
+        np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
+    with pytest.raises(ValueError, match="ax holds one panel, and there are 2; see select"):
+        results.select(environments=ENVS[:1]).plot(ax=Figure().add_subplot(), by_instance=True)
+
+
 def test_colour_of_an_agent_is_the_same_in_every_figure(results):
     """Whatever is drawn beside it: all published agents differ, a variant has the colour of its
     agent, and an agent of one's own takes a colour that is free.
@@ -286,9 +301,12 @@ def test_page_says_what_python_says(page):
 def test_no_name_becomes_code_and_nothing_is_loaded(page):
     text = page[1]
     tags = Tags(text).found
-    (picture,) = (attrs for tag, attrs in tags if tag == "img")
-    assert picture["src"].startswith("data:image/svg+xml;base64,")
+    pictures = [attrs["src"] for tag, attrs in tags if tag == "img"]
+    assert len(set(pictures)) == 2  # the mean of two instances, and each of them
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in pictures)
     assert not {"script", "link", "a"} & {tag for tag, _ in tags}
     assert not [attrs for _, attrs in tags if "onerror" in attrs]
     assert "default-src 'none'" in text
     assert to_html(page[0]) == text
+    one = page[0].rows.filter(instance=INSTANCES[0])
+    assert to_html(clickgym.Results(one)).count("<img") == 1

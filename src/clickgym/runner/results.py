@@ -471,6 +471,7 @@ class Results:
         title: str | None = None,
         ax: Axes | None = None,
         log: bool = True,
+        by_instance: bool = False,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
         of panels for each further metric.
@@ -482,6 +483,7 @@ class Results:
             title: above the figure; None says what is averaged.
             ax: axes to draw into, with a legend; only for the results of one environment.
             log: both axes of regret are logarithmic, or both linear.
+            by_instance: a panel for each instance of each environment, not their mean.
 
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of
@@ -489,14 +491,17 @@ class Results:
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, or ``ax`` is to hold several
-                environments.
+                panels.
         """
         from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
 
         check_flag("log", log)
+        check_flag("by_instance", by_instance)
         if title is not None:
             check_kind("title", title, str, "text")
-        figure = regret_figure(self.rows, self.configuration, title=title, ax=ax, log=log)
+        figure = regret_figure(
+            self.rows, self.configuration, title=title, ax=ax, log=log, by_instance=by_instance
+        )
         if path is not None:
             config = self.configuration
             write_figure(figure, check_path("path", path), config.origin if config else None)

@@ -1,5 +1,5 @@
-"""Figures: cumulative regret against sessions with a panel for each environment, and a row of
-panels for each further metric.
+"""Figures: cumulative regret against sessions with a panel for each environment or instance, and a
+row of panels for each further metric.
 """
 
 from __future__ import annotations
@@ -82,31 +82,37 @@ def regret_figure(
     title: str | None = None,
     ax: Axes | None = None,
     log: bool = True,
+    by_instance: bool = False,
 ) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
-    thousand times apart share a panel. Several instances are averaged. A panel shows reward where
-    regret is unknown.
+    thousand times apart share a panel. Several instances are averaged, or have a panel each. A
+    panel shows reward where regret is unknown.
 
     Args:
         frame: the rows of `Results`.
         config: of the results, if it is known.
-        title, ax, log: as in `Results.plot`.
+        title, ax, log, by_instance: as in `Results.plot`.
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
     agents = frame["agent"].unique()
     is_drawn = [col("step") * ZOOM >= col("step").max()] if log else []
     measures = ["regret", *metrics_of(frame)]
-    parts = []
-    for env in frame["env"].unique(maintain_order=True):  # one by one: they take much memory
-        rows = per_session(frame.filter(*is_drawn, env=env))
+    parts, titles = [], []
+    places = frame.select(["env", "instance"] if by_instance else ["env"]).unique(
+        maintain_order=True
+    )
+    for place in places.iter_rows(named=True):  # one by one: they take much memory
+        rows = per_session(frame.filter(*is_drawn, **place))
         parts.append(average(rows, ("env", "agent", "step"), ["reward", *measures]))
+        titles.append(_title_of(frame.filter(**place)))
     curves = polars.concat(parts)
     styles = line_styles([*(config.agents if config else []), *agents.sort()])
     if ax is not None:
         if len(parts) > 1:
-            raise ValueError(f"ax holds one environment, and there are {len(parts)}; see select")
+            what = "panel" if by_instance else "environment"
+            raise ValueError(f"ax holds one {what}, and there are {len(parts)}; see select")
         _draw(ax, parts[0], "regret", styles, log)
         ax.set_title("" if title is None else _literal(title))
         ax.legend(frameon=False, fontsize=9)
@@ -121,9 +127,9 @@ def regret_figure(
     )
     grid = figure.subplots(n_rows * len(measures), n_columns, squeeze=False)
     for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
-        for panel, part in zip(panels, parts, strict=False):
+        for panel, part, name in zip(panels, parts, titles, strict=False):
             _draw(panel, part, measure, styles, log)
-            panel.set_title(_title_of(part["env"][0], frame), fontsize=10)
+            panel.set_title(name, fontsize=10)
         for panel in panels[len(parts) :]:
             panel.remove()
     if title is None:
@@ -140,11 +146,11 @@ def regret_figure(
     return figure
 
 
-def _title_of(env: str, frame: polars.DataFrame) -> str:
+def _title_of(rows: polars.DataFrame) -> str:
     """The environment of a panel, and its instance or the number of instances."""
-    instances = frame.filter(env=env)["instance"].unique().to_list()
+    instances = rows["instance"].unique().to_list()
     where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
-    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (env, where))
+    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (rows["env"][0], where))
 
 
 def _draw(

@@ -1,4 +1,4 @@
-"""HTML page of a sweep: figure, table, and the command that repeats it; one file, without scripts,
+"""HTML page of a sweep: figures, table, and the command that repeats it; one file, without scripts,
 that loads nothing.
 """
 
@@ -20,6 +20,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto
   color: #1b1f24; background: #ffffff; }
 h1 { font-size: 1.5rem; }
 img { max-width: 100%; }
+@media (max-width: 46rem) { img { max-width: none; width: 56rem; } }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f7f9; padding: 0.75rem; }
 div { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.75rem 0; }
@@ -31,7 +32,6 @@ summary { cursor: pointer; color: #0a58a6; }
 def to_html(results: Results) -> str:
     """The page of the results in a folder."""
     words, config = in_words(results), results.configuration
-    figure = b64encode(figure_bytes(results.plot(), "svg")).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -44,13 +44,26 @@ def to_html(results: Results) -> str:
 </head>
 <body>
 <h1>{_text(words.title)}</h1>
-<img src="data:image/svg+xml;base64,{figure}"
-  alt="Cumulative regret; the last values are in the table">
+{_figure(results, "Cumulative regret; the last values are in the table")}
 {_table(words.headings, words.rows)}
 {"".join(f"<p>{_text(note)}</p>" for note in words.notes)}
+{_instances(results)}
 {"" if config is None else _repetition(config)}</body>
 </html>
 """
+
+
+def _figure(results: Results, alt: str, *, by_instance: bool = False) -> str:
+    figure = b64encode(figure_bytes(results.plot(by_instance=by_instance), "svg")).decode()
+    return f'<div><img src="data:image/svg+xml;base64,{figure}" alt="{alt}"></div>'
+
+
+def _instances(results: Results) -> str:
+    """A panel for each instance, where the first figure has the mean of several."""
+    if results.rows.select("env", "instance").n_unique() == results.rows["env"].n_unique():
+        return ""
+    figure = _figure(results, "Cumulative regret on each instance", by_instance=True)
+    return f"<h2>Each instance</h2>\n{figure}"
 
 
 def _repetition(config: Config) -> str:
