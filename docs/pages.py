@@ -25,8 +25,19 @@ SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE
 """A heading of a docstring, and the indented part below it."""
 
 
+def home(name: str) -> str:
+    """Return the id that an agent is made for, with features for those that learn from them."""
+    words = AGENTS[name].click_models
+    if "stateful" in words:
+        return "CascadeMDPRank-v0"
+    model = re.match(r"PBM|D?CM|UBM", words.replace("any", "PBM"))[0]
+    learns_features = issubclass(AGENTS[name], agents.ContextualAgent | agents.Learner)
+    kind = "Contextual" if learns_features else "NonStationary" if "changes" in words else ""
+    return f"{kind}{model}Rank-v0"
+
+
 def agent_page(name: str) -> str:
-    """Return the page of an agent: its use, docstring, studies and papers."""
+    """Return the page of an agent: figure, use, docstring, studies and papers."""
     agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     played = [study for study in studies() if name in agents_of(study)]
@@ -35,6 +46,7 @@ def agent_page(name: str) -> str:
     parts = [
         f"# {name}",
         f"Made for: {agent.click_models}. Requires, in addition to clicks: {requires}.",
+        f"![Regret of {name}, of a known agent and of random lists in {home(name)}]({name}.png)",
         described(agent, "## {}"),
         f"## Results beside the paper\n\nStudies: {links or 'none'}.",
         f"## BibTeX\n\n```bibtex\n{bibtex}\n```",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from polars import col
@@ -169,6 +170,22 @@ def time_sentence() -> str:
     )
 
 
+def draw(axes: Axes, part: polars.DataFrame) -> None:
+    """Draw the mean regret of each agent in a part of the runs, and the range of its runs."""
+    for agent in part["agent"].unique().sort():
+        curve = (
+            part.filter(col("regret") > 0, agent=agent)
+            .group_by("step")
+            .agg(mean=col("regret").mean(), low=col("regret").min(), high=col("regret").max())
+        )
+        steps, mean, low, high = curve.sort("step")
+        style = style_of(agent, axes)
+        axes.plot(steps, mean, label=agent, linewidth=1.6, **style)
+        axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    axes.set(xscale="log", yscale="log", xlabel="sessions")
+    axes.margins(x=0)
+
+
 def figure() -> Figure:
     """Draw the regret of the worlds and of the ids without features, with the range of runs."""
     frame, _ = read_results(FILE)
@@ -180,18 +197,8 @@ def figure() -> Figure:
         for world, name in WORLDS.items()
     } | {env: frame.filter(env=env) for env in envs}
     for axes, (name, part) in zip(panels, parts.items(), strict=False):
-        for agent in part["agent"].unique().sort():
-            curve = (
-                part.filter(agent=agent)
-                .group_by("step")
-                .agg(mean=col("regret").mean(), low=col("regret").min(), high=col("regret").max())
-            )
-            steps, mean, low, high = curve.sort("step")
-            style = style_of(agent, axes)
-            axes.plot(steps, mean, label=agent, linewidth=1.6, **style)
-            axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        axes.set(xscale="log", yscale="log", title=name, xlabel="sessions")
-        axes.margins(x=0)
+        draw(axes, part)
+        axes.set_title(name)
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
     panels[-1].axis("off")
     panels[-1].legend(handles=[*lines.values()], loc="center", ncols=2, frameon=False)

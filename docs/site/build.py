@@ -9,21 +9,35 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 
+import rl_page
 from make_pages import study_figures
+from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from pages import agent_page, environment_page, example_env, models, package_page
+from pages import agent_page, environment_page, example_env, home, models, package_page
+from polars import col
 
-from clickgym.agents import AGENTS
+import clickgym
+from clickgym.agents import AGENTS, Learner
 from clickgym.envs import ENVIRONMENTS
+from clickgym_lab.results import read_results
+from clickgym_lab.studies.plots import add_legend, grid
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
 OUT, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
 PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym_logs")
-PAGES = ("docs/*.*", "examples/**/*.*", "lab/results/*.md", "benchmarks/README.md", "C*.*")
+PAGES = (
+    "docs/*.*",
+    "examples/**/*.*",
+    "lab/results/*.md",
+    "benchmarks/README.md",
+    "C*.*",
+    "SECURITY.md",
+)
 LINKED = ("lab/src/**/*.py", "tests/*.py")
 """Files that are no pages; a link leads to a copy of them."""
 
@@ -66,14 +80,42 @@ def write_made_pages() -> None:
 
 
 def draw() -> None:
-    """Draw the figures of the studies, and a session with the best list in each environment."""
+    """Draw the figures of studies and agents, and a session with the best list in each
+    environment.
+    """
     for name, figure in study_figures():
-        figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=110)
+        figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=200)
+    for name, figure in agent_figures():
+        figure.savefig(SOURCE / "docs" / "agents" / f"{name}.png", dpi=200)
     for name in models():
         env = example_env(name, render_mode="rgb_array")
         _, info = env.reset(seed=1)
         env.step(info["optimal_ranking"])
         imsave(SOURCE / "docs" / "environments" / f"{name}.png", env.render())
+
+
+def agent_figures() -> Iterator[tuple[str, Figure]]:
+    """Yield the regret of each agent where it is at home, beside a known one and random lists; that
+    of learners, which take long, is shipped.
+    """
+    shipped = read_results(rl_page.FILE)[0].filter(instance="linear:seed=21")
+    homes = {name: home(name) for name in AGENTS}
+    for env in dict.fromkeys(homes.values()):
+        names = [name for name in AGENTS if homes[name] == env]
+        known = ["LinearTS", "C2UCB"] if "Contextual" in env else ["CascadeKLUCB", "TopRank"]
+        played = [name for name in names if not issubclass(AGENTS[name], Learner)]
+        agents = list(dict.fromkeys([*played, *known, "Random"]))
+        rows = clickgym.sweep([env], agents, 1e5, 5, progress=False).frame
+        for name in names:
+            other = known[name == known[0]]
+            runs = rows if name in played else shipped
+            figure, [axes] = grid(1, labels=["cumulative regret"])
+            rl_page.draw(axes, runs.filter(col("agent").is_in([name, other, "Random"])))
+            add_legend(figure, [axes])
+            n_runs = runs.filter(agent=name)["run"].n_unique()
+            several = f"mean of {n_runs} runs, and their range" if n_runs > 1 else "one run"
+            axes.set_title(f"{env}, {runs['instance'][0]}: {several}", fontsize=10)
+            yield name, figure
 
 
 def main() -> int:

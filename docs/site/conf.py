@@ -37,5 +37,14 @@ def draw_laws(app, page, source):
         source[0] = re.sub(pattern, lambda law: convert(law[1], display="block"), source[0])
 
 
+def link_figures(app, page, template, context, tree):
+    """Let a click on a figure open it alone, in its full size."""
+    pattern = r'(<img [^>]*src="([^"]+)"[^>]*>)'
+    context["body"] = re.sub(
+        pattern, r'<a class="figure" href="\2">\1</a>', context.get("body", "")
+    )
+
+
 def setup(app):
     app.connect("source-read", draw_laws)
+    app.connect("html-page-context", link_figures)

@@ -21,6 +21,7 @@ from pages import (
     agent_page,
     bibliography,
     environment_page,
+    home,
     models,
     package_page,
     plain,
@@ -106,9 +107,34 @@ def test_what_the_page_on_rl_says_of_its_runs():
 def test_page_of_an_agent(name):
     """It has the parts in their order, and the bibliography has its papers."""
     text = agent_page(name)
-    parts = [f"# {name}", "Made for: ", f"{name}(n_items", "## Idea", "## BibTeX"]
+    picture = f"in {home(name)}]({name}.png)"
+    parts = [f"# {name}", "Made for: ", picture, f"{name}(n_items", "## Idea", "## BibTeX"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
+    assert home(name) in ENVIRONMENTS
+
+
+def test_home_of_an_agent_is_what_its_paper_assumes():
+    homes = {
+        "CascadeKLUCB": "CMRank-v0",
+        "GLRCascadeKLUCB": "NonStationaryCMRank-v0",
+        "PBMHB": "PBMRank-v0",
+        "Random": "PBMRank-v0",
+        "UBMLinUCB": "ContextualUBMRank-v0",
+        "PDGD": "ContextualPBMRank-v0",
+        "CascadeVI": "CascadeMDPRank-v0",
+    }
+    assert {name: home(name) for name in homes} == homes
+
+
+def test_animation_begins_with_a_curve():
+    """In its first frame, which stands alone where nothing moves: grey
+    in most columns of the chart.
+    """
+    frame = np.asarray(Image.open(ROOT / "docs" / "animation.gif").convert("RGB"), float)
+    chart = frame[10:215, 340:]
+    is_curve = (chart.max(axis=2) < 235) & (np.ptp(chart, axis=2) < 8)
+    assert is_curve.any(axis=0).mean() > 0.9
 
 
 def test_page_of_an_agent_that_differs_from_another():

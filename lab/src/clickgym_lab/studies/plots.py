@@ -90,24 +90,30 @@ def finish(
     intervals: str = "bands: 95 % intervals of the mean",
 ) -> Figure:
     """Add the legend of some panels, the title, and what was averaged."""
-    for axes in figure.axes:
-        axes.title.set_fontsize(10)
-    handles: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    # Below the panels, in as many columns as fit: beside them it would take their room.
-    width, height = figure.get_size_inches()
-    columns = max(int(width / (0.6 + 0.066 * max(map(len, handles)))), 1)
-    figure.set_size_inches(width, height + 0.2 * math.ceil(len(handles) / columns))
-    place: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 9}
-    figure.legend(list(handles.values()), list(handles), ncols=columns, **place)
+    add_legend(figure, panels)
     sizes = []
     for curves in results.values():
         instances = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
         sizes.append(f"{instances}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
     figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)
     return figure
+
+
+def add_legend(figure: Figure, panels: Iterable[Axes]) -> None:
+    """Add the legend of some panels below all, in as many columns as fit: beside them it would take
+    their room.
+    """
+    for axes in figure.axes:
+        axes.title.set_fontsize(10)
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    width, height = figure.get_size_inches()
+    columns = max(int(width / (0.6 + 0.066 * max(map(len, handles)))), 1)
+    figure.set_size_inches(width, height + 0.2 * math.ceil(len(handles) / columns))
+    place: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 9}
+    figure.legend(list(handles.values()), list(handles), ncols=columns, **place)
 
 
 def _intervals(samples: Iterable[Values]) -> tuple[Values, Values]:
