@@ -19,6 +19,7 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
   color: #1b1f24; background: #ffffff; }
 h1 { font-size: 1.5rem; }
+h2 { font-size: 1.2rem; }
 img { max-width: 100%; }
 @media (max-width: 46rem) { img { max-width: none; width: 56rem; } }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f7f9; padding: 0.75rem; }
