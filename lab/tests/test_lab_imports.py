@@ -15,7 +15,10 @@ TOOLS = (
     "clickgym.core.",
     "clickgym.agents.kernels",
     "clickgym.command_line",
-    *(f"clickgym.runner.{room}" for room in ("colours", "console", "terminal", "workers")),
+    *(
+        f"clickgym.runner.{room}"
+        for room in ("colours", "console", "progress", "reports.figures", "terminal", "workers")
+    ),
 )
 """Modules that are public as a whole."""
 
