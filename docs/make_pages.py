@@ -16,7 +16,14 @@ from matplotlib.figure import Figure
 
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
-from clickgym_lab.bench.board import board, learners, published, recommended
+from clickgym_lab.bench.board import (
+    abilities,
+    board,
+    learners,
+    published,
+    recommended,
+    scored_tasks,
+)
 from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym_lab.studies import studies
 from clickgym_lab.studies.page import page
@@ -35,6 +42,8 @@ def pages() -> dict[Path, str]:
     text = _between(text, "boards", _boards())
     text = _between(text, "learners", _table(*learners()))
     texts[scorecard] = _between(text, "recommended", _table(*recommended()))
+    mix_ts = DOCS / "mix_ts.md"
+    texts[mix_ts] = _between(mix_ts.read_text(encoding="utf-8"), "mix_ts", _scores_of_mix_ts())
     rl = (DOCS / "rl.md").read_text(encoding="utf-8")
     for name, rows in rl_page.tables().items():
         rl = _between(rl, name, _table(*rows))
@@ -65,6 +74,14 @@ def _abilities() -> str:
         rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
     header = ("ability", "what differs", "click models", "tasks", "sessions", "in `--quick`")
     return _table(header, *rows)
+
+
+def _scores_of_mix_ts() -> str:
+    """Return the scores of our own agent by ability, without its name in each row."""
+    [line] = [line for line in published() if line.agent.endswith(":MixTS")]
+    found = abilities(line, scored_tasks()).items()
+    rows = [(name, f"{score.value:z.2f}", f"{score.bad_run:z.2f}") for name, score in found]
+    return _table(("ability", "score", "bad run"), *rows)
 
 
 def _boards() -> str:
