@@ -56,7 +56,11 @@ GIVEN_A_LIST = ("Oracle", "Fixed")
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--agents", nargs="+", help="default: all but the learners")
+    parser.add_argument(
+        "--agents",
+        nargs="+",
+        help="default: all bandits without results; with --ability all published agents",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--ability", choices=ABILITIES, help="of which there are no results yet")
     parser.add_argument("--time", action="store_true", help="measure the times of results again")

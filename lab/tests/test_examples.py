@@ -13,6 +13,7 @@ from made_judgments import write_judgments
 import clickgym
 import clickgym_logs
 from clickgym.envs import load_instance
+from clickgym_lab.bench import tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -199,8 +200,9 @@ PAGES = [
     "page",
     [pytest.param(page, marks=[pytest.mark.uncompiled] * (page == "own_agent")) for page in PAGES],
 )
-def test_code_of_a_page_runs(page, reader, program, tmp_path):
+def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
+    monkeypatch.setattr(tasks, "ABILITIES", dict(tasks.ABILITIES))  # a page adds one
     folder = shutil.copytree(reader, tmp_path / "reader")
     script = []
     for code in code_of(page):

@@ -98,6 +98,7 @@ class Study:
         draw: the figure.
         table: the paper's table, where it has one.
         columns: of which curves are kept, ``COLUMNS``.
+        typed: what the command line takes: the name, or the file of a study of one's own.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Study:
     draw: Callable[[Results], Figure]
     table: Callable[[Results], Table] | None = None
     columns: Sequence[str] = ("regret",)
+    typed: str = ""
 
 
 def study_of(file: str, names: Mapping[str, Any]) -> Study:
@@ -412,7 +414,8 @@ def run_study(study: Study, setting: Setting) -> Measured:
         tables.append(table.with_columns(part=polars.lit(sweep.name)))
     options = [] if setting.runs is None else ["--runs", str(setting.runs)]
     queries = ["--instances", *setting.names] if setting.names else []
-    words = ["clickgym", "study", study.name, *queries, "--scale", f"{setting.scale:g}", *options]
+    typed = study.typed or study.name
+    words = ["clickgym", "study", typed, *queries, "--scale", f"{setting.scale:g}", *options]
     made = {"command": shlex.join([*words, "--seed", str(setting.seed)]), "parts": parts}
     path = setting.out / f"{study.name}.parquet"
     write_results(path, polars.concat(tables, how="diagonal"), made)
