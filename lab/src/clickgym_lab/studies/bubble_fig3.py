@@ -5,11 +5,10 @@ Li et al. 2019 (BubbleRank), figure 3.
 
 Ten random initial lists for each query, one run each; the second experiment is never scaled. There
 the loss per session at the start is 0.4 (0.9 - 0.5^i): with a time to learn that doubles the regret
-grows 3.25, 2.38, 2.16 and 2.08 times.
-So of "the regret doubles", the paper's words, and "the time to learn doubles", which is ours, only
-one can hold at i = 1. The bounds are ours. The reward of the DCM is the satisfied user (abandonment
-click), as in the paper. Where its termination probabilities do not decrease, the optimum is not the
-list sorted by attraction, which all of these agents learn: regret then stays linear.
+grows 3.25, 2.38, 2.16 and 2.08 times, so that at i = 1 only one of the last two statements can
+hold. The bounds are ours. The reward of the DCM is the satisfied user (abandonment click), as in
+the paper. Where its termination probabilities do not decrease, the optimum is not the list sorted
+by attraction, which all of these agents learn: regret then stays linear.
 `clickgym_lab.assumptions.check_assumptions` names the assumption of the paper that fails.
 """
 
