@@ -72,6 +72,7 @@ def another():
 def test_another_ability_moves_no_task(request):
     before = all_tasks(), quick_tasks(), board.scored_tasks(), board.recommended()
     lines = [line.summary(before[2], intervals=False) for line in board.published()]
+    of_learners = board.learner_tasks(), board.learners()
     request.getfixturevalue("another")
     first, second, *others = all_tasks()
     assert first == Task(
@@ -89,6 +90,7 @@ def test_another_ability_moves_no_task(request):
     header, ours, *recommended = board.recommended()
     assert [header, *recommended] == before[3]
     assert ours == ["two items", "not scored yet", *5 * [""]]
+    assert (board.learner_tasks(), board.learners()) == ([first, *of_learners[0]], of_learners[1])
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 18])

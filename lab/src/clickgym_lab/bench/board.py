@@ -116,10 +116,12 @@ def unscored_abilities() -> list[str]:
 
 def learner_tasks() -> list[Task]:
     """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
-    last one that is scored.
+    last one that is scored, once any is.
     """
     last = {task.ability: task for task in scored_tasks()}
-    chosen = {name for task in quick_tasks() for name in (task.name, last[task.ability].name)}
+    chosen = {
+        task.name for quick in quick_tasks() for task in (quick, last.get(quick.ability, quick))
+    }
     return [task for task in all_tasks() if task.name in chosen]
 
 
