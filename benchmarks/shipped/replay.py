@@ -257,10 +257,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--record", action="store_true", help="pages say what this version replayed"
     )
     options = parser.parse_args(arguments)
-    since = names_of(changed_since(options.since)) if options.since else shipped_names()
+    names = options.names or shipped_names()
+    if options.since:
+        names = names_of(changed_since(options.since))
     wrong, equal = 0, []
     with contextlib.chdir(options.folder):
-        for name in options.names or since:
+        for name in names:
             start = time.perf_counter()
             try:
                 different = replay(name, options.tasks, options.seed)

@@ -73,6 +73,7 @@ def test_study_of_ones_own(program, tmp_path):
     assert "CascadeTS has less regret" in shown
     page = (tmp_path / "out" / "my-study.md").read_text(encoding="utf-8")
     assert "Does sampling have less regret" in page
+    assert ": clickgym study my_study.py --instances yandex-990 --scale 1e-09" in page
     assert "2 runs of 10,000 sessions on 1 instances: yandex-990" in page
     again = program(file, "--from", "out", "--out", "again", folder=tmp_path)
     assert (tmp_path / "again" / "my-study.md").read_text(encoding="utf-8") == page

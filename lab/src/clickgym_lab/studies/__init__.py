@@ -1,9 +1,7 @@
 """Experiments of papers, and ours: each file with `SWEEPS` is a study by the file's name."""
 
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from runpy import run_path
 
@@ -29,7 +27,7 @@ def find_study(name: str) -> Study:
         OSError: the file cannot be read.
     """
     if name.endswith(".py"):
-        return replace(study_of(name, run_path(name)), typed=Path(name).name)
+        return study_of(name, run_path(name))
     if name not in studies():
         raise ValueError(unknown("study", name, studies()))
     return studies()[name]

@@ -108,9 +108,9 @@ class Study:
     sweeps: Sequence[Sweep]
     claims: Callable[[Results], Iterable[Claim]]
     draw: Callable[[Results], Figure]
-    table: Callable[[Results], Table] | None = None
-    columns: Sequence[str] = ("regret",)
-    typed: str = ""
+    table: Callable[[Results], Table] | None
+    columns: Sequence[str]
+    typed: str
 
 
 def study_of(file: str, names: Mapping[str, Any]) -> Study:
@@ -125,8 +125,9 @@ def study_of(file: str, names: Mapping[str, Any]) -> Study:
         what = ", ".join(missing) or "docstring of a title, a paper and notes"
         raise ValueError(f"{file} has no {what}; expected a study")
     title, paper, *notes = (" ".join(part.split("\n")) for part in words)
+    name = Path(file).stem.replace("_", "-")
     return Study(
-        Path(file).stem.replace("_", "-"),
+        name,
         title.removesuffix("."),
         paper.removesuffix("."),
         "\n\n".join(notes),
@@ -134,7 +135,8 @@ def study_of(file: str, names: Mapping[str, Any]) -> Study:
         names["claims"],
         names["draw"],
         names.get("table"),
-        names.get("COLUMNS", Study.columns),
+        names.get("COLUMNS", ("regret",)),
+        Path(file).name if file.endswith(".py") else name,
     )
 
 
@@ -414,8 +416,8 @@ def run_study(study: Study, setting: Setting) -> Measured:
         tables.append(table.with_columns(part=polars.lit(sweep.name)))
     options = [] if setting.runs is None else ["--runs", str(setting.runs)]
     queries = ["--instances", *setting.names] if setting.names else []
-    typed = study.typed or study.name
-    words = ["clickgym", "study", typed, *queries, "--scale", f"{setting.scale:g}", *options]
+    scale = ["--scale", f"{setting.scale:g}"]
+    words = ["clickgym", "study", study.typed, *queries, *scale, *options]
     made = {"command": shlex.join([*words, "--seed", str(setting.seed)]), "parts": parts}
     path = setting.out / f"{study.name}.parquet"
     write_results(path, polars.concat(tables, how="diagonal"), made)
