@@ -137,14 +137,20 @@ def tables() -> dict[str, Rows]:
 
 def sentence() -> str:
     """Return when RL pays, as README says it."""
-    frame = runs().filter(world="personal").group_by("agent").agg(col("share").mean())
-    shares = dict(frame.iter_rows())
-    bandit = min(shares[name] for name in shares if name.startswith(("LinearTS", "PBMLinUCB")))
-    learner = min((name for name in ("SAC", "TD3", "PPO", "A2C")), key=lambda name: shares[name])
+    bandits, learners = ("LinearTS", "PBMLinUCB"), ("SAC", "TD3", "PPO", "A2C")
+    best = []
+    for world in ("personal", "personal:features=outer"):
+        frame = runs().filter(world=world).group_by("agent").agg(col("share").mean())
+        for names in (bandits, learners):
+            rows = [row for row in frame.iter_rows() if row[0].startswith(names)]
+            best.append(min(rows, key=lambda row: row[1]))
+    bandit, learner, told, other = (
+        (name, f"{100 * share:.{int(share < 0.01)}f} %") for name, share in best
+    )
     return (
-        f"Where users differ and nobody knows which features matter: {learner} has "
-        f"{100 * shares[learner]:.0f} % of the regret of random lists, and the best linear bandit "
-        f"{100 * bandit:.0f} %"
+        f"Where users differ and nobody knows which features matter, {learner[0]} has {learner[1]} "
+        f"of the regret of random lists, and the best linear bandit {bandit[1]}; with the right "
+        f"products of features the bandit has {told[1]}, and {other[0]} {other[1]}"
     )
 
 

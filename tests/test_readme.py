@@ -30,7 +30,7 @@ def test_own_agent_beside_others(tmp_path, monkeypatch, printed):
     """Its command has the regret that the README shows."""
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
-    shown = README.partition("```console")[2].partition("```")[0].splitlines()[3:]
+    shown = README.partition("```console")[2].partition("```")[0].splitlines()[4:]
     found = printed([*COMMAND.split(), "--jobs", "1"], 100)
     for row in shown:
         regret = re.match(r"\w+ +[\d,]+ ± \d+", row)[0]

@@ -65,6 +65,20 @@ def test_figure_and_sentence_of_reinforcement_learning():
     assert rl_page.sentence() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_statements_of_the_papers_in_the_readme():
+    """Their verdicts on the shipped queries, summed over the studies that repeat a paper."""
+    table = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| \[`.*\| (?!ours|on |after |users of )\w[^|]*\| [^|]*\| shipped: (\d+), (\d+), (\d+)",
+        table,
+        flags=re.MULTILINE,
+    )
+    assert len(rows) == 15
+    yes, no, cannot_tell = (sum(map(int, column)) for column in zip(*rows, strict=True))
+    said = f"statements {yes} hold, {no} do not, {cannot_tell} cannot be told"
+    assert said in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_an_agent_has_one_look_in_all_figures():
     """Of studies, of the page on reinforcement learning, and of the runner; and another look than
     all that is drawn with it.
