@@ -123,7 +123,7 @@ def test_blocks_of_lines_are_one_file(log_file, monkeypatch):
         ("1 qid:c 1:2:3", "expected feature:value"),
         ("1 qid:c 1:0x1", "expected feature:value"),
         *(
-            (f"1 qid:c {place}:2", "a feature number")
+            (f"1 qid:c {place}:2", "a feature number from 1 to 2147483648")
             for place in ("0", "-1", "1.0", "x", "9" * 20)
         ),
         *(
@@ -470,6 +470,15 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
         ["features", path, "--users", "perfect", "--out", out]
     )
     assert main(["show", "ndcg@7"]) == 0
+
+
+def test_judged_queries_are_no_table(log_file, refused):
+    """Commands that read tables say what does read such a file."""
+    path = log_file("train.txt", "2 qid:a 1:0.5 3:1\n0 qid:a 1:0.25\n")
+    for command in (["features", str(path)], ["fit", str(path), "--model", "PBM"]):
+        message = refused([*command, "--out", "shop.json"])
+        assert f"{path} has documents of judged queries" in message
+        assert "clickgym features --judgments" in message
 
 
 def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused, monkeypatch):

@@ -106,7 +106,7 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     if missing:
         raise ValueError(
             f"{table.name}: no column {csv_line(missing)}; the table has "
-            f"{csv_line(table.columns)}; expected {csv_line(columns.values())}"
+            f"{table.has()}; expected {csv_line(columns.values())}"
         )
     rows = checked_rows(table, columns).with_columns(pl.col("user", "item").cast(pl.String))
     again = rows.select(~pl.struct("user", "item").is_first_distinct()).to_series()

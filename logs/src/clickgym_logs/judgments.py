@@ -352,7 +352,7 @@ class _Reader:
         )
         bad = pairs.filter(~is_good.fill_null(False)).head(1)
         for row, pair_text, place, value in bad.iter_rows():
-            number = "a feature number from 1" + f" to {self._given}" * (self._given is not None)
+            number = f"a feature number from 1 to {self._given or 2**31}"
             what = number if place is None or not 0 < place <= (self._given or 2**31) else ""
             if ":" not in pair_text or value is None:
                 what = "feature:value"

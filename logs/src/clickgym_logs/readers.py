@@ -9,7 +9,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, NoReturn
 
 import numpy as np
@@ -229,10 +228,9 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     if missing:
         rest = [column for column in table.columns if column not in found.values()]
         named = csv_line(f"{role}={_guess(role, rest)}" for role in missing).replace(", ", ",")
-        there = shorten(csv_line(map(one_line, table.columns)), 400, placeholder=" ...")
         raise ValueError(
-            f"{table.name}: no column {csv_line(missing.values())}; the log has {there}, and needs "
-            f"a row for each session and position; name its columns, as by --columns {named}"
+            f"{table.name}: no column {csv_line(missing.values())}; the log has {table.has()}, and "
+            f"needs a row for each session and position; name its columns, as by --columns {named}"
         )
     for column in found.values():
         if f"{column}_duplicated_0" in table.schema:  # as Polars calls the second

@@ -15,6 +15,7 @@ from glob import glob
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -24,6 +25,9 @@ from numpy.typing import NDArray
 
 from clickgym.core.checks import is_sequence
 from clickgym.core.files import reading
+from clickgym.core.formats import one_line
+
+from .names import csv_line
 
 Source = str | PathLike[str] | pl.DataFrame | Sequence[str | PathLike[str]]
 """A data frame; or a file, a folder or a glob (``logs/**/*.parquet``), or several of these."""
@@ -44,6 +48,7 @@ once more with the next, because a name may stand across.
 """
 BLOCK = 1 << 22
 """Bytes of lines that are read at once."""
+JUDGMENT = re.compile(rb"\S+ +qid:")
 CONTROL = re.compile(b"[\0-\x08\x0e-\x1f]")
 FEATURE_KEY = re.compile(rb'"(feature_[1-9][0-9]*)"')
 
@@ -134,9 +139,18 @@ class Table:
                 if wanted is None:
                     return
                 self._open(source, wanted, is_parquet)
+            if JUDGMENT.match(self.head):
+                raise ValueError(
+                    f"{self.name} has documents of judged queries, which read_judgments and "
+                    f"clickgym features --judgments read; {expected}"
+                )
         else:
             self.name, self._frame, self.schema = "the frame", source, dict(source.schema)
         self.columns = self.columns or list(self.schema)
+
+    def has(self) -> str:
+        """Its columns, for messages."""
+        return shorten(csv_line(map(one_line, self.columns)), 400, placeholder=" ...")
 
     def read(self, columns: Mapping[str, pl.Expr], types: Mapping[str, Any]) -> pl.DataFrame:
         """Compute columns; ``types`` are those of columns of CSV that are not read as texts."""
