@@ -55,15 +55,18 @@ def test_study_plays_judges_and_draws(name, folder):
     figure = study.draw(measured.results)
     assert figure.get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
-    assert text.index("## Ours beside the paper") < text.index("## What was run")
+    first = "## What was found" if study.is_ours else "## Ours beside the paper"
+    assert text.index(first) < text.index("## What was run")
     for row in measured.judged:
         assert row.verdict in ("yes", "no", "cannot tell")
     again = read_study(study, folder / f"{name}.parquet")
     assert page([again]) == text
 
 
-def test_study_of_ones_own(program, tmp_path):
-    """That of the page, as a program, and its results judged again."""
+def test_study_of_ones_own(program, tmp_path, refused):
+    """That of the page, as a program, and its results judged again; a mistake in it is named with
+    its line.
+    """
     text = (RESULTS.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(# my_study.py.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "my_study.py"
@@ -78,6 +81,17 @@ def test_study_of_ones_own(program, tmp_path):
     again = program(file, "--from", "out", "--out", "again", folder=tmp_path)
     assert (tmp_path / "again" / "my-study.md").read_text(encoding="utf-8") == page
     assert again.splitlines()[:-1] == shown.splitlines()[:-1]
+    assert "## What was found" in page
+    assert "the paper" not in page.partition("## How statements")[0]
+    for right, wrong, message in (
+        ("[Sweep(", "[Swep(", "line 14: NameError: name 'Swep'"),
+        ("def draw(results):", "def draw(results)", "line 22: expected ':'"),
+        ('results["my-study"], ENV, *', 'results["mine"], ENV, *', "line 18: KeyError: 'mine'"),
+        ("grid(1, ", "grid(2, 3, ", "line 23: ValueError: too many values"),
+    ):
+        file.write_text(code.replace(right, wrong), encoding="utf-8")
+        words = ["--from", str(tmp_path / "out"), "--out", str(tmp_path / "x")]
+        assert f"{file}, {message}" in refused(["study", str(file), *words])
 
 
 def test_pbm_ucb_of_a_catalogue():

@@ -7,7 +7,7 @@ from runpy import run_path
 
 from clickgym.core.checks import unknown
 
-from .study import Study, study_of
+from .study import Study, naming_its_line, study_of
 
 
 @cache
@@ -27,7 +27,7 @@ def find_study(name: str) -> Study:
         OSError: the file cannot be read.
     """
     if name.endswith(".py"):
-        return study_of(name, run_path(name))
+        return study_of(name, naming_its_line(name, run_path)(name))
     if name not in studies():
         raise ValueError(unknown("study", name, studies()))
     return studies()[name]

@@ -20,7 +20,7 @@ HOW = (
 
 
 def page(measured: Sequence[Measured]) -> str:
-    """The page of a study: ours beside the paper, first of all.
+    """The page of a study: what was found, beside the paper, first of all.
 
     Args:
         measured: on one set of queries or on several.
@@ -28,16 +28,17 @@ def page(measured: Sequence[Measured]) -> str:
     study = measured[0].study
     lines = [f"# {study.name}: {study.title}", "", f"{study.paper}.", ""]
     for result in measured:
-        lines += _beside_the_paper(result)
+        lines += _statements(result)
     if study.notes:
-        lines += ["## How it differs from the paper", "", study.notes, ""]
+        heading = "What it is" if study.is_ours else "How it differs from the paper"
+        lines += [f"## {heading}", "", study.notes, ""]
     lines += ["## What was run", ""]
     for result in measured:
         lines += [*_runs(result), ""]
     return "\n".join([*lines, "## How statements are judged", "", HOW, ""])
 
 
-def _beside_the_paper(result: Measured) -> list[str]:
+def _statements(result: Measured) -> list[str]:
     study, reported = result.study, any(row.claim.paper for row in result.judged)
     header = ["statement", *["the paper"] * reported, "ours", "supported"]
     rows = []
@@ -46,7 +47,8 @@ def _beside_the_paper(result: Measured) -> list[str]:
         paper = [markdown_text(row.claim.paper)] * reported
         rows.append([text, *paper, markdown_text(row.measured), row.words])
     where = f", on the {result.label} queries" if result.label else ""
-    lines = [f"## Ours beside the paper{where}", ""]
+    heading = "What was found" if study.is_ours else "Ours beside the paper"
+    lines = [f"## {heading}{where}", ""]
     lines += [f"![{study.title}{where}]({result.name}.png)", ""]
     lines += [*markdown_table([header, *rows]), "", f"    {result.command}", ""]
     if result.replayed:

@@ -7,7 +7,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from itertools import product
@@ -35,6 +36,8 @@ LEAST_QUERIES, LEAST_RUNS, LEAST_HORIZON = 4, 4, 10_000
 """A scale reduces no study below these."""
 ENDS = (0.2, 0.4, 0.8, 0.99, 1.0)
 """The fractions of the horizon at which the values of each instance are kept."""
+OF_RESULTS = ("claims", "draw", "table")
+"""The functions of a study."""
 KEYS = ("env", "instance", "agent", "run", "step")
 
 Table = tuple[str, Sequence[Sequence[str]]]
@@ -112,6 +115,31 @@ class Study:
     columns: Sequence[str]
     typed: str
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it repeats no paper."""
+        return self.paper.lower() == "ours"
+
+
+def naming_its_line(file: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that runs code of a study of one's own, whose errors name the file and line."""
+
+    def named(argument: Any) -> Any:
+        try:
+            found = function(argument)
+            return list(found) if isinstance(found, Iterator) else found
+        except Exception as error:
+            if isinstance(error, SyntaxError):
+                raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == file]
+            if not lines:  # the file cannot be read
+                raise
+            kind = type(error).__name__
+            raise ValueError(f"{file}, line {lines[-1]}: {kind}: {error}") from error
+
+    return named
+
 
 def study_of(file: str, names: Mapping[str, Any]) -> Study:
     """The study in a file, by what is defined there.
@@ -126,6 +154,9 @@ def study_of(file: str, names: Mapping[str, Any]) -> Study:
         raise ValueError(f"{file} has no {what}; expected a study")
     title, paper, *notes = (" ".join(part.split("\n")) for part in words)
     name = Path(file).stem.replace("_", "-")
+    if file.endswith(".py"):
+        own = {key: naming_its_line(file, names[key]) for key in OF_RESULTS if key in names}
+        names = {**names, **own}
     return Study(
         name,
         title.removesuffix("."),
