@@ -35,7 +35,7 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 
 def pages() -> dict[Path, str]:
     """Return the text of every file, by its path."""
-    texts = {RESULTS / f"{name}.md": text for name, text in study_pages()}
+    texts = {RESULTS / f"{name}.md": text for name, text in study_pages(is_shipped=True)}
     studies, scorecard = DOCS / "studies.md", DOCS / "scorecard.md"
     texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
     text = _between(scorecard.read_text(encoding="utf-8"), "scorecard", _abilities())
@@ -113,10 +113,10 @@ def _studies() -> str:
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), *rows)
 
 
-def study_pages() -> Iterator[tuple[str, str]]:
-    """Yield the names and pages of the studies."""
+def study_pages(is_shipped: bool) -> Iterator[tuple[str, str]]:
+    """Yield the names and pages of the studies, of the repository or of the website."""
     for name, results in measured().items():
-        yield name, page(results)
+        yield name, page(results, is_shipped)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 
 import rl_page
-from make_pages import study_figures
+from make_pages import study_figures, study_pages
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from pages import agent_page, environment_page, example_env, home, models, package_page
@@ -62,6 +62,8 @@ def write_made_pages() -> None:
         "environments": {name: environment_page(name) for name in models()},
         "api": {package: package_page(package) for package in PACKAGES},
     }
+    for name, text in study_pages(is_shipped=False):
+        (SOURCE / "lab" / "results" / f"{name}.md").write_text(text, encoding="utf-8")
     links = {name: f"agents/{name}.md" for name in AGENTS}
     links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():

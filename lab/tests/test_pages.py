@@ -230,7 +230,8 @@ def test_links():
     plain_ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in kinds]
     assert anchors == {env_id.lower() for env_id in plain_ids}
     assert anchors <= headings
-    for file in [*ROOT.glob("docs/*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("lab/results/*.md"), *ROOT.glob("C*.md")]
+    for file in pages:
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):
             assert (file.parent / link).exists(), f"{file.name}: {link}"
 

@@ -18,17 +18,20 @@ HOW = (
     "support a statement about the end of the horizon, but not contradict it."
 )
 
+FIGURE = "The figure: on the website, or by `clickgym study {} --from lab/results --out figures`."
 
-def page(measured: Sequence[Measured]) -> str:
+
+def page(measured: Sequence[Measured], is_shipped: bool = False) -> str:
     """The page of a study: what was found, beside the paper, first of all.
 
     Args:
         measured: on one set of queries or on several.
+        is_shipped: whether it stands in the repository, which has no pictures.
     """
     study = measured[0].study
     lines = [f"# {study.name}: {study.title}", "", f"{study.paper}.", ""]
     for result in measured:
-        lines += _statements(result)
+        lines += _statements(result, is_shipped)
     if study.notes:
         heading = "What it is" if study.is_ours else "How it differs from the paper"
         lines += [f"## {heading}", "", study.notes, ""]
@@ -38,7 +41,7 @@ def page(measured: Sequence[Measured]) -> str:
     return "\n".join([*lines, "## How statements are judged", "", HOW, ""])
 
 
-def _statements(result: Measured) -> list[str]:
+def _statements(result: Measured, is_shipped: bool) -> list[str]:
     study, reported = result.study, any(row.claim.paper for row in result.judged)
     header = ["statement", *["the paper"] * reported, "ours", "supported"]
     rows = []
@@ -49,7 +52,8 @@ def _statements(result: Measured) -> list[str]:
     where = f", on the {result.label} queries" if result.label else ""
     heading = "What was found" if study.is_ours else "Ours beside the paper"
     lines = [f"## {heading}{where}", ""]
-    lines += [f"![{study.title}{where}]({result.name}.png)", ""]
+    picture = f"![{study.title}{where}]({result.name}.png)"
+    lines += [FIGURE.format(study.name) if is_shipped else picture, ""]
     lines += [*markdown_table([header, *rows]), "", f"    {result.command}", ""]
     if result.replayed:
         words = "one run of each agent over the first tenth was played again, and is equal"
