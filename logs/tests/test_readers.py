@@ -322,6 +322,13 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             read_log(path, columns=columns)
+    shop = log_file("shop.csv", "ts,visit,q,rank,sku,click,results\n1,a,x,1,s,0,5\n1,a,x,2,t,1,5\n")
+    named = "session=visit,position=rank,item=sku,clicked=click"
+    with pytest.raises(ValueError, match=f"--columns {named},query=q,time=ts$"):
+        read_log(shop)
+    with pytest.warns(UserWarning, match="of one query; 'q' is not read, without --columns query"):
+        log = read_log(shop, columns=dict(pair.split("=") for pair in named.split(",")))
+    assert log.query_labels == ("all",)
     with pytest.raises(TypeError, match=r"log is of type dict; expected .* pandas"):
         read_log({"session": [1]})
     with pytest.raises(ValueError, match="no row in the log"):

@@ -2,7 +2,7 @@
 
 What was *measured* decides: a logged list is better if it earned significantly more than today's
 production list in the same blocks of time (see `within_blocks`). A click model only *proposes* a
-list, with the length of the A/B test that would settle it.
+list, with the length of the A/B test that proves a gain as large as expected.
 """
 
 from __future__ import annotations

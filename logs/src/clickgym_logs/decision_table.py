@@ -162,8 +162,9 @@ def notes_of_query(decision: Decision) -> list[str]:
         search = "" if proposal.exact else ", the best list of a local search from its best items"
         notes.append(
             f"The click model {proposal.model} expects {proposal.gain:+.4f} of "
-            f"{csv_line(proposal.labels)}{search}. This is an untested proposal: an A/B test of "
-            f"{proposal.sessions:,} sessions would settle it."
+            f"{csv_line(proposal.labels)}{search}. This is an untested proposal, and models "
+            "expect too much of lists that they choose: an A/B test of "
+            f"{proposal.sessions:,} sessions proves a gain as large as that."
         )
         if proposal.instance is not None:
             notes.append(
@@ -179,9 +180,10 @@ def notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
     unit = REWARDS[decisions[0].reward]
     notes = [
         f"gain: {unit}, beside the production list at the same times (the interval of each query "
-        "for all its lists), or what a click model expects. worth: what the list would earn in a "
-        "time as long as the log; it is smaller than the gain says, as the best of many lists is "
-        "not as good as it seems. A/B test: sessions, and times the length of the log."
+        "for all its lists), or what a click model expects, which is often too much. worth: what "
+        "the list would earn in a time as long as the log; it is smaller than the gain says, as "
+        "the best of many lists is not as good as it seems. A/B test: sessions, and times the "
+        "length of the log. decide of a single query (--query) fits the models to that query."
     ]
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):

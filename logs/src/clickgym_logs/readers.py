@@ -43,10 +43,13 @@ CALLED = {
     "position": ("rank", "pos", "slot", "place"),
     "item": ("doc", "product", "article", "sku", "url", "result"),
     "clicked": ("click", "clk", "label"),
-    "query": ("keyword", "term", "search"),
+    "query": ("keyword", "term", "search", "q"),
     "time": ("ts", "date", "day"),
 }
-"""Parts of names that columns may have."""
+"""Parts of names that columns may have; those of fewer than `SHORT` letters are whole words."""
+SHORT = 3
+HELPFUL = ("query", "time")
+"""Roles that a log may lack, and that change what can be told."""
 ONE_QUERY = "all"
 INTEGER = re.compile("-?[0-9]{1,19}")
 NUMBER = re.compile(r"-?[0-9]+\.[0-9]*")
@@ -227,10 +230,20 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     missing = {role: called[role] for role in needed if role not in found}
     if missing:
         rest = [column for column in table.columns if column not in found.values()]
-        named = csv_line(f"{role}={_guess(role, rest)}" for role in missing).replace(", ", ",")
+        hints = {role: _guess(role, rest) for role in missing}
+        hints |= {role: _probable(role, rest) for role in HELPFUL if role not in {**found, **hints}}
+        words = [f"{role}={column}" for role, column in hints.items() if column]
+        named = csv_line(words).replace(", ", ",")
         raise ValueError(
             f"{table.name}: no column {csv_line(missing.values())}; the log has {table.has()}, and "
             f"needs a row for each session and position; name its columns, as by --columns {named}"
+        )
+    unread = [column for column in table.columns if column not in found.values()]
+    if "query" not in found and (column := _probable("query", unread)):
+        warnings.warn(
+            f"{table.name} has no column {called['query']}: all sessions are of one query; "
+            f"{column!r} is not read, without --columns query={column}",
+            stacklevel=2,
         )
     for column in found.values():
         if f"{column}_duplicated_0" in table.schema:  # as Polars calls the second
@@ -245,15 +258,21 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _guess(role: str, columns: list[str]) -> str:
-    """The column that is most probably of a role, which is taken from the list."""
+def _probable(role: str, columns: list[str]) -> str:
+    """The column that is called like a role, which is taken from the list; none: empty."""
     for part in (role, *CALLED.get(role, ())):
         for column in columns:
-            if part in column.lower():
+            name = column.lower()
+            if part in (re.split("[^a-z]+", name) if len(part) < SHORT else name):
                 columns.remove(column)
                 return column
+    return ""
+
+
+def _guess(role: str, columns: list[str]) -> str:
+    """The column that is most probably of a role, which is taken from the list."""
     close = get_close_matches(role, columns, 1, cutoff=0.5)
-    return close[0] if close else "COLUMN"
+    return _probable(role, columns) or (close[0] if close else "COLUMN")
 
 
 def _guessed(first: Mapping[str, Any]) -> dict[str, Any]:

@@ -201,7 +201,10 @@ def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, st
     what = f"{share:.0%}" if np.isnan(low) else f"{share:.0%} ({low:.0%} to {high:.0%})"
     fact = f"the best model, {model}, predicts {what} of the differences between lists ({basis})"
     if low > TRUSTED:
-        return "can", f"Simulations of this log can be trusted to order lists: {fact}."
+        return "can", (
+            f"Simulations of this log can be trusted to order lists: {fact}. How much a list gains "
+            "they tell less well."
+        )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order lists: {fact}."
     few = f"; intervals need {LEAST_QUERIES} queries" if n_queries < LEAST_QUERIES else ""

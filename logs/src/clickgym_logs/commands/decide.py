@@ -73,7 +73,7 @@ def decide(
 
     A list is better if it earned significantly more than today's production list, side by side with
     it, and still does. So the log needs its times. A click model only proposes a list, with the
-    length of the A/B test that would settle it.
+    length of the A/B test that proves a gain as large as expected.
 
     \b
     clickgym decide log.csv --query shoes --out results/shoes
