@@ -20,6 +20,14 @@ from ..make import agent_maker, env_maker
 from ..metrics import METRICS, metric_of
 from ..terminal import say
 
+MEASURES = {
+    "regret": "what the best list of each session is expected to earn, minus what the list shown "
+    "is, summed over sessions; exact, by the users' model (of a stateful user: the return lost)",
+    "reward": "what users gave: clicks, or with reward=any_click sessions with a click; its mean "
+    "over sessions",
+}
+"""Of every run, beside metrics."""
+
 
 def show(
     name: Annotated[
@@ -52,6 +60,8 @@ def text_of(name: str) -> str:
         ValueError: there is no such name.
     """
     ids, instances = ENVIRONMENTS, list_instances()
+    if name in MEASURES:
+        return MEASURES[name]
     if name in METRICS or name.startswith("ndcg@"):
         return metric_of(name).description
     if name in FAMILIES:
@@ -64,7 +74,7 @@ def text_of(name: str) -> str:
         return _of_environment(name)
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         return _documented(agent_maker(name)[0])
-    raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *METRICS]))
+    raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *MEASURES, *METRICS]))
 
 
 def _documented(thing: Any) -> str:

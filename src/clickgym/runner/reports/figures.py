@@ -30,6 +30,7 @@ from ..summaries import average, metrics_of, per_session
 
 ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
+LETTERS = 11  # of a title, in an inch
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -138,7 +139,9 @@ def regret_figure(
         title = "One run" if several == "1" else f"Mean and 95 % confidence band of {several} runs"
         if config is not None and config.start:
             title += f"; agents started from {config.past_sessions}"
-    figure.suptitle(_literal(title), fontsize=11)
+    letters = int(LETTERS * figure.get_figwidth())
+    filled = [textwrap.fill(line, letters) for line in _literal(title).split("\n")]
+    figure.suptitle("\n".join(filled), fontsize=11)
     plotted = [line for panel in figure.axes for line in panel.get_lines()]
     lines = {line.get_label(): line for line in reversed(plotted)}  # those of the first panel
     from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
