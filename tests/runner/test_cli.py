@@ -158,6 +158,27 @@ def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_table_of_environments_with_other_instances_names_them(capsys):
+    """It compares no agents by instances, of which each environment has one; users who change only
+    after the run are named.
+    """
+    ids = ["NonStationaryCMRank-v0", "CMRank-v0"]
+    words = ["--agents", "Fixed", "Random", "--horizon", "50", "--runs", "1"]
+    assert main(["run", *ids, *words]) == 0
+    text, warning = capsys.readouterr()
+    assert "NonStationaryCMRank-v0, li2019-switching" in text
+    assert "CMRank-v0, yandex-9982" in text
+    assert "by instance" not in text
+    changes = "NonStationaryCMRank-v0 (li2019-switching) change first after session 10,000"
+    assert changes in warning
+
+
+def test_commands_of_other_distributions_say_what_installs_them(monkeypatch, refused):
+    monkeypatch.setattr("clickgym.command_line._plugged", dict)
+    assert "'bench' comes with: pip install ./logs ./lab" in refused(["bench", "TopRank"])
+    assert "'fit' comes with: pip install ./logs" in refused(["fit", "log.csv"])
+
+
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words = "run PBMRank-v0 PBMRank-v0:reward=any_click --agents TopRank Random -a Oracle --seed 3"
     words += " --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg window_regret"

@@ -348,6 +348,13 @@ def _plan(
             env = make_env(env_pair, instance)
             metrics.contexts(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
+            _, *changes = getattr(getattr(env.unwrapped, "model", None), "starts", (0,))
+            if changes and changes[0] >= setting.horizon:
+                warnings.warn(
+                    f"the users of {env_label} ({name}) change first after session "
+                    f"{changes[0]:,}: not within {setting.horizon:,} sessions",
+                    stacklevel=3,
+                )
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
             past = None

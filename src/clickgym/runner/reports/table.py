@@ -54,6 +54,9 @@ def in_words(results: Results) -> FormattedTable:
     table, horizon = results.table(), results.horizon
     metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
     known = set(table["env"]) - set(unknown)
+    places = results.rows.select("env", "instance").unique()
+    differ = len(places) == places["env"].n_unique() and places["instance"].n_unique() > 1
+    where = {env: f"{env}, {instance}" if differ else env for env, instance in places.iter_rows()}
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
     per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
     headings = ["environment", "agent", measure, "reward / session", *per_session]
@@ -63,7 +66,7 @@ def in_words(results: Results) -> FormattedTable:
         if mean is None:
             mean, half = row["reward"] * horizon, row["reward_ci95"]
             half = half and half * horizon
-        cells = [row["env"], row["agent"], regret_text(mean, half), f"{row['reward']:.4f}"]
+        cells = [where[row["env"]], row["agent"], regret_text(mean, half), f"{row['reward']:.4f}"]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
@@ -96,6 +99,8 @@ def _comparisons(results: Results) -> Iterator[str]:
     last = with_loss(results.rows).filter(col("step") == results.horizon)
     for env in results.names("env"):
         means = last.filter(col("env") == env).group_by("agent", "instance").agg(col("loss").mean())
+        if means["instance"].n_unique() == 1:
+            continue
         best, *others = results.select(environments=[env]).table()["agent"]
         wins = means.pivot("instance", index="agent", values="loss")
         loss = {agent: np.array(values, float) for agent, *values in wins.iter_rows()}
