@@ -149,8 +149,8 @@ def sentence() -> str:
     )
     return (
         f"Where users differ and nobody knows which features matter, {learner[0]} has {learner[1]} "
-        f"of the regret of random lists, and the best linear bandit {bandit[1]}; with the right "
-        f"products of features the bandit has {told[1]}, and {other[0]} {other[1]}"
+        f"of the regret of random lists, and the best linear bandit learns nothing ({bandit[1]}); "
+        f"with the right products of features use the bandit ({told[1]}; {other[0]} {other[1]})"
     )
 
 
