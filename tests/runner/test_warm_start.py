@@ -191,7 +191,7 @@ def test_prior_skips(env, name):
             np.testing.assert_allclose(agent.arrays[field], learned.arrays[field], rtol=1e-12)
     same = clickgym.make_agent(name, env, seed=0, prior_skips=4)
     assert same.hyperparameters["prior_skips"].tolist() == [4] * 6
-    for wrong in ([1, 2], [0.5] * 6, -1, "x"):
+    for wrong in ([1, 2], [0.5] * 6, -1, "x", [[1], [1, 2]]):
         with pytest.raises(ValueError, match="prior_skips"):
             clickgym.make_agent(name, env, prior_skips=wrong)
 
@@ -244,6 +244,8 @@ def test_refusals(env):
         clickgym.run(clickgym.agents.CascadeTS(6, 3), env, 10, start=log)
     with pytest.raises(TypeError, match="expected a click log, which has of_query"):
         clickgym.run("CascadeTS", env, 10, start=[1, 2])
+    with pytest.raises(TypeError, match="expected a click log, which has of_query"):
+        clickgym.sweep([env.spec.id], ["CascadeTS"], 10, 1, start={})
 
 
 def test_logs_that_are_no_logs(env):

@@ -365,7 +365,7 @@ def check_prior_skips(prior_skips: ArrayLike | None, n_items: int) -> NDArray[np
     if prior_skips is None:
         return None
     shape = (check_count("n_items", n_items),)
-    is_number = np.ndim(prior_skips) == 0
+    is_number = isinstance(prior_skips, int | float | np.number | np.bool_)
     values = np.full(shape, prior_skips) if is_number else prior_skips
     return integers("prior_skips", values, shape, 0, MOST_SKIPS + 1).copy()
 

@@ -26,7 +26,7 @@ from .identity import identities, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import agent_maker, env_maker, make_env, maker_name
 from .sweep import resumable, sweep
-from .warm_start import past_sessions
+from .warm_start import Pasts, past_sessions
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -133,7 +133,7 @@ def tune(
         numbered = enumerate(map(loaded, instances or ()))
         known |= identities("instance", {str(number): instance for number, instance in numbered})
     if start is not None:  # the sessions of the log are selected once for all trials
-        pasts = {}
+        pasts = Pasts()
         for label, env in envs.items():
             for instance in instances or (None,):
                 made = make_env(env, instance)
