@@ -398,6 +398,10 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
         names = [entry.name for entry in fields(Instance)]
         entries = {key: value for key, value in content.items() if key not in ("format", "version")}
+        if not content.keys() & {"format", "version", "models"}:
+            raise ValueError(
+                'no field "model", such as "PBM", beside the parameters; or no instance'
+            )
         for key, expected in (("format", FORMAT), ("version", VERSION)):
             if content.get(key) != expected:
                 raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")

@@ -325,7 +325,8 @@ def decide_all(
 
     First come the queries that have a better list, then those whose A/B test is worth most
     (`Decision.worth`), at last those whose test would take more than ten times as long as the log.
-    Where no list is to be tested, a click model that is fitted to the whole log proposes one.
+    Where no list is to be tested, a click model that is fitted to the whole log proposes one; these
+    follow by the gain that it expects, times the sessions of the query.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
@@ -361,6 +362,7 @@ def decide_all(
             decision.best is None,
             decision.best is None and decision.periods > MOST_PERIODS,
             -decision.worth,
+            0.0 if (entry := decision.proposal) is None else -entry.gain * decision.n_sessions,
         ),
     )
 

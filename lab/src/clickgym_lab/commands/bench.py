@@ -92,7 +92,8 @@ def bench(
     if out is None:
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
     [label] = by_label("agent", [agent])
-    tasks = playable(agent, quick_tasks() if quick else all_tasks())
+    wanted = quick_tasks() if quick else all_tasks()
+    tasks = playable(agent, wanted)
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
     make_folder(out)
@@ -106,6 +107,9 @@ def bench(
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, line.requires, table, made)
     _print_line(line, quick, unscored)
+    alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
+    if left := alike - {task.ability for task in tasks}:
+        say(output(), f"Not played, and scored 0 on the board: {', '.join(sorted(left))}.")
     if not quick:
         _print_boards([*(other for other in published() if other.agent != label), line], ability)
     say(output(), f"In {out}: {path.name}")

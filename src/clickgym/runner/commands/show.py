@@ -66,10 +66,11 @@ def text_of(name: str) -> str:
         return metric_of(name).description
     if name in FAMILIES:
         arguments = inspect.signature(FAMILIES[name]).parameters.values()
-        defaults = "".join(f":{it.name}={it.default}" for it in arguments)
-        return f"{load_instance(name).description}\n{name}{defaults}"
+        defaults = ",".join(f"{it.name}={it.default}" for it in arguments)
+        return f"{load_instance(name).description}\n{':'.join(filter(None, (name, defaults)))}"
     if name.endswith(".json") or name.partition(":")[0] in instances:
-        return load_instance(name).description
+        instance = load_instance(name)
+        return instance.description or repr(instance)
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars
@@ -13,6 +14,7 @@ from rich.console import Console
 from ...agents import AGENTS
 from ...core.formats import duration, regret_text
 from ...envs.instances.instance import is_refit
+from ..make import agent_maker, requirements
 from ..metrics import is_sum
 from ..results import Results
 from ..summaries import metrics_of, with_loss, without_regret
@@ -27,8 +29,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs.
         headings: those of most importance first.
         rows: the cells of each row.
-        notes: sentences about unknown regret, the log from which agents learned, and the instances
-            in which one agent lost less than another.
+        notes: sentences about unknown regret, what agents got beside clicks, the log from which
+            they learned, and the instances in which one agent lost less than another.
     """
 
     title: str
@@ -71,7 +73,7 @@ def in_words(results: Results) -> FormattedTable:
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
     notes = [f"Regret is unknown in {names}; a higher total reward is better."] if names else []
-    notes += [*_comparisons(results), *_about_the_log(results)]
+    notes += [*_given(results), *_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
 
@@ -89,6 +91,21 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
         words += f", started from {results.configuration.past_sessions}"
     runs = " to ".join(map(str, sorted({min(table["runs"]), max(table["runs"])})))
     return words + (" (one run)" if runs == "1" else f" (mean ± 95 % interval over {runs} runs)")
+
+
+def _given(results: Results) -> Iterator[str]:
+    """What agents got from the environment beside clicks, as far as their classes are at hand."""
+    typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
+    given = []
+    for label in results.names("agent"):
+        maker: Any = None
+        with suppress(Exception):  # a module of others may be gone, or fail
+            maker, _ = agent_maker(typed[label])
+        names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
+        if names:
+            given.append(f"{label} got {', '.join(names)}")
+    if given:
+        yield f"Beside clicks, {'; '.join(given)} from the environment."
 
 
 def _comparisons(results: Results) -> Iterator[str]:
