@@ -399,6 +399,13 @@ def test_wrong_arguments_of_an_id():
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
 
 
+def test_lists_of_items_that_do_not_stay_are_not_asked_for():
+    env = gym.make("ContextualPBMRank-v0")
+    for name in ("Oracle", "Fixed"):
+        with pytest.raises(ValueError, match=f"{name} requires ranking, and .* has other items"):
+            clickgym.make_agent(name, env)
+
+
 # -------------------------------------------------------------------------------------- conventions
 
 
