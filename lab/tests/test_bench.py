@@ -398,6 +398,15 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     assert main(words) == 0
     assert "clickgym: mine:Plain, 3 of 3 tasks" in capsys.readouterr().err
     assert printed(words, 120) == text
+    assert "Not played" not in text
+    knows = source[-1].replace(
+        "class Plain(Agent):", "class Plain(Agent):\n    requires = {'k': 'mean_sessions'}"
+    )
+    knows = knows.replace("seed=None", "k, seed=None")
+    (tmp_path / "knows.py").write_text("\n".join([source[0], knows]))
+    names.append("memory")
+    shown = printed(["bench", "knows:Plain", "--quick", "--out", "knows", "--jobs", "1"], 120)
+    assert "Not played, and scored 0 on the board: early sessions" in shown
     shown = printed(["bench", "--ability", "ties"], 140)
     assert shown.index("TopRank") < shown.index("Random")
 

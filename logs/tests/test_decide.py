@@ -284,6 +284,11 @@ def test_proposals_are_few_and_none_where_none_is_asked_for(log):
         proposed = [bool(entry.proposal or entry.no_proposal) for entry in decided]
         assert sum(proposed) == proposals
     assert decide(log, proposal=False).proposal is None
+    worth = [
+        -math.inf if it.proposal is None else it.proposal.gain * it.n_sessions for it in decided
+    ]
+    assert worth == sorted(worth, reverse=True)
+    assert [it.n_sessions for it in decided] != [900, 899, 898]  # by which they were found
 
 
 def test_gains_are_shrunk_by_moments():

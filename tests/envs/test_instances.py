@@ -273,6 +273,16 @@ def test_corrupt_files(tmp_path, changes):
     assert str(error.value).startswith(str(path))
 
 
+def test_parameters_without_a_model(tmp_path):
+    path = tmp_path / "shop.json"
+    parameters = {"attraction": [0.5, 0.1], "examination": [1.0]}
+    path.write_text(json.dumps(parameters))
+    with pytest.raises(ValueError, match=r'shop\.json: no field "model", such as "PBM"'):
+        load_instance(path)
+    path.write_text(json.dumps({"model": "PBM", **parameters}))
+    assert load_instance(path).n_items == 2
+
+
 def test_model_that_an_instance_lacks():
     with pytest.raises(ValueError, match="'lagree2016-small' has no 'CM'; it has PBM"):
         load_instance("lagree2016-small").model(CascadeModel)

@@ -114,6 +114,8 @@ def test_show_prints_a_docstring_of_every_name(printed):
         "PBMRank-v0": "χ_k",
         "ndcg": "positions",
         "personal": "form=bilinear",
+        "yandex-like": "yandex-like:n_items=10,n_positions=5,seed=0",
+        "regret": "what the best list",
     }.items():
         assert word in printed(["show", name])
 
@@ -169,6 +171,9 @@ def test_a_table_of_environments_with_other_instances_names_them(capsys):
     assert "NonStationaryCMRank-v0, li2019-switching" in text
     assert "CMRank-v0, yandex-9982" in text
     assert "by instance" not in text
+    assert "Beside clicks" not in text
+    assert main(["run", "CMRank-v0", "--agents", "Random", "PBMUCB", *words[3:]]) == 0
+    assert "Beside clicks, PBMUCB got examination from the" in capsys.readouterr().out
     changes = "NonStationaryCMRank-v0 (li2019-switching) change first after session 10,000"
     assert changes in warning
 
