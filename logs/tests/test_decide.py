@@ -271,7 +271,12 @@ def test_cells_of_queries(decisions):
     better, first, _, alone, last = rows_of_queries(decisions)
     assert (better.labels, better.cells[1], better.cells[4:]) == (tuple("dcb"), "better", ("", ""))
     low, high = decisions[1].to_test.interval
-    assert first.cells[1].endswith("; to test")
+    proposal = decisions[1].proposal
+    assert first.cells[1] == (
+        "no list is proved better; to test; PBM proposes c, b, a: "
+        f"{proposal.gain:+.4f} expected, a test of {proposal.sessions:,} sessions"
+    )
+    assert decisions[1].test_sessions > proposal.sessions
     assert f"({low:+.4f} to {high:+.4f}, +" in first.cells[2]
     assert alone.cells[1] == "cannot tell: too few sessions; PBM proposes a list"
     assert last.cells[4:] == ("> 40,000", "> 10")

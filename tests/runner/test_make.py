@@ -93,6 +93,10 @@ def test_labels_of_objects(mine):
         "label_mine:Outer.Inner": mine.Outer.Inner,
         'BatchRank:delta="0.5"': (BatchRank, {"delta": "0.5"}),
         "BubbleRank:initial=[2,0,1]": ("BubbleRank", {"initial": (2, 0, 1)}),
+        'PBMRank-v0:instance="uniform:n_items=20,seed=3"': (
+            "PBMRank-v0",
+            {"instance": "uniform:n_items=20,seed=3"},
+        ),
         "PBMRank-v0:reward=any_click": ("PBMRank-v0", {"reward": "any_click"}),
     }
     assert [own_label(thing) for thing in labels.values()] == list(labels)
@@ -106,7 +110,7 @@ def test_labels_of_objects(mine):
         Local,
         MODEL,
         (Fixed, {"ranking": np.array([1, 0])}),
-        (BatchRank, {"delta": "a,b=c"}),
+        (BatchRank, {"delta": {1}}),
         ("PBMRank-v0", {"instance": load_instance("yandex-9")}),
     ]
     assert [own_label(thing) for thing in without] == [None] * len(without)

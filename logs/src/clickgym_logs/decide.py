@@ -275,7 +275,9 @@ def decide(
 def _with_proposal(decision: Decision, proposed: Proposal | str) -> Decision:
     if isinstance(proposed, str):
         return replace(decision, no_proposal=proposed)
-    return replace(decision, proposal=proposed, test_sessions=proposed.sessions)
+    is_first = decision.to_test is None
+    sessions = proposed.sessions if is_first else decision.test_sessions
+    return replace(decision, proposal=proposed, test_sessions=sessions)
 
 
 def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None:
@@ -325,8 +327,9 @@ def decide_all(
 
     First come the queries that have a better list, then those whose A/B test is worth most
     (`Decision.worth`), at last those whose test would take more than ten times as long as the log.
-    Where no list is to be tested, a click model that is fitted to the whole log proposes one; these
-    follow by the gain that it expects, times the sessions of the query.
+    Where no list is better, a click model that is fitted to the whole log proposes one, beside the
+    list to be tested if there is one; queries that have nothing but a proposal follow by the gain
+    that it expects, times their sessions.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
@@ -346,11 +349,7 @@ def decide_all(
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
     decisions = _with_tests([replace(entry, level=corrected) for entry in decisions], level)
-    idle = [
-        row
-        for row, decision in enumerate(decisions)
-        if decision.best is None and decision.to_test is None
-    ][:proposals]
+    idle = [row for row, decision in enumerate(decisions) if decision.best is None][:proposals]
     if idle:
         facts = [(it.query, it.production, it.variance) for it in map(decisions.__getitem__, idle)]
         proposed = propose_all(log, facts, reward, cutoff, level)

@@ -121,6 +121,11 @@ def rows_of_queries(decisions: Sequence[Decision]) -> list[Row]:
         elif decision.test_sessions is not None:
             test, periods = f"{decision.test_sessions:,}", f"{decision.periods:.2g}"
             verdict += "; to test" if entry else ""
+        if entry is not None and (other := decision.proposal) is not None:
+            verdict += (
+                f"; {other.model} proposes {csv_line(other.labels)}: {other.gain:+.4f} expected, a "
+                f"test of {other.sessions:,} sessions"
+            )
         cells = f"{decision.n_sessions:,}", verdict, gain, worth, test, periods
         rows.append(Row(decision.query, labels[: decision.cutoff], cells))
     return rows

@@ -101,8 +101,8 @@ def own_label(thing: Any) -> str | None:
 
 
 def written(value: Any) -> str:
-    """An argument in the form that `parse_spec` reads."""
-    if isinstance(value, str):
+    """An argument in the form that `parse_spec` reads; a text with commas is quoted."""
+    if isinstance(value, str) and "," not in value:
         try:
             parse_json(value)
         except json.JSONDecodeError:

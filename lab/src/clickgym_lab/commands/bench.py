@@ -13,6 +13,7 @@ import polars
 import typer
 from rich.progress import track
 
+from clickgym.agents import AGENTS
 from clickgym.core.checks import check_choice
 from clickgym.core.files import make_folder
 from clickgym.runner import by_label
@@ -144,9 +145,8 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
 def _print_line(line: Line, quick: bool, unscored: list[str]) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
     tasks = [task for task in all_tasks() if task.name in line.scores]
-    others = {
-        other.agent: abilities(other, tasks) for other in published() if other.agent != line.agent
-    }
+    named = AGENTS.keys() - {line.agent}  # without our own
+    others = {other.agent: abilities(other, tasks) for other in published() if other.agent in named}
     rows = []
     for ability, summary in abilities(line, tasks).items():
         values = {

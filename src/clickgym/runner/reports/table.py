@@ -58,7 +58,10 @@ def in_words(results: Results) -> FormattedTable:
     known = set(table["env"]) - set(unknown)
     places = results.rows.select("env", "instance").unique()
     differ = len(places) == places["env"].n_unique() and places["instance"].n_unique() > 1
-    where = {env: f"{env}, {instance}" if differ else env for env, instance in places.iter_rows()}
+    where = {
+        env: f"{env}, {instance}" if differ and instance not in env else env
+        for env, instance in places.iter_rows()
+    }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
     per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
     headings = ["environment", "agent", measure, "reward / session", *per_session]
