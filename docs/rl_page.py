@@ -149,7 +149,7 @@ def sentence() -> str:
     )
     return (
         f"Where users differ and nobody knows which features matter, {learner[0]} has {learner[1]} "
-        f"of the regret of random lists, and the best linear bandit learns nothing ({bandit[1]}); "
+        f"of the regret of random lists, and the best linear bandit hardly learns ({bandit[1]}); "
         f"with the right products of features use the bandit ({told[1]}; {other[0]} {other[1]})"
     )
 
