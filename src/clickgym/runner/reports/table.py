@@ -46,6 +46,8 @@ def print_results(console: Console, results: Results) -> None:
     for rank, name in enumerate(words.headings[3:], 1):
         columns.append(Column(name, rank=rank, right=name != "engine"))
     print_table(console, columns, words.rows, title=words.title, groups=True)
+    if words.notes:
+        console.print()
     for note in words.notes:
         say(console, note)
     console.print()
