@@ -398,7 +398,7 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
         names = [entry.name for entry in fields(Instance)]
         entries = {key: value for key, value in content.items() if key not in ("format", "version")}
-        if not content.keys() & {"format", "version", "models"}:
+        if not content.keys() & {"format", "name", "models"}:
             raise ValueError(
                 'no field "model", such as "PBM", beside the parameters; or no instance'
             )
