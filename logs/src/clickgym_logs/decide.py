@@ -36,7 +36,7 @@ from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, signed
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
 PROPOSALS = 20
-"""Queries of a log, the most frequent ones, that get a proposal where no list is to be tested."""
+"""Queries of a log, the most frequent ones, that get a proposal where no list is better."""
 NO_GAIN = 1e-9
 """Gains below it are none."""
 MANY_REPEATED = 0.05
@@ -275,8 +275,7 @@ def decide(
 def _with_proposal(decision: Decision, proposed: Proposal | str) -> Decision:
     if isinstance(proposed, str):
         return replace(decision, no_proposal=proposed)
-    is_first = decision.to_test is None
-    sessions = proposed.sessions if is_first else decision.test_sessions
+    sessions = decision.test_sessions or proposed.sessions  # a measured list is tested first
     return replace(decision, proposal=proposed, test_sessions=sessions)
 
 

@@ -31,8 +31,8 @@ whole log that tell the examination of its positions.
 """
 LEAST_IN_TEST = 20
 """Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
-NO_GAIN = 5e-5
-"""A gain that rounds to 0.0000 is none."""
+LEAST_GAIN = 5e-5
+"""What a click model has to expect beyond the production list: less is shown as 0.0000."""
 LEAST_ITEMS = 10
 """Items among which a click model proposes a list, at least: those that were shown most."""
 
@@ -180,7 +180,7 @@ def _proposal(
     today = np.array([items.index(label) for label in production])
     expected = [users.expected_reward(ranking, reward, cutoff) for ranking in (best, today)]
     gain = expected[0] - expected[1]
-    if gain < NO_GAIN:
+    if gain < LEAST_GAIN:
         return f"the click model {model} expects most of the production list"
     labels = tuple(items[item] for item in best[:cutoff])
     rankings = tuple(best.tolist()), tuple(today.tolist())

@@ -228,17 +228,18 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     found = {role: columns[column] for role, column in called.items() if column in columns}
     needed = dict.fromkeys([*NEEDED, *(role for role, column in names.items() if column)])
     missing = {role: called[role] for role in needed if role not in found}
+    unread = [column for column in table.columns if column not in found.values()]
     if missing:
-        rest = [column for column in table.columns if column not in found.values()]
-        hints = {role: _guess(role, rest) for role in missing}
-        hints |= {role: _probable(role, rest) for role in HELPFUL if role not in {**found, **hints}}
+        hints = {role: _guess(role, unread) for role in missing}
+        hints |= {
+            role: _probable(role, unread) for role in HELPFUL if role not in {**found, **hints}
+        }
         words = [f"{role}={column}" for role, column in hints.items() if column]
         named = csv_line(words).replace(", ", ",")
         raise ValueError(
             f"{table.name}: no column {csv_line(missing.values())}; the log has {table.has()}, and "
             f"needs a row for each session and position; name its columns, as by --columns {named}"
         )
-    unread = [column for column in table.columns if column not in found.values()]
     if "query" not in found and (column := _probable("query", unread)):
         warnings.warn(
             f"{table.name} has no column {called['query']}: all sessions are of one query; "
@@ -271,8 +272,10 @@ def _probable(role: str, columns: list[str]) -> str:
 
 def _guess(role: str, columns: list[str]) -> str:
     """The column that is most probably of a role, which is taken from the list."""
+    if column := _probable(role, columns):
+        return column
     close = get_close_matches(role, columns, 1, cutoff=0.5)
-    return _probable(role, columns) or (close[0] if close else "COLUMN")
+    return close[0] if close else "COLUMN"
 
 
 def _guessed(first: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def decide(
         typer.Option(
             metavar="N",
             help="The most proposals of click models: with --all, for the most frequent queries "
-            "without a list to test; 0 fits no click model.",
+            "without a better list; 0 fits no click model.",
         ),
     ] = PROPOSALS,
     columns: Columns = "",
