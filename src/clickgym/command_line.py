@@ -30,8 +30,8 @@ BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
 ISSUES = "https://github.com/clickgym/clickgym/issues"
 COMPANIONS = {
-    "fit check-models record decide evaluate features": "./logs",
-    "study bench": "./logs ./lab",
+    **dict.fromkeys(("fit", "check-models", "record", "decide", "evaluate", "features"), "./logs"),
+    **dict.fromkeys(("study", "bench"), "./logs ./lab"),
 }
 """Commands of the other distributions of this repository, and what installs them."""
 COMMANDS = {
@@ -89,10 +89,10 @@ class _Commands(TyperGroup):
         return TyperCommand(cmd_name, short_help=_summary(plug))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        for names, rooms in COMPANIONS.items():
-            if args[0] in names.split() and args[0] not in _plugged():
-                added = f"the command {args[0]!r} comes with: pip install {rooms} (in a clone)"
-                raise typer.Exit(_fail(added, BAD_INPUT))
+        if args[0] in COMPANIONS and args[0] not in _plugged():
+            rooms = COMPANIONS[args[0]]
+            added = f"the command {args[0]!r} comes with: pip install {rooms} (in a clone)"
+            raise typer.Exit(_fail(added, BAD_INPUT))
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 

@@ -305,9 +305,10 @@ def prepared_agent(
         if known is not None:
             filled_in[key] = known
         elif key in required and key not in passed:
-            reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
             if sizes.n_features and source.endswith("_ranking"):
                 reason = f"requires {key}, and {name_of(env)} has other items in every session"
+            else:
+                reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
             raise UnsuitedError(name, reason)
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:

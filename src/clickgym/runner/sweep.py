@@ -40,7 +40,7 @@ from ..core.faults import WorkerError
 from ..core.files import locked
 from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
-from ..envs.any_env import Sizes, sizes_of
+from ..envs.any_env import Sizes, sizes_of, users_of
 from .config import Config, Setting, provenance
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_facing, engine_of, traits_of
@@ -348,7 +348,8 @@ def _plan(
             env = make_env(env_pair, instance)
             metrics.contexts(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
-            _, *changes = getattr(getattr(env.unwrapped, "model", None), "starts", (0,))
+            played = users_of(env)
+            _, *changes = (0,) if played is None else played.starts
             if changes and changes[0] >= setting.horizon:
                 warnings.warn(
                     f"the users of {env_label} ({name}) change first after session "

@@ -13,7 +13,7 @@ from ...core.formats import visible
 from ..config import Config
 from ..results import Results
 from .figures import figure_bytes
-from .table import in_words
+from .table import in_words, instance_of_each
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
@@ -61,7 +61,7 @@ def _figure(results: Results, alt: str, *, by_instance: bool = False) -> str:
 
 def _instances(results: Results) -> str:
     """A panel for each instance, where the first figure has the mean of several."""
-    if results.rows.select("env", "instance").n_unique() == results.rows["env"].n_unique():
+    if instance_of_each(results):
         return ""
     figure = _figure(results, "Cumulative regret on each instance", by_instance=True)
     return f"<h2>Each instance</h2>\n{figure}"

@@ -58,11 +58,12 @@ def in_words(results: Results) -> FormattedTable:
     table, horizon = results.table(), results.horizon
     metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
     known = set(table["env"]) - set(unknown)
-    places = results.rows.select("env", "instance").unique()
-    differ = len(places) == places["env"].n_unique() and places["instance"].n_unique() > 1
+    instances = instance_of_each(results)
+    differ = len(set(instances.values())) > 1
     where = {
-        env: f"{env}, {instance}" if differ and instance not in env else env
-        for env, instance in places.iter_rows()
+        env: f"{env}, {instance}"
+        for env, instance in instances.items()
+        if differ and instance not in env
     }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
     per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
@@ -73,7 +74,8 @@ def in_words(results: Results) -> FormattedTable:
         if mean is None:
             mean, half = row["reward"] * horizon, row["reward_ci95"]
             half = half and half * horizon
-        cells = [where[row["env"]], row["agent"], regret_text(mean, half), f"{row['reward']:.4f}"]
+        place = where.get(row["env"], row["env"])
+        cells = [place, row["agent"], regret_text(mean, half), f"{row['reward']:.4f}"]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
@@ -81,6 +83,12 @@ def in_words(results: Results) -> FormattedTable:
     notes += [*_given(results), *_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
+
+
+def instance_of_each(results: Results) -> dict[str, str]:
+    """The instance of each environment; empty if one of them has several."""
+    places = results.rows.select("env", "instance").unique()
+    return {} if places["env"].is_duplicated().any() else dict(places.iter_rows())
 
 
 def _title_suffix(results: Results, table: polars.DataFrame) -> str:
