@@ -128,9 +128,9 @@ def naming_its_line(file: str, function: Callable[..., Any]) -> Callable[..., An
         try:
             found = function(argument)
             return list(found) if isinstance(found, Iterator) else found
+        except SyntaxError as error:
+            raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
         except Exception as error:
-            if isinstance(error, SyntaxError):
-                raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == file]
             if not lines:  # the file cannot be read
