@@ -137,7 +137,7 @@ class CascadeDUCB(CascadeAgent):
     non-stationary cascade model*, IJCAI 2019, Algorithm 1 with eq. 5 and 6.
 
     Deviations from the paper:
-        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen
+        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 3, which the bonus of a seen
            one can exceed: here an item with ``N = 0`` ranks before every other.
         2. ⚠ Ties are broken uniformly at random; several clicks as in `CascadeUCB1`.
 

@@ -135,23 +135,20 @@ def tables() -> dict[str, Rows]:
     }
 
 
-def sentence() -> str:
-    """Return when RL pays, as README says it."""
-    bandits, learners = ("LinearTS", "PBMLinUCB"), ("SAC", "TD3", "PPO", "A2C")
-    best = []
+def best() -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return the best bandit and the best learner where users differ, without and with the right
+    features, each with its share of the regret of random lists.
+    """
+    pairs = []
     for world in ("personal", "personal:features=outer"):
         frame = runs().filter(world=world).group_by("agent").agg(col("share").mean())
-        for names in (bandits, learners):
+        pair = []
+        for names in (("LinearTS", "PBMLinUCB"), ("SAC", "TD3", "PPO", "A2C")):
             rows = [row for row in frame.iter_rows() if row[0].startswith(names)]
-            best.append(min(rows, key=lambda row: row[1]))
-    bandit, learner, told, other = (
-        (name, f"{100 * share:.{int(share < 0.01)}f} %") for name, share in best
-    )
-    return (
-        f"Where users differ and nobody knows which features matter, {learner[0]} has {learner[1]} "
-        f"of the regret of random lists, and the best linear bandit hardly learns ({bandit[1]}); "
-        f"with the right products of features use the bandit ({told[1]}; {other[0]} {other[1]})"
-    )
+            name, share = min(rows, key=lambda row: row[1])
+            pair.append((name.partition(":")[0], f"{100 * share:.{int(share < 0.01)}f} %"))
+        pairs.append(tuple(pair))
+    return pairs
 
 
 def time_sentence() -> str:

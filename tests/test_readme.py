@@ -11,31 +11,41 @@ import clickgym
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LOOP, AGENT, PPO = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-[COMMAND] = re.findall(r"```console\n\$ clickgym (.*?)  #.*?```", README, flags=re.DOTALL)
-[PRINTED] = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+AGENT, PPO = (next(code for code in OTHERS if word in code) for word in ("class ", "PPO("))
+PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+COMPARED, OWN = (
+    text.replace("\\\n", " ").split()
+    for text in re.findall(r"clickgym (run PBM(?:.*\\\n)*.*)\n", README)
+)
 
 
-def test_loop_and_own_agent(capsys):
+def test_programs(capsys):
     """The loop prints the sessions that the README shows, and the agent passes `check_agent`."""
     names = {"__name__": "readme"}
     exec(LOOP, names)
     assert capsys.readouterr().out == PRINTED
-    exec(AGENT, names)
+    for code in OTHERS:
+        if code != PPO:
+            exec(code, names)
     assert clickgym.run(names["ThompsonSampling"], "PBMRank-v0", 1_000, seed=0).steps[-1] == 1_000
 
 
 @pytest.mark.slow
-def test_own_agent_beside_others(tmp_path, monkeypatch, printed):
-    """Its command has the regret that the README shows."""
+@pytest.mark.parametrize(
+    ("command", "text", "rows"),
+    [(COMPARED, TABLE, 6), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
+    ids=["compared", "own"],
+)
+def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
+    """The commands print the regret that the README shows; its tables leave out columns."""
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
-    shown = README.partition("```console")[2].partition("```")[0].splitlines()[4:]
-    found = printed([*COMMAND.split(), "--jobs", "1"], 100)
+    found = re.sub(" +", " ", printed([*command, "--jobs", "1"], 100))
+    shown = re.findall(r"^\w+ +[\d,]+ ± [\d,]+", text, flags=re.MULTILINE)
     for row in shown:
-        regret = re.match(r"\w+ +[\d,]+ ± \d+", row)[0]
-        assert regret in found, row
-    assert len(shown) == 3
+        assert re.sub(" +", " ", row) in found, row
+    assert len(shown) == rows
 
 
 def test_beside_a_clone(tmp_path):

@@ -9,13 +9,13 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1
 LOOKS: list[dict[str, Any]] = [
     {"color": colour, "linestyle": dash} for dash in DASHES for colour in COLOURS
 ]
-# A row for each pattern, a column for each colour: agents that are often compared differ in both.
+# A row for each pattern, a column for each colour: agents that are often compared differ in colour.
 _ROWS = """
-BatchRank CascadeKLUCB TopRank BubbleRank UniRank PBMHB GRAB RankedExp3
+CascadeTS CascadeKLUCB TopRank BubbleRank PBMHB UniRank BatchRank RankedExp3
 PBMPIE CascadeKLUCB:feedback=first_click PBMTS PBMUCB CascadeUCB1 EpsilonGreedy BCMPTS RankedKLUCB
-CascadeTS DCMKLUCB CascadeDUCB GLRCascadeKLUCB CascadeUCBV Fixed CascadeSWUCB Random
+GRAB DCMKLUCB CascadeDUCB GLRCascadeKLUCB CascadeUCBV Fixed CascadeSWUCB Random
 UBMLinUCB CMLinUCB LinearTS PBMLinUCB DCMLinUCB PDGD CascadeVI C2UCB
-PPO A2C DQN RecurrentPPO SAC MaskablePPO TD3 Oracle
+SAC A2C DQN RecurrentPPO MaskablePPO PPO TD3 Oracle
 """
 PLACES = {agent: number for number, agent in enumerate(_ROWS.split())}
 """The place of each agent's look in `LOOKS`."""

@@ -1,0 +1,76 @@
+"""Draw what 40 users of each click model do with the best list.
+
+A column is a user and a row is a position: blue was clicked, yellow was looked at, grey was not.
+Three models go into the README, all of them into the page of environments.
+
+python docs/crowd.py
+"""
+
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from clickgym.runner.reports.figures import NotebookFigure, write_figure
+
+DOCS = Path(__file__).resolve().parent
+USERS = 40
+MODELS = {
+    "CMRank-v0": "leave after the first click",
+    "PBMRank-v0": "each position has its own chance",
+    "DBNRank-v0": "leave when satisfied",
+    "DCMRank-v0": "may go on after a click",
+    "UBMRank-v0": "look where the last click above lets them",
+    "CCMRank-v0": "may leave after a skip or a click",
+    "TPBMRank-v0": "trust the top",
+    "MixtureRank-v0": "hidden groups",
+    "CascadeMDPRank-v0": "clicks change later clicks",
+}
+"""The users of each environment, in a few words."""
+COLOURS = np.array([[0xE9, 0xEC, 0xEF], [0xF5, 0xC5, 0x42], [0x1F, 0x6F, 0xC5]])
+"""Of a position that was not looked at, that was, and that was clicked."""
+
+
+def crowd(name: str) -> NDArray[np.intp]:
+    """Return 0, 1 or 2 for each position and user: not looked at, looked at, clicked."""
+    env = gym.make(name)
+    _, info = env.reset(seed=3)
+    columns = []
+    for _ in range(USERS):
+        observation, _, terminated, truncated, _ = env.step(info["optimal_ranking"])
+        clicks = observation["clicks"] if isinstance(observation, dict) else observation
+        examined = env.unwrapped.shown.examined  # type: ignore[attr-defined]
+        columns.append(np.asarray(examined, int) + np.asarray(clicks, int))
+        if terminated or truncated:  # a user with a memory has left
+            _, info = env.reset()
+    return np.array(columns).T
+
+
+def draw(axes: Axes, name: str) -> None:
+    cells = crowd(name)
+    n_positions, n_users = cells.shape
+    axes.imshow(COLOURS[cells], aspect="auto", interpolation="nearest")
+    axes.set_xticks(np.arange(-0.5, n_users), minor=True)
+    axes.set_yticks(np.arange(-0.5, n_positions), minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5)
+    axes.tick_params(which="both", length=0, labelbottom=False)
+    axes.set_yticks(range(n_positions), range(1, n_positions + 1), fontsize=8)
+    axes.spines[:].set_visible(False)
+    axes.set_title(f"{name}\n{MODELS[name]}", fontsize=9.5, loc="left")
+
+
+def picture(names: list[str]) -> NotebookFigure:
+    rows = len(names) // 3
+    figure = NotebookFigure(figsize=(11, 0.3 + 1.8 * rows), layout="constrained")
+    for axes, name in zip(figure.subplots(rows, 3).flat, names, strict=True):
+        draw(axes, name)
+    figure.supylabel("position", fontsize=9)
+    figure.supxlabel(f"{USERS} users", fontsize=9)
+    return figure
+
+
+if __name__ == "__main__":
+    write_figure(picture(list(MODELS)[:3]), DOCS / "crowd.png")
+    write_figure(picture(list(MODELS)), DOCS / "crowds.png")
