@@ -4,14 +4,12 @@ first.
 python benchmarks/catalogues.py [--write] [AGENT ...]
 
 Sessions are the first of a run, and their time is that of `rank` and `update`, without users. With
-``--write`` the results go into ``catalogues.csv`` and the column *largest L* of ``docs/agents.md``;
-rows of agents that are not named stay.
+``--write`` the results go into ``catalogues.csv``; rows of agents that are not named stay.
 """
 
 from __future__ import annotations
 
 import csv
-import re
 import sys
 import time
 from functools import partial
@@ -33,7 +31,6 @@ PLACES = {
 DRAWN = 50
 """Sessions with other candidates; then the last come again, because to draw them takes long."""
 FILE = Path(__file__).with_suffix(".csv")
-PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 
 
 def seconds_per_session(env: gym.Env, agent: CompiledAgent) -> float:
@@ -91,18 +88,6 @@ def main() -> None:
         largest = {name: largest[name] for name in compiled if name in largest}
         lines = ["agent,largest", *(f"{name},{n_items}" for name, n_items in largest.items())]
         FILE.write_text("\n".join(lines) + "\n", "utf-8")
-        write_column(largest)
-
-
-def write_column(largest: dict[str, int]) -> None:
-    """Put the results into the last column of the table of agents."""
-
-    def row(match: re.Match[str]) -> str:
-        n_items = largest.get(match[2], 0)
-        return f"{match[1]}| {f'{n_items:,}' if n_items else ''} |"
-
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(re.sub(r"^(\| \[`(\w+)`\].*)\|[ \d,]*\|$", row, page, flags=re.M), "utf-8")
 
 
 if __name__ == "__main__":

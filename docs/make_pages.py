@@ -5,9 +5,8 @@ make pages
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -32,30 +31,61 @@ from clickgym_lab.studies.study import Measured, read_all
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
 
+SITUATIONS = {
+    "standard": "ordinary queries",
+    "early sessions": "only a thousand sessions",
+    "long lists": "lists of ten",
+    "large catalogues": "50 to 1,000 items",
+    "position bias": "low positions are hardly seen",
+    "rare clicks": "clicks are rare",
+    "change": "what users like changes abruptly",
+    "drift": "what users like changes all the time",
+    "ties": "items are nearly alike",
+    "clickbait": "attractive items satisfy less",
+    "safety": "bad lists must be rare",
+    "warm start": "there is a log to learn from",
+    "memory": "clicks change later clicks",
+    "long run": "a million sessions",
+    "features": "items have features",
+}
+"""Each ability in the words of a reader who looks for an agent."""
+
 
 def pages() -> dict[Path, str]:
     """Return the text of every file, by its path."""
     texts = {RESULTS / f"{name}.md": text for name, text in study_pages(is_shipped=True)}
-    studies, scorecard = DOCS / "studies.md", DOCS / "scorecard.md"
-    texts[studies] = _between(studies.read_text(encoding="utf-8"), "studies", _studies())
-    text = _between(scorecard.read_text(encoding="utf-8"), "scorecard", _abilities())
-    text = _between(text, "boards", _boards())
-    text = _between(text, "learners", _table(*learners()))
-    texts[scorecard] = _between(text, "recommended", _table(*recommended()))
-    mix_ts = DOCS / "mix_ts.md"
-    texts[mix_ts] = _between(mix_ts.read_text(encoding="utf-8"), "mix_ts", _scores_of_mix_ts())
-    rl = (DOCS / "rl.md").read_text(encoding="utf-8")
-    for name, rows in rl_page.tables().items():
-        rl = _between(rl, name, _table(*rows))
-    rl = _between(rl, "time", rl_page.time_sentence())
-    texts[DOCS / "rl.md"] = _between(rl, "origin", f"`{rl_page.origin()}`")
+    made = {
+        "studies": {"studies": _studies()},
+        "scorecard": {
+            "recommended": _recommended(),
+            "board": _board(features=False),
+            "features": _board(features=True),
+            "abilities": _abilities(),
+        },
+        "scorecard_reference": {"learners": _table(*learners())},
+        "mix_ts": {"mix_ts": _scores_of_mix_ts()},
+        "rl_results": {
+            **{name: _table(*rows) for name, rows in rl_page.tables().items()},
+            "origin": f"`{rl_page.origin()}`",
+        },
+        "rl_reference": {
+            "defaults": _table(*rl_page.defaults_table()),
+            "time": rl_page.time_sentence(),
+        },
+    }
+    for name, parts in made.items():
+        texts[DOCS / f"{name}.md"] = _filled(DOCS / f"{name}.md", parts)
     return texts
 
 
-def _between(text: str, name: str, content: str) -> str:
-    """Replace the text between the marks of a name."""
-    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)
+def _filled(file: Path, parts: Mapping[str, str]) -> str:
+    """Return the text of a page, with each part between the marks of its name."""
+    text = file.read_text(encoding="utf-8")
+    for name, content in parts.items():
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, rest = text.split(start)
+        text = f"{before}{start}\n{content}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
@@ -67,12 +97,16 @@ def _abilities() -> str:
     rows, quick = [], {task.ability: task.name for task in quick_tasks()}
     for ability, groups in ABILITIES.items():
         tasks = tasks_of(ability)
-        models = dict.fromkeys(model for group in groups for model in group.models)
+        models = dict.fromkeys(
+            model.removeprefix("NonStationary").removeprefix("Contextual")
+            for group in groups
+            for model in group.models
+        )
         sessions = dict.fromkeys(f"{task.horizon:,}" for task in tasks)
         about = "; ".join(dict.fromkeys(group.about for group in groups))
         counts = [str(len(tasks)), ", ".join(sessions)]
         rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
-    header = ("ability", "what differs", "click models", "tasks", "sessions", "in `--quick`")
+    header = ("kind of task", "what differs", "click models", "tasks", "sessions", "in `--quick`")
     return _table(header, *rows)
 
 
@@ -80,14 +114,27 @@ def _scores_of_mix_ts() -> str:
     """Return the scores of our own agent by ability, without its name in each row."""
     [line] = [line for line in published() if line.agent.endswith(":MixTS")]
     found = abilities(line, scored_tasks()).items()
-    rows = [(name, f"{score.value:z.2f}", f"{score.bad_run:z.2f}") for name, score in found]
-    return _table(("ability", "score", "bad run"), *rows)
+    rows = [(name, f"{score.value:z.2f}", f"{score.worst_run:z.2f}") for name, score in found]
+    return _table(("kind of task", "score", "worst run"), *rows)
 
 
-def _boards() -> str:
-    """Return the two boards of the scorecard."""
-    boards = [board(published(), features) for features in (False, True)]
-    return "\n\n".join(_table(*rows) for rows in boards)
+def _board(features: bool) -> str:
+    """Return a board of the scorecard."""
+    header, *rows = board(published(), features)
+    links = {"clickgym_lab.mix_ts:MixTS": "[MixTS](mix_ts.md)"}
+    return _table(
+        header,
+        *([links.get(agent, agent), requires or "–", *cells] for agent, requires, *cells in rows),
+    )
+
+
+def _recommended() -> str:
+    """Return the best published agents of each kind of task."""
+    (_, *header), *rows = recommended()
+    return _table(
+        ["your situation", "kind of task", *header],
+        *([SITUATIONS.get(ability, ""), f"*{ability}*", *cells] for ability, *cells in rows),
+    )
 
 
 # ------------------------------------------------------------ studies

@@ -1,8 +1,10 @@
-"""The tables and the figure of docs/rl.md, made from the runs in docs/rl.parquet."""
+"""The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, and
+what docs/rl_reference.md says of the defaults and the time of a learner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,7 +29,6 @@ WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "per
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
-KEYS = ("world", "instance", "agent", "run")
 Rows = list[list[str]]
 
 
@@ -97,20 +98,6 @@ def features_table(unshared: bool = False) -> Rows:
     return rows
 
 
-def runs_table(agents: Sequence[str] = ("SAC", "TD3", "PPO")) -> Rows:
-    """Return each run of some learners: per cent in the second half, and of the frozen policy."""
-    rows = [["world", "agent", "seed of the world", "second half, run by run", "frozen"]]
-    for world, name in WORLDS.items():
-        parts = runs().filter(col("world") == world, col("agent").is_in(agents)).sort(*KEYS)
-        for (instance, agent), part in parts.group_by("instance", "agent", maintain_order=True):
-            cells = [
-                ", ".join(number(100 * value) for value in part[column])
-                for column in ("late", "frozen")
-            ]
-            rows.append([name, f"`{agent}`", str(instance).rpartition("=")[2], *cells])
-    return rows
-
-
 def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
     frame = runs().filter(col("env") != CONTEXTUAL)
@@ -125,11 +112,22 @@ def plain_table() -> Rows:
     return rows
 
 
+def defaults_table() -> Rows:
+    """Return the defaults of the learners; those that score items weigh their features instead."""
+    rows = [["name", "actions", "defaults"]]
+    for name, agent in AGENTS.items():
+        if issubclass(agent, Learner):
+            kinds = [agent.actions, *["weights"] * (agent.actions == "scores")]
+            settings = ", ".join(f"{key}={value}" for key, value in agent.defaults.items())
+            actions = ", ".join(f"`{kind}`" for kind in kinds)
+            rows.append([f"`{name}`", actions, f"`{settings}`"])
+    return rows
+
+
 def tables() -> dict[str, Rows]:
     """Return the tables of the page by the names of their marks."""
     return {
         "features": features_table(),
-        "runs": runs_table(),
         "unshared": features_table(unshared=True),
         "plain": plain_table(),
     }

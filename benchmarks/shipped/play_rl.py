@@ -1,4 +1,4 @@
-"""Play the runs of docs/rl.md, and write docs/rl.parquet.
+"""Play the runs of docs/rl_results.md, and write docs/rl.parquet.
 
 nice -n 19 python benchmarks/shipped/play_rl.py OUT
 

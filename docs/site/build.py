@@ -38,7 +38,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("lab/src/**/*.py", "tests/*.py")
+LINKED = ("lab/src/**/*.py", "tests/*.py", "benchmarks/*.csv")
 """Files that are no pages; a link leads to a copy of them."""
 
 

@@ -89,7 +89,7 @@ def test_another_ability_moves_no_task(request):
     assert [line.summary(tasks, intervals=False) for line in board.published()] == lines
     header, ours, *recommended = board.recommended()
     assert [header, *recommended] == before[3]
-    assert ours == ["two items", "not scored yet", *5 * [""]]
+    assert ours == ["two items", "not scored yet", *4 * [""]]
     assert (board.learner_tasks(), board.learners()) == ([first, *of_learners[0]], of_learners[1])
 
 
@@ -267,7 +267,7 @@ def test_interquartile_mean_over_tasks():
     scores = {f"t{i}": np.array([i / 10, i / 10 + 0.2]) for i in range(1, 8)}
     summary = summarize(scores, tasks)
     assert summary.value == pytest.approx(np.mean([0.3, 0.4, 0.5, 0.6]))
-    assert summary.bad_run == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.5]))
+    assert summary.worst_run == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.5]))
     assert summary.low < summary.value < summary.high
     single = {name: values[:1] for name, values in scores.items()}
     assert np.isnan(summarize(single, tasks).low)
@@ -312,7 +312,6 @@ def small(monkeypatch, tmp_path):
     rows = [(task.name, 1000.0, 10.0, "TopRank") for task in all_tasks()]
     table = polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
     write_results(tmp_path / "anchors.parquet", table, {})
-    (tmp_path / "replayed.txt").write_text("TopRank\n")
     for agent, loss in {"TopRank": 10.0, "Random": 1000.0}.items():
         names = [task.name for task in all_tasks() if not task.has_features]
         save_line(tmp_path, agent, "", runs_of(names, 2, loss), {})
@@ -329,24 +328,24 @@ def test_board_has_the_best_first():
     header, *rows = board.board(board.published())
     assert tuple(header) == HEADER
     assert [row[0] for row in rows] == ["TopRank", "Random"]
-    assert rows[0][2:4] == ["1.00 (1.00 to 1.00)", "1.00"]
-    assert [row[-1] for row in rows] == ["yes", "not replayed"]
+    assert rows[0][2:5] == ["1.00", "1.00 to 1.00", "1.00"]
     assert board.board(board.published(), features=True) == [list(HEADER)]
+    header, *rows = board.board(board.published(), ability="ties")
+    assert {len(header), *map(len, rows)} == {len(HEADER) - 2}  # nothing is best or worst
 
 
 @pytest.mark.usefixtures("small")
 def test_recommended_agents_are_the_best_published():
-    header, *rows = board.recommended()
-    assert len(header) == 7
+    _, *rows = board.recommended()
     assert [row[0] for row in rows] == list(ABILITIES)
-    best = ["TopRank", "1.00", "1.00", "", "", ""]
+    best = ["TopRank", "1.00", "1.00", "", ""]
     assert all(row[1:] == best for row in rows if row[0] != "features")
     names = [task.name for task in all_tasks() if task.ability == "ties"]
     save_line(board.DATA, "PBMTS", "examination", runs_of(names, 2, 1.0), {})
     save_line(board.DATA, "mine:A", "", runs_of(names, 2, 0.1), {})
     board.published.cache_clear()
     [ties] = [row for row in board.recommended() if row[0] == "ties"]
-    assert ties[1:] == ["TopRank", "1.00", "1.00", "PBMTS", "1.50", "1.50"]
+    assert ties[1:] == ["TopRank", "1.00", "1.00", "PBMTS", "1.50"]
 
 
 @pytest.mark.usefixtures("small")
@@ -362,10 +361,11 @@ def test_learners_have_a_score_for_each_task():
 def test_partial_lines_have_no_overall_score():
     names = [task.name for task in quick_tasks()]
     line = line_of("A", "", runs_of(names, 1, 100.0))
-    assert line.cells(board.scored_tasks())[2:4] == ["", ""]
+    assert line.summary(board.scored_tasks()) is None
+    assert board.board([line]) == [list(HEADER)]
     tasks = board.scored_tasks()[:6]
     for n, has_score in ((2, False), (3, True)):  # half of the tasks is enough
-        line = board.Line("A", "", {task.name: np.ones(2) for task in tasks[:n]}, 0.0, True)
+        line = board.Line("A", "", {task.name: np.ones(2) for task in tasks[:n]}, 0.0)
         assert (line.summary(tasks, intervals=False) is not None) == has_score
 
 
@@ -494,7 +494,7 @@ def test_scoreboard_of_the_readme():
         line, ability = lines[re.match(r"\[?(\w+)", take)[1]], KINDS.get(situation)
         tasks = board.scored_tasks(ability == "features", ability)
         summary = line.summary(tasks, intervals=False)
-        assert figures == [f"{summary.value:.2f}", f"{summary.bad_run:.2f}"]
+        assert figures == [f"{summary.value:.2f}", f"{summary.worst_run:.2f}"]
         if ability is None:
             values = sorted(each.value for each in board.abilities(line, tasks).values())
             assert sorted(re.findall(r"\((\d\.\d\d)\)", weak)) == [f"{v:.2f}" for v in values[:2]]

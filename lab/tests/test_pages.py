@@ -4,11 +4,14 @@ of users is what the kernels do.
 
 import inspect
 import io
+import json
 import re
 import textwrap
 from collections import Counter
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -34,7 +37,8 @@ from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.colours import PLACES
 from clickgym.runner.reports.figures import figure_bytes, line_styles
-from clickgym_lab.bench.tasks import ABILITIES, tasks_of
+from clickgym_lab.bench.board import scored_tasks
+from clickgym_lab.bench.tasks import ABILITIES, all_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARNERS = ("SAC", "PPO", "A2C")
@@ -52,8 +56,8 @@ def test_made_pages_are_up_to_date():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
 
 
-def test_figure_and_sentence_of_reinforcement_learning():
-    """They are those of the shipped runs (the tables are compared above)."""
+def test_figure_and_shares_of_reinforcement_learning():
+    """They are those of the shipped runs (the made tables are compared above)."""
     shipped = Image.open(rl_page.FIGURE)
     assert shipped.text["Description"] == rl_page.about()
     drawn = Image.open(io.BytesIO(figure_bytes(rl_page.figure(), "png")))
@@ -62,9 +66,15 @@ def test_figure_and_sentence_of_reinforcement_learning():
     drawn_by = f"matplotlib=={version('matplotlib')}\n"
     if drawn_by in (ROOT / "constraints.txt").read_text(encoding="utf-8"):  # others move the axes
         assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| .*%.* \|$", readme.partition("| Users | A bandit |")[2], re.MULTILINE)
-    for row, sides in zip(rows[1:3], rl_page.best(), strict=True):
+    head = "| Users | A bandit |"
+    tables = [
+        re.findall(
+            r"^\| .*%.* \|$", (ROOT / name).read_text(encoding="utf-8").partition(head)[2], re.M
+        )
+        for name in ("README.md", "docs/rl.md")
+    ]
+    rows = [*tables[0][1:3], *tables[1]]  # the README has two kinds of users more
+    for row, sides in zip(rows, 2 * rl_page.best(), strict=True):
         for cell, (agent, share) in zip(row.split("|")[2:4], sides, strict=True):
             assert share in cell, row
             assert agent in cell, row
@@ -172,20 +182,25 @@ def test_every_paper_is_named():
         assert title in text or re.match(r"@\w+{(\w+)", entry)[1] in cited, title
 
 
-def test_numbers_of_the_paper():
-    """Those that code tells; and its length is that of a paper in JOSS, 750 to 1,750 words."""
-    text = " ".join((ROOT / "paper.md").read_text(encoding="utf-8").split("# Summary")[1].split())
+def test_counts_on_the_pages():
+    """Where a page counts agents, click models, environments or tasks, it counts all."""
     n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
-    n_baselines = len({"Fixed", "Random", "Oracle", "EpsilonGreedy"} & set(AGENTS))
-    n_published = len(AGENTS) - n_learners - n_baselines
-    tasks = sum(len(tasks_of(ability)) for ability in ABILITIES)
-    for sentence in (
-        f"follow {len(CLICK_MODELS)} click models",
-        f"{n_published} published algorithms, {n_baselines} baselines and {n_learners} ",
-        f"{tasks} tasks of {len(ABILITIES)} abilities",
-    ):
-        assert sentence in text, f"paper.md must say: {sentence}"
-    assert 750 < len(text.split()) < 1750
+    baselines = {"Fixed", "Random", "Oracle", "EpsilonGreedy"} & set(AGENTS)
+    counts = {
+        "click models": len(CLICK_MODELS),
+        "environments": len(ENVIRONMENTS),
+        "published algorithms": len(AGENTS) - n_learners - len(baselines),
+        "baselines": len(baselines),
+        "algorithms of stable-baselines3": n_learners,
+        "abilities": len(ABILITIES),
+        r"tasks of \d+ abilities": len(all_tasks()),
+        "tasks with many kinds of users": len(scored_tasks(features=False)),
+    }
+    for file in (ROOT / "README.md", ROOT / "paper.md", *(ROOT / "docs").glob("*.md")):
+        text = " ".join(file.read_text(encoding="utf-8").split())
+        for noun, count in counts.items():
+            found = re.findall(rf"\b(\d+) {noun}\b", text)
+            assert {int(number) for number in found} <= {count}, f"{file.name}: {found} {noun}"
 
 
 def test_every_id_has_a_page():
@@ -205,26 +220,73 @@ def test_each_page_is_in_the_contents_of_the_site():
         assert f"docs/{file.stem}" in contents or file.stem == "README", file.name
 
 
-def test_links():
-    """Those of the README are absolute, so that the page of the package shows them; each link to
-    a file leads to one, and each link to an environment to its heading.
+def test_links_of_the_readme():
+    """They are absolute, so that the page of the package shows them; each id of stationary users
+    and of those with a memory has a link to its heading.
     """
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#]+)", readme):
-        assert link.startswith("https://")
-        own, _, path = link.partition("/main/")
-        assert "clickgym/clickgym" not in own or (ROOT / path).exists(), link
-    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
-    headings = {heading.lower() for heading in re.findall(r"^#+ (\S+)$", page, re.MULTILINE)}
-    anchors = set(re.findall(r"docs/environments\.md#(\S+-v0)\)", readme))
-    kinds = "", "Memory"
-    plain_ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in kinds]
-    assert anchors == {env_id.lower() for env_id in plain_ids}
-    assert anchors <= headings
-    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("lab/results/*.md"), *ROOT.glob("C*.md")]
-    for file in pages:
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):
-            assert (file.parent / link).exists(), f"{file.name}: {link}"
+    links = links_of(ROOT / "README.md")
+    assert all(link.startswith(("https://", "#")) for link in links)
+    anchors = {link.partition("docs/environments.md#")[2] for link in links} - {""}
+    ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in ("", "Memory")]
+    assert anchors == {env_id.lower() for env_id in ids}
+
+
+def text_of(file):
+    """The Markdown of a page or of a notebook, without blocks of code."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return re.sub(r"^( *)(```+|:::+).*?^\1\2 *$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def links_of(file):
+    """The targets of the links and pictures of a page, without those in code."""
+    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text_of(file))
+    inline = re.findall(r"\]\(<?([^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)?)>?(?: \"[^\"]*\")?\)", text)
+    return [*inline, *re.findall(r"<[^>]*\b(?:href|src)=\"([^\"]+)\"", text)]
+
+
+@cache
+def anchors_of(file):
+    """The anchors of a page's headings, as GitHub makes them."""
+    anchors = Counter()
+    for heading in re.findall(r"^#+ +(.+?)[ #]*$", text_of(file), re.MULTILINE):
+        shown = re.sub(r"!?\[(.*?)\]\(.*?\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w -]", "", shown).replace(" ", "-")
+        anchors[f"{anchor}-{anchors[anchor]}" if anchors[anchor] else anchor] += 1
+    return set(anchors)
+
+
+def target_of(file, link):
+    """The file and the anchor of a link that leads into the repository; None for any other."""
+    link = unquote(link)
+    site = "https://github.com/clickgym/clickgym"
+    own = re.fullmatch(rf"{site}/?(#.*)?", link)
+    path, _, anchor = f"/README.md{own[1] or ''}".partition("#") if own else link.partition("#")
+    path = re.sub(r"^https://.+/clickgym/clickgym/(blob/|tree/|raw/)?main/", "/", path)
+    if re.match(r"\w+:", path):
+        return None
+    is_home = file.parent.name == "site"  # its page stands at the root
+    folder = ROOT if path.startswith("/") or is_home else file.parent
+    return (folder / path.lstrip("/")).resolve() if path else file, anchor
+
+
+def test_no_link_is_dead():
+    """Each link of a page or a notebook into the repository leads to a file, and to a heading if
+    one is named.
+    """
+    rooms = ("docs", "examples", "benchmarks", "lab", "logs", ".github")
+    pages = [*ROOT.glob("*.md"), *(file for room in rooms for file in (ROOT / room).rglob("*.md"))]
+    dead = []
+    for file in [*pages, *(ROOT / "examples").rglob("*.ipynb")]:
+        for link in links_of(file):
+            target, anchor = target_of(file, link) or (file, "")
+            is_made = target.parent == ROOT / "docs" / "api"  # by docs/site/build.py
+            has_anchor = not anchor or target.suffix != ".md" or anchor in anchors_of(target)
+            if not is_made and not (target.exists() and has_anchor):
+                dead.append(f"{file.relative_to(ROOT)}: {link}")
+    assert not dead
 
 
 def symbols_of(model_class):

@@ -431,7 +431,6 @@ def test_the_program_of_the_page(monkeypatch, log_file, capsys):
     """As it stands there, with fewer sessions."""
     page = Path(__file__).parents[2] / "docs" / "judged_queries.md"
     program = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
-    assert len(page.read_text(encoding="utf-8").split()) <= 900
     rng = np.random.default_rng(0)
     for name, width in (("train.txt", 9), ("test.txt", 8)):
         rows = [

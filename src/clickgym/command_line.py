@@ -123,7 +123,7 @@ app = typer.Typer(
     help="Compare algorithms that learn to rank from clicks.",
     epilog="Start with: clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out "
     "results/first. Other packages add commands, such as those for click logs and studies of "
-    "papers: see docs/runner.md.",
+    "papers: see docs/runner_reference.md.",
 )
 
 

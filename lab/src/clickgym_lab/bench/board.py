@@ -19,9 +19,7 @@ from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, Task, all_tasks, quick_tasks
 
 DATA = Path(__file__).parent / "data"
-"""A file of each agent; ``anchors.parquet``, from ``anchor_runs``; ``replayed.txt``, whose results
-were played again.
-"""
+"""A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
 LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
 WORDS = {"initial": "production list"}
 """Of arguments whose names do not say what is required."""
@@ -30,12 +28,12 @@ NOT_SCORED = "not scored yet"
 HEADER = (
     "agent",
     "requires",
-    "score (95 % interval)",
-    "bad run",
+    "score",
+    "95 % interval",
+    "worst run",
+    "µs per session",
     "best at",
     "worst at",
-    "µs per session",
-    "replayed",
 )
 
 
@@ -47,14 +45,12 @@ class Line(NamedTuple):
         requires: what it is given beside clicks.
         scores: of its runs.
         seconds_per_session: in the mean over `timed_tasks`.
-        replayed: whether its results were played again.
     """
 
     agent: str
     requires: str
     scores: Scores
     seconds_per_session: float
-    replayed: bool
 
     def summary(self, tasks: Sequence[Task], intervals: bool = True) -> Summary | None:
         """Its score over some tasks, if it played at least half of them."""
@@ -64,16 +60,17 @@ class Line(NamedTuple):
         return summarize(self.scores, tasks, intervals)
 
     def cells(self, tasks: Sequence[Task]) -> list[str]:
-        """Its row of a table over some tasks."""
-        summary = self.summary(tasks)
-        by_ability = abilities(self, tasks)
-        ordered = sorted(by_ability, key=lambda name: by_ability[name].value)
-        best, worst = (ordered[-1], ordered[0]) if len(ordered) > 1 else ("", "")
-        shown = ["", ""] if summary is None else [str(summary), f"{summary.bad_run:z.2f}"]
+        """Its row of a table over some tasks, of which it played at least half: a cell for each
+        column of `HEADER`; without the last two if the tasks are of one ability.
+        """
+        summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
         time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
-        state = "yes" if self.replayed else "not replayed"
-        return [self.agent, self.requires, *shown, best, worst, time, state]
+        shown = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", time]
+        by_ability = abilities(self, tasks)
+        ordered = sorted(by_ability, key=lambda name: by_ability[name].value)
+        ends = [ordered[-1], ordered[0]] if len({task.ability for task in tasks}) > 1 else []
+        return [self.agent, self.requires, *shown, *ends]
 
 
 def requirements(agent: AgentLike) -> str:
@@ -125,14 +122,14 @@ def learner_tasks() -> list[Task]:
     return [task for task in all_tasks() if task.name in chosen]
 
 
-def line_of(agent: str, requires: str, table: polars.DataFrame, replayed: bool = False) -> Line:
+def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
     """The line of an agent, from the table of `play`."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
     timed = table.filter(polars.col("task").is_in(list(horizons)))
     per_session = timed["seconds"] / timed["task"].replace_strict(horizons)
     scores = scores_of(table, anchors(), all_tasks())
     mean: Any = per_session.mean()
-    return Line(agent, requires, scores, mean, replayed)
+    return Line(agent, requires, scores, mean)
 
 
 def timed_tasks(table: polars.DataFrame) -> list[Task]:
@@ -145,13 +142,12 @@ def timed_tasks(table: polars.DataFrame) -> list[Task]:
 @cache
 def published() -> list[Line]:
     """The lines of the agents whose results ship."""
-    replayed = (DATA / "replayed.txt").read_text(encoding="utf-8").split()
     lines = []
     for path in sorted(DATA.glob("*.parquet")):
         if path.stem != "anchors":
             table, made = read_results(path)
             agent = made["agent"]
-            lines.append(line_of(agent, made["requires"], table, agent in replayed))
+            lines.append(line_of(agent, made["requires"], table))
     return lines
 
 
@@ -168,7 +164,7 @@ def abilities(line: Line, tasks: Sequence[Task]) -> dict[str, Summary]:
 def board(
     lines: Sequence[Line], features: bool = False, ability: str | None = None
 ) -> list[list[str]]:
-    """A table of the board, the best agents first.
+    """A table of the board, the best agents first; those without a score are left out.
 
     Args:
         lines: the agents.
@@ -176,41 +172,38 @@ def board(
         ability: only tasks of this ability.
     """
     tasks = scored_tasks(features, ability)
-    playing = [line for line in lines if any(task.name in line.scores for task in tasks)]
-
-    def place(line: Line) -> float:
-        summary = line.summary(tasks, intervals=False)
-        return -1e9 if summary is None else summary.value
-
-    rows = [line.cells(tasks) for line in sorted(playing, key=place, reverse=True)]
-    return [list(HEADER), *rows]
+    summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
+    scored = [(summary.value, line) for line, summary in summaries if summary is not None]
+    rows = [line.cells(tasks) for _, line in sorted(scored, key=lambda pair: -pair[0])]
+    n_columns = min((len(row) for row in rows), default=len(HEADER))
+    return [list(HEADER[:n_columns]), *rows]
 
 
 def recommended() -> list[list[str]]:
     """Return a table of the best published agents in each ability: of those that require nothing,
     and of those that require more, if one of them is better.
     """
-    rows = [["ability", "agent", "score", "bad run", "with knowledge", "score", "bad run"]]
+    rows = [["ability", "agent", "score", "worst run", "if you know more", "score"]]
     agents = [line for line in published() if line.agent in AGENTS]
     unaided = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
         if ability in unscored_abilities():
-            rows.append([ability, NOT_SCORED, *5 * [""]])
+            rows.append([ability, NOT_SCORED, *4 * [""]])
             continue
         tasks = scored_tasks(ability=ability)
         best, of_all = _best(unaided, tasks), _best(agents, tasks)
-        rows.append([ability, *best, *(["", "", ""] if of_all == best else of_all)])
+        rows.append([ability, *best, *(["", ""] if of_all == best else of_all[:2])])
     return rows
 
 
 def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
-    """Return the best agent over some tasks, its score and its bad run."""
+    """Return the best agent over some tasks, its score and that of its worst runs."""
     summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
     able = {agent: summary for agent, summary in summaries.items() if summary is not None}
     if not able:
         return ["", "", ""]
     agent = max(able, key=lambda name: able[name].value)
-    return [agent, f"{able[agent].value:.2f}", f"{able[agent].bad_run:.2f}"]
+    return [agent, f"{able[agent].value:.2f}", f"{able[agent].worst_run:.2f}"]
 
 
 def learners() -> list[list[str]]:

@@ -103,22 +103,23 @@ class Summary(NamedTuple):
     Attributes:
         value: of the means over runs.
         low, high: its 95 % interval; nan with a single run.
-        bad_run: of the worst runs.
+        worst_run: of the worst run of each task.
     """
 
     value: float
     low: float
     high: float
-    bad_run: float
+    worst_run: float
 
-    def __str__(self) -> str:
-        """
+    @property
+    def interval(self) -> str:
+        """The interval as text.
+
         Example:
-            >>> print(Summary(0.914, 0.9, 0.93, 0.8), Summary(0.5, math.nan, math.nan, 0.5))
-            0.91 (0.90 to 0.93) 0.50
+            >>> Summary(0.914, 0.9, 0.93, 0.8).interval
+            '0.90 to 0.93'
         """
-        interval = "" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})"
-        return f"{self.value:z.2f}{interval}"
+        return "" if math.isnan(self.low) else f"{self.low:z.2f} to {self.high:z.2f}"
 
 
 def iqm(values: Values) -> float:
@@ -146,9 +147,9 @@ def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> 
     n_runs = max((len(values) for values in scores.values()), default=1)
     absent = np.zeros(n_runs)
     table = np.array([np.resize(scores.get(task.name, absent), n_runs) for task in tasks])
-    value, bad_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
+    value, worst_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
     if n_runs == 1 or not intervals:
-        return Summary(value, math.nan, math.nan, bad_run)
+        return Summary(value, math.nan, math.nan, worst_run)
     users = [task.users for task in tasks]
     rows = [np.flatnonzero([of == name for of in users]) for name in dict.fromkeys(users)]
     rng, replicates = np.random.default_rng(0), []
@@ -157,4 +158,4 @@ def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> 
         runs = rng.integers(n_runs, size=(len(drawn), n_runs))
         replicates.append(iqm(table[drawn[:, None], runs].mean(axis=1)))
     low, high = np.quantile(replicates, [0.025, 0.975])
-    return Summary(value, float(low), float(high), bad_run)
+    return Summary(value, float(low), float(high), worst_run)

@@ -137,7 +137,8 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
         header, *rows = board(lines, features, ability)
         if rows:
             title = "Agents that rank by features" if features else "Agents that rank items"
-            columns = [Column(name, right=name in ("bad run", "µs per session")) for name in header]
+            numbers = ("score", "worst run", "µs per session")
+            columns = [Column(name, right=name in numbers) for name in header]
             print_table(output(), columns, rows, title=title)
             output().print()
 
@@ -154,11 +155,11 @@ def _print_line(line: Line, quick: bool, unscored: list[str]) -> None:
         }
         best = max(values, key=lambda agent: values[agent], default="")
         beside = f"{best} {values[best]:.2f}" if best else ""
-        bad_run = [] if quick else [f"{summary.bad_run:z.2f}"]
-        rows.append([ability, f"{summary.value:z.2f}", *bad_run, beside])
+        worst_run = [] if quick else [f"{summary.worst_run:z.2f}"]
+        rows.append([ability, f"{summary.value:z.2f}", *worst_run, beside])
     rows += [[name, NOT_SCORED, *([] if quick else [""]), ""] for name in unscored]
     columns = [Column("ability"), Column("score", right=True)]
-    columns += [] if quick else [Column("bad run", right=True)]
+    columns += [] if quick else [Column("worst run", right=True)]
     title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
     print_table(output(), [*columns, Column("best published")], rows, title=title)
     output().print()
