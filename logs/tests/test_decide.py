@@ -1,28 +1,18 @@
-"""From a log to a decision: the production list, the three verdicts, the proposal, the page."""
+"""From a log to a decision: the production list, the three verdicts, the A/B test, the page."""
 
-import html
 import json
 import math
-import shlex
+import re
 from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from clickgym import Results
-from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
-from clickgym_logs.decision_table import (
-    notes_of_queries,
-    rows_of_lists,
-    rows_of_queries,
-    summary,
-)
 from clickgym_logs.priorities import shrunken
-from clickgym_logs.proposals import experiment
-from clickgym_logs.reasons import Reason
+from clickgym_logs.reasons import Doubt, Reason
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
@@ -87,14 +77,16 @@ def test_better_list(decision):
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     low, high = decision.best.interval
     assert low < truth < high
-    assert decision.sentence.startswith("Show d, c, b: it earned +")
+    assert "Show d, c, b" in decision.sentence
+    assert f"{decision.best.difference:+.4f} clicks" in decision.sentence
+    assert (decision.to_test, decision.test_sessions) == (None, None)
 
 
 def test_no_list_is_proved_better():
     decided = decide(log_of([C, *ALL[2:]], 6000))
     assert decided.verdict == "no list is proved better"
     assert decided.recommended == ("d", "c", "b")
-    assert f"a gain of {decided.detectable:.4f} clicks" in decided.sentence
+    assert f"{decided.detectable:.4f} clicks" in decided.sentence
     assert 0 < decided.detectable < 1
 
 
@@ -135,14 +127,16 @@ def test_rewards_by_block_of_five_sessions_or_more():
 
 
 def test_list_that_is_no_longer_shown():
-    """It earned more, but is no recommendation: the table says when it was last shown."""
+    """It earned more, but is no recommendation."""
     decided = decide(epochs((B, C), (B, C), (B, A)))
-    assert decided.measured[0].labels == ("d", "c", "b")
+    first = decided.measured[0]
+    assert first.labels == ("d", "c", "b")
     assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
-    assert "but it is hardly shown any more, last time 39" in decided.sentence
+    assert first.withheld(decided.level) == Doubt.ENDED
+    assert first.last_shown.startswith("time 39")
+    assert f"{first.difference:+.4f} clicks" in decided.sentence
+    assert f"last {first.last_shown}" in decided.sentence
     assert "d, c, b" not in decided.sentence
-    cell = rows_of_lists(decided)[1].cells[1]
-    assert cell.startswith("not proved better: it is hardly shown any more, last")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +152,8 @@ def test_log_that_cannot_tell(log, reason):
     decided = decide(log)
     assert (decided.verdict, decided.recommended) == ("cannot tell", None)
     assert decided.reason == reason
-    assert decided.sentence.startswith("This log cannot tell whether a list is better")
     assert math.isinf(decided.detectable)
+    assert (decided.to_test, decided.periods) == (None, math.inf)
 
 
 def test_randomised_log_names_what_to_run():
@@ -175,29 +169,35 @@ def test_randomised_log_names_what_to_run():
         assert "--estimator item-position" not in " ".join(decide(other).cautions)
 
 
-def test_proposal(decision, log):
-    """The click model's best list, with the A/B test that would settle it: half of n sessions show
-    each list, so that the standard error of the difference is 2 sqrt(variance / n); the gain passes
-    at the level with a probability of 0.94.
+def sessions_by_hand(decided):
+    """Half of the n sessions show each list, so that the standard error of the difference is
+    2 sqrt(variance / n); the gain passes at the level 0.005 with a probability of 0.94. At least
+    twenty sessions show each list in each of twenty blocks.
     """
-    proposal = decision.proposal
-    assert proposal.model in ("PBM", "UBM")
-    assert proposal.labels == ("d", "c", "b")
-    truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
-    assert proposal.gain == pytest.approx(truth, abs=0.1)
     z = NormalDist().inv_cdf(1 - 0.005) + NormalDist().inv_cdf(0.94)
-    n = (2 * z / proposal.gain) ** 2 * log.clicks.sum(axis=1).var()
-    assert proposal.sessions == pytest.approx(max(n, 2 * 20 * 20), abs=2)
-    assert decide(log_of(ALL, 60)).proposal is None
+    return max((2 * z / decided.gain) ** 2 * decided.variance, 2 * 20 * 20)
+
+
+def test_length_of_an_ab_test():
+    """Of the list that is expected to earn most, by `decide` as by `decide_all`."""
+    decided = decide(log_of([A, A, B], 2000, seed=3))
+    assert decided.verdict == "no list is proved better"
+    assert decided.to_test.labels == ("b", "a", "c")
+    assert 0 < decided.gain < decided.to_test.difference
+    assert decided.test_sessions == pytest.approx(sessions_by_hand(decided), abs=2)
+    assert decided.periods == decided.test_sessions / 2000
+    assert decide_all(log_of([A, A, B], 2000, seed=3)) == [decided]
+    several = decide(log_of([[1, 0, 3], [1, 0, 3], [0, 1, 2], [0, 3, 1]], 3000, seed=7))
+    assert len(several.compared) == 2
+    assert several.to_test.labels == ("a", "d", "b")
+    gone = decide(epochs((B, C), (B, C), (B, A)))  # so large a gain needs few sessions
+    assert gone.test_sessions == sessions_by_hand(gone) == 800
 
 
 def test_reward_and_cutoff(log):
-    """Where the third position is examined most, the best list of two puts its best item second."""
     decided = decide(log, reward="any_click", cutoff=2)
     assert decided.verdict == "better"
     assert decided.recommended == decided.best.labels[:2]
-    other = log_of(ALL, 3000, users=PositionBasedModel(USERS.attraction, [0.3, 0.6, 0.9]))
-    assert decide(other, cutoff=2, production=list("abc")).proposal.labels == ("c", "d")
 
 
 def queries(*logs, labels):
@@ -220,19 +220,24 @@ def test_level_of_several_queries(log):
         assert first.level == second.level == level
 
 
-def test_repeated_sessions_are_named(log):
+def test_repeated_sessions_are_named(log, tmp_path):
     copies = log[np.r_[np.arange(6000), np.arange(2000)]]
-    decided = decide(copies, proposal=False)
+    decided = decide(copies)
     assert (decided.n_sessions, decided.n_repeated) == (6000, 2000)
-    assert decided.cautions[0].startswith("2,000 of 8,000 sessions are repetitions and count once")
-    assert "2,000 of 8,000 sessions are" in notes_of_queries(decide_all(copies, proposals=0))[-1]
-    few = decide(log[np.r_[np.arange(6000), np.arange(200)]], proposal=False)
-    assert (few.n_repeated, len(few.cautions)) == (200, 1)
+    few = decide(log[np.r_[np.arange(6000), np.arange(200)]])
+    assert few.n_repeated == 200
+    assert len(few.cautions) == len(decided.cautions) - 1
+    several = queries(copies, copies, labels=("shoes", "hats"))
+    for name, decisions, said in (
+        ("one", [decided], "2,000 of 8,000 sessions"),
+        ("two", decide_all(several), "4,000 of 16,000 sessions"),
+    ):
+        assert said in write_decisions(decisions, tmp_path / name)[0].read_text()
 
 
 @pytest.fixture(scope="module")
 def decisions():
-    """A better list; a large and a small query with a gain; one list alone; hardly any gain."""
+    """A better list; a large and a small query with a gain; one list alone; a loss."""
     logs = [
         log_of([A, A, C], 3000),
         log_of([A, A, B], 2000, seed=3),
@@ -244,56 +249,47 @@ def decisions():
 
 
 def test_order_of_queries(decisions):
-    assert [decision.query for decision in decisions] == ["hats", "boots", "skis", "bags", "coats"]
-    better, first, second, alone, last = decisions
+    """The shortest test comes first, in times as long as the log."""
+    assert [decision.query for decision in decisions] == ["hats", "boots", "skis", "coats", "bags"]
+    better, first, second, loss, alone = decisions
     assert better.best.labels == ("d", "c", "b")
     assert (better.to_test, better.test_sessions, better.periods) == (None, None, math.inf)
     assert first.to_test.labels == second.to_test.labels == ("b", "a", "c")
-    assert first.worth == first.gain * 2000 > second.worth > 0
-    assert first.test_sessions == experiment(first.gain, first.variance, 0.005)
-    assert (alone.reason, alone.worth, alone.to_test) == (Reason.TOO_FEW, 0, None)
-    assert alone.proposal.model == "PBM"
-    assert alone.proposal.labels == ("c", "b", "a")
-    assert last.periods > 10
+    assert first.periods < second.periods < 10
+    for decided in (first, second):
+        assert decided.test_sessions == pytest.approx(sessions_by_hand(decided), abs=2)
+        assert decided.periods == decided.test_sessions / decided.n_sessions
+    assert loss.measured[0].difference < 0
+    assert (loss.verdict, alone.verdict) == ("no list is proved better", "cannot tell")
+    for decided in (loss, alone):
+        assert (decided.to_test, decided.periods) == (None, math.inf)
+    assert alone.reason == Reason.TOO_FEW
 
 
-def test_first_sentence(decisions):
-    assert summary(decisions) == (
-        "1 of 5 queries have a list that is proved better. Test first: boots (about "
-        f"+{decisions[1].worth:,.0f} clicks in a time as long as the log; an A/B test of "
-        f"{decisions[1].test_sessions:,} sessions)."
-    )
-    assert "Of the proposals: bags (an A/B" in summary([decisions[3]])
-    assert "No list is worth a test of at most 10 times" in summary([decisions[4]])
+def page_of(decisions, folder):
+    """The sentence on top of a page, and the texts in the cells of its table."""
+    text = write_decisions(decisions, folder)[0].read_text()
+    (sentence,) = re.findall('<p class="verdict">(.*?)</p>', text)
+    rows = re.findall("<tr>(<td.*?)</tr>", text, re.DOTALL)
+    cells = [re.findall("<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
+    return sentence, [[re.sub("<.*?>", "", cell) for cell in row] for row in cells]
 
 
-def test_cells_of_queries(decisions):
-    better, first, _, alone, last = rows_of_queries(decisions)
-    assert (better.labels, better.cells[1], better.cells[4:]) == (tuple("dcb"), "better", ("", ""))
-    low, high = decisions[1].to_test.interval
-    proposal = decisions[1].proposal
-    assert first.cells[1] == (
-        "no list is proved better; to test; PBM proposes c, b, a: "
-        f"{proposal.gain:+.4f} expected, a test of {proposal.sessions:,} sessions"
-    )
-    assert decisions[1].test_sessions > proposal.sessions
-    assert f"({low:+.4f} to {high:+.4f}, +" in first.cells[2]
-    assert alone.cells[1] == "cannot tell: too few sessions; PBM proposes a list"
-    assert last.cells[4:] == ("> 40,000", "> 10")
-
-
-def test_proposals_are_few_and_none_where_none_is_asked_for(log):
-    alone = queries(*[log_of([A], 900 - n, seed=n) for n in range(3)], labels=("x", "y", "z"))
-    for proposals in (0, 1, 3):
-        decided = decide_all(alone, proposals=proposals)
-        proposed = [bool(entry.proposal or entry.no_proposal) for entry in decided]
-        assert sum(proposed) == proposals
-    assert decide(log, proposal=False).proposal is None
-    worth = [
-        -math.inf if it.proposal is None else it.proposal.gain * it.n_sessions for it in decided
-    ]
-    assert worth == sorted(worth, reverse=True)
-    assert [it.n_sessions for it in decided] != [900, 899, 898]  # by which they were found
+def test_page_of_queries(decisions, tmp_path):
+    """It begins with the test to run first, if one is short enough."""
+    _, first, _, loss, alone = decisions
+    sentence, rows = page_of(decisions, tmp_path / "all")
+    assert "1 of 5 queries" in sentence
+    assert f"boots (an A/B test of {first.test_sessions:,} sessions)" in sentence
+    assert [row[0] for row in rows] == [decision.query for decision in decisions]
+    assert [row[1] for row in rows[:2]] == ["d, c, b", "b, a, c"]
+    low, high = first.to_test.interval
+    assert f"{first.to_test.difference:+.4f} ({low:+.4f} to {high:+.4f}, " in rows[1][4]
+    assert rows[1][5:] == [f"{first.test_sessions:,}", f"{first.periods:.2g}"]
+    assert rows[0][5:] == rows[3][5:] == rows[4][5:] == ["", ""]
+    assert rows[3][1] == "d, c, b"  # in production
+    sentence, _ = page_of([loss, alone], tmp_path / "none")
+    assert "coats" not in sentence
 
 
 def test_gains_are_shrunk_by_moments():
@@ -319,28 +315,31 @@ def test_page(log, tmp_path):
     assert facts["verdict"] == "better"
 
 
+def test_page_of_a_query(decisions, tmp_path):
+    """A note names the A/B test."""
+    _, first, *_ = decisions
+    _, rows = page_of([first], tmp_path / "boots")
+    assert [row[0] for row in rows] == ["a, b, c", "b, a, c"]
+    assert rows[1][1] == f"{first.measured[0].sessions:,}"
+    text = (tmp_path / "boots" / "decisions.html").read_text()
+    assert f"{first.test_sessions:,} sessions" in text
+
+
 def test_command(log, tmp_path, printed, refused):
     write_tidy(log, tmp_path / "log.csv")
     command = ["decide", str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")]
     shown = printed(command)
-    assert "Show d, c, b: it earned +" in shown
-    assert "2 more lists are in decisions.json" in shown
+    assert decide(log).sentence in " ".join(shown.split())
+    assert "2 more lists" in shown
     n_production = (log.items == [0, 1, 2]).all(axis=1).sum()
     assert f"{n_production:,}  in production " in shown
-    files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert files == {"decisions.html", "decisions.json", "users.json"}
-    (line,) = [line for line in shown.splitlines() if line.startswith("clickgym run ")]
-    page = (tmp_path / "out" / "decisions.html").read_text()
-    assert f"<pre>{html.escape(line)}</pre>" in page
-    words = [*shlex.split(line)[1:], "--runs", "1"]
-    words[words.index("--horizon") + 1] = "100"
-    assert main(words) == 0
-    rows = Results(tmp_path / "out" / "run").table()
-    gain = decide(log).proposal.gain  # lost by the production list in each session
-    assert rows["regret"].to_list() == pytest.approx([0, 100 * gain], abs=1e-9)
-    assert "better" in printed([*command, "--all"])
-    assert "it has no time" in printed([*command, "--columns", "time="])
-    assert "Show d, c, b: it earned +" in printed([*command, "--columns", "time=session"])
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        "decisions.html",
+        "decisions.json",
+    }
+    assert "1 of 1 queries" in printed([*command, "--all"])
+    assert "no time" in printed([*command, "--columns", "time="])
+    assert "Show d, c, b" in printed([*command, "--columns", "time=session"])
     for words, message in (
         (["--query", "shoe"], "did you mean 'shoes'"),
         (["--cutoff", "4"], "cutoff is 4, but the log has 3 positions"),

@@ -68,7 +68,7 @@ def calls(folder) -> dict[str, Call]:
         "empirical_policy": call(logs.empirical_policy, log=one),
         "evaluate": call(logs.evaluate, log=one, target=logs.FixedPolicy([0, 1]), estimator="ips"),
         "compare": call(logs.compare, log=one, policies=["fixed:a,b"], estimators=["ips"]),
-        "decide": call(logs.decide, log=one, proposal=False),
+        "decide": call(logs.decide, log=one),
         "decide_all": call(logs.decide_all, log=one),
         "check_models": call(logs.check_models, log=some_log(600)),
         "fit_models": call(logs.fit_models, log=log, models=["PBM"]),

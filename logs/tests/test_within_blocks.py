@@ -420,7 +420,7 @@ def test_coarse_times(n_times, unit, start):
     log = one_query(lists, clicks, start + unit * blocks)[rng.permutation(12_000)]
     shown = QueryLists(log, "shoes", "clicks", None)
     assert shown.n_blocks == min(n_times, 20)
-    decided = decide(log, production=tuple("abc"), proposal=False)
+    decided = decide(log, production=tuple("abc"))
     assert decided.verdict == ("cannot tell" if hidden else "no list is proved better")
     assert decided.reason == (Reason.NO_TIME if hidden else None)
     assert ("export times to the second" in " ".join(decided.cautions)) != hidden
@@ -441,7 +441,7 @@ def test_a_withdrawn_list_that_a_cache_still_shows(stragglers):
     rate = 0.3 + np.where(withdrawn, -0.05, 0.05) * shown
     lists = np.where(shown[:, None], OTHER, PRODUCTION)
     clicks = (rng.random(40_000) < rate)[:, None] * [1, 0, 0]
-    decided = decide(one_query(lists, clicks, np.arange(40_000)), proposal=False)
+    decided = decide(one_query(lists, clicks, np.arange(40_000)))
     assert decided.verdict != "better"
     (other,) = decided.measured
     if stragglers <= 10 and other.reason is None:

@@ -1,8 +1,8 @@
 """From a click log to the list to show for a query.
 
 What was *measured* decides: a logged list is better if it earned significantly more than today's
-production list in the same blocks of time (see `within_blocks`). A click model only *proposes* a
-list, with the length of the A/B test that proves a gain as large as expected.
+production list in the same blocks of time (see `within_blocks`). Where none is, the most promising
+one is named, with the length of the A/B test that proves its expected gain.
 """
 
 from __future__ import annotations
@@ -15,28 +15,18 @@ from typing import Literal
 
 import numpy as np
 
-from clickgym.core.checks import (
-    check_between,
-    check_count,
-    check_flag,
-    check_kind,
-    check_labels,
-    check_seed,
-)
+from clickgym.core.checks import check_between, check_kind, check_labels
 
 from .distinct import grouped
 from .lists import QueryLists, Ranking
 from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
-from .priorities import MOST_PERIODS, expected_gains, shrunken
-from .proposals import Proposal, experiment, propose, propose_all
+from .priorities import MOST_PERIODS, expected_gains, sessions_of_test, shrunken
 from .reasons import Reason
 from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, signed
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
-PROPOSALS = 20
-"""Queries of a log, the most frequent ones, that get a proposal where no list is better."""
 NO_GAIN = 1e-9
 """Gains below it are none."""
 MANY_REPEATED = 0.05
@@ -65,14 +55,12 @@ class Decision:
         variance: of what a session earned.
         by_block: of the production list and up to three measured lists, what a session earned in
             each of 20 blocks of time; NaN where fewer than five sessions show the list.
-        proposal: of a click model; None where none was asked for, or for a reason.
-        no_proposal: the reason why click models propose nothing; else empty.
-        to_test: of `decide_all`: the list that an A/B test should compare with the production list
-            first; None where one is proved better, and where none is worth it.
-        gain: of `decide_all`: what showing the better list, or testing `to_test`, is expected to
-            earn per session; shrunk over the queries, so that the best of many promises no more
-            than it holds.
-        test_sessions: of the A/B test of ``to_test``, or else of the proposal; None without a test.
+        to_test: the measured list that an A/B test should compare with the production list; None
+            where one is proved better, and where none promises a gain that a test of at most ten
+            times the log's length would prove.
+        gain: what testing ``to_test`` is expected to earn per session; shrunk over all measured
+            lists, so that the best of many promises no more than it holds.
+        test_sessions: of the A/B test of ``to_test``, both lists together; None without a test.
     """
 
     query: str
@@ -90,8 +78,6 @@ class Decision:
     measured: tuple[Measured, ...]
     variance: float
     by_block: tuple[tuple[float, ...], ...]
-    proposal: Proposal | None = None
-    no_proposal: str = ""
     to_test: Measured | None = None
     gain: float = 0.0
     test_sessions: int | None = None
@@ -126,13 +112,6 @@ class Decision:
         if self.verdict == "cannot tell":
             return None
         return (self.production if self.best is None else self.best.labels)[: self.cutoff]
-
-    @property
-    def worth(self) -> float:
-        """What showing the better list, or testing the one `to_test`, is expected to earn in a time
-        as long as the log; 0 without such a list, and by `decide`.
-        """
-        return self.gain * self.n_sessions
 
     @property
     def periods(self) -> float:
@@ -232,8 +211,6 @@ def decide(
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
-    proposal: bool = True,
-    seed: int = 0,
 ) -> Decision:
     """Decide from a click log which list to show for a query.
 
@@ -245,9 +222,8 @@ def decide(
             block of time or of the last 200 sessions, whichever is longer.
         reward, cutoff: what a session earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
             positions only.
-        level: the highest probability that a list is called better and is not; below 0.5.
-        proposal: whether click models are fitted, to propose a list.
-        seed: of the sessions that are held out to choose a click model.
+        level: the highest probability that a list is called better and is not; below 0.5. An A/B
+            test is as long as one at this level has to be.
 
     Raises:
         ValueError: on wrong input, and on a query or a list that the log has not.
@@ -262,21 +238,12 @@ def decide(
         ('better', ('2', '1'))
     """
     _check(log, reward, cutoff, level)
-    check_seed(seed)
-    check_flag("proposal", proposal)
     query = frequent_queries(log)[0] if query is None else query
     shown = QueryLists(log.of_query(query), query, reward, cutoff)
     labels = None if production is None else check_labels("production", production)
     today = shown.in_production() if labels is None else shown.ranking(labels)
-    decision = _measured_decision(shown, today, level)
-    return _with_proposal(decision, propose(shown, today, level, seed)) if proposal else decision
-
-
-def _with_proposal(decision: Decision, proposed: Proposal | str) -> Decision:
-    if isinstance(proposed, str):
-        return replace(decision, no_proposal=proposed)
-    sessions = decision.test_sessions or proposed.sessions  # a measured list is tested first
-    return replace(decision, proposal=proposed, test_sessions=sessions)
+    (decision,) = _with_tests([_measured(shown, today, level)], level)
+    return decision
 
 
 def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None:
@@ -287,8 +254,8 @@ def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None
         raise ValueError("the log has no sessions")
 
 
-def _measured_decision(shown: QueryLists, today: Ranking, level: float) -> Decision:
-    """What was measured of a query's lists, without a proposal."""
+def _measured(shown: QueryLists, today: Ranking, level: float) -> Decision:
+    """What was measured of a query's lists, without a list to test."""
     since = shown.in_production_since(today)
     measured = measure(shown, today, level)
     log = shown.log
@@ -320,15 +287,11 @@ def decide_all(
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
-    proposals: int = PROPOSALS,
 ) -> list[Decision]:
     """Decide all queries of a log, in the order of what to do next.
 
-    First come the queries that have a better list, then those whose A/B test is worth most
-    (`Decision.worth`), at last those whose test would take more than ten times as long as the log.
-    Where no list is better, a click model that is fitted to the whole log proposes one, beside the
-    list to be tested if there is one; queries that have nothing but a proposal follow by the gain
-    that it expects, times their sessions.
+    First come the queries that have a better list, the most frequent one first. Then come those
+    with a list to test, the one with the shortest A/B test (`Decision.periods`) first.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
@@ -337,32 +300,16 @@ def decide_all(
         log: the sessions.
         reward, cutoff: as for `decide`.
         level: see above; an A/B test is as long as one at this level has to be.
-        proposals: the most proposals, for the most frequent of such queries; 0 fits no click model.
     """
     _check(log, reward, cutoff, level)
-    check_count("proposals", proposals, 0)
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
         shown = QueryLists(log[sessions], log.query_labels[number], reward, cutoff)
-        decisions.append(_measured_decision(shown, shown.in_production(), level))
+        decisions.append(_measured(shown, shown.in_production(), level))
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
     decisions = _with_tests([replace(entry, level=corrected) for entry in decisions], level)
-    idle = [row for row, decision in enumerate(decisions) if decision.best is None][:proposals]
-    if idle:
-        facts = [(it.query, it.production, it.variance) for it in map(decisions.__getitem__, idle)]
-        proposed = propose_all(log, facts, reward, cutoff, level)
-        for row, entry in zip(idle, proposed, strict=True):
-            decisions[row] = _with_proposal(decisions[row], entry)
-    return sorted(
-        decisions,
-        key=lambda decision: (
-            decision.best is None,
-            decision.best is None and decision.periods > MOST_PERIODS,
-            -decision.worth,
-            0.0 if (entry := decision.proposal) is None else -entry.gain * decision.n_sessions,
-        ),
-    )
+    return sorted(decisions, key=lambda decision: (decision.best is None, decision.periods))
 
 
 def _corrected_level(decisions: Sequence[Decision], level: float) -> float:
@@ -382,7 +329,7 @@ def _corrected_level(decisions: Sequence[Decision], level: float) -> float:
 
 
 def _with_tests(decisions: Sequence[Decision], level: float) -> list[Decision]:
-    """The decisions with the list of each query that is worth most, to be shown or tested."""
+    """The decisions, with the most promising list of each query where none is proved better."""
     entries = [entry for decision in decisions for entry in decision.compared]
     shrunk = shrunken(
         np.array([entry.difference for entry in entries]),
@@ -392,13 +339,10 @@ def _with_tests(decisions: Sequence[Decision], level: float) -> list[Decision]:
     result = []
     for decision in decisions:
         gains = [(next(expected), entry) for entry in decision.compared]
-        if decision.best is not None:
-            gain = next(gain for gain, entry in gains if entry is decision.best)
-            decision = replace(decision, gain=gain)
-        elif gains:
-            gain, entry = max(gains, key=itemgetter(0))
-            if gain > NO_GAIN:
-                sessions = experiment(gain, decision.variance, level)
+        gain, entry = max(gains, key=itemgetter(0), default=(0.0, None))
+        if decision.best is None and gain > NO_GAIN:
+            sessions = sessions_of_test(gain, decision.variance, level)
+            if sessions <= MOST_PERIODS * decision.n_sessions:
                 decision = replace(decision, to_test=entry, gain=gain, test_sessions=sessions)
         result.append(decision)
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,11 +10,10 @@ from .log import REWARDS
 from .names import csv_line
 from .priorities import MOST_PERIODS
 from .reasons import Reason
-from .within_blocks import Measured, signed
+from .within_blocks import POWER, Measured, signed
 
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
-PLAIN_UNITS = {"clicks": "clicks", "any_click": "sessions with a click"}
 
 
 class Row(NamedTuple):
@@ -32,10 +30,12 @@ class Row(NamedTuple):
     cells: tuple[str, ...]
 
 
-USERS = "users.json"
-"""The file of the users of a proposal, beside the page."""
+NOTHING_TO_TEST = (
+    f"No list promises a gain that an A/B test of at most {MOST_PERIODS} times the log's length "
+    "would prove."
+)
 LIST_HEADS = dict.fromkeys(("sessions", "verdict", "gain", "interval", "p"), 0)
-QUERY_HEADS = {"sessions": 0, "verdict": 0, "gain": 1, "worth": 0, "A/B test": 2, "periods": 3}
+QUERY_HEADS = {"sessions": 0, "verdict": 0, "gain": 1, "A/B test": 2, "periods": 0}
 """The columns beside the lists; a narrow terminal leaves out those of the highest rank first."""
 
 
@@ -47,7 +47,6 @@ class View(NamedTuple):
         sentence: what to do.
         heads: of the cells of rows, with their ranks.
         rows, notes: of the table, and below it.
-        command: that plays the proposal against the production list; empty without one.
     """
 
     title: str
@@ -55,33 +54,13 @@ class View(NamedTuple):
     heads: dict[str, int]
     rows: list[Row]
     notes: list[str]
-    command: str = ""
 
 
-def view_of_query(decision: Decision, folder: str | None = None) -> View:
-    """What is shown of one query, whose page and users are in a folder, if in any."""
+def view_of_query(decision: Decision) -> View:
+    """What is shown of one query."""
     title = f"{decision.query}: {decision.n_sessions:,} sessions"
     rows, notes = rows_of_lists(decision), notes_of_query(decision)
-    command = play_command(decision, folder)
-    return View(title, decision.sentence, LIST_HEADS, rows, notes, command)
-
-
-def play_command(decision: Decision, folder: str | None) -> str:
-    """The command that plays the proposal against the production list, with the users of the click
-    model that proposes it; regret is what is lost beside the proposal.
-    """
-    proposal = decision.proposal
-    if proposal is None or proposal.instance is None:
-        return ""
-    folder = "DIR" if folder is None else folder
-    best, today = (str(list(ranking)).replace(" ", "") for ranking in proposal.rankings)
-    (kind,) = proposal.instance.models
-    settings = f"reference={best},reward={decision.reward}"
-    settings += "" if decision.cutoff is None else f",cutoff={decision.cutoff}"
-    words = ["clickgym", "run", f"{kind}Rank-v0:{settings}"]
-    words += ["--instance", f"{folder}/{USERS}", "--agents", f"proposal=Fixed:ranking={best}"]
-    words += [f"production=Fixed:ranking={today}", "--horizon", "1e4", "--out", f"{folder}/run"]
-    return shlex.join(words)
+    return View(title, decision.sentence, LIST_HEADS, rows, notes)
 
 
 def view_of_queries(decisions: Sequence[Decision]) -> View:
@@ -108,49 +87,27 @@ def rows_of_queries(decisions: Sequence[Decision]) -> list[Row]:
     for decision in decisions:
         verdict = ": ".join(filter(None, (decision.verdict, decision.reason)))
         entry = decision.best or decision.to_test
-        gain, labels, worth, test, periods = "", decision.production, "", "", ""
+        gain, labels, test, periods = "", decision.production, "", ""
         if entry is not None:
-            labels, worth = entry.labels, _amount(decision.worth)
+            labels = entry.labels
             percent = f", {100 * entry.difference / entry.base:+.1f} %" if entry.base else ""
             gain = f"{entry.difference:+.4f} ({signed(entry.interval)}{percent})"
-        elif decision.proposal is not None:
-            verdict += f"; {decision.proposal.model} proposes a list"
-            labels, gain = decision.proposal.labels, f"{decision.proposal.gain:+.4f} expected"
-        if decision.periods > MOST_PERIODS and decision.test_sessions is not None:
-            test, periods = f"> {MOST_PERIODS * decision.n_sessions:,}", f"> {MOST_PERIODS}"
-        elif decision.test_sessions is not None:
+        if decision.test_sessions is not None:
             test, periods = f"{decision.test_sessions:,}", f"{decision.periods:.2g}"
-            verdict += "; to test" if entry else ""
-        if entry is not None and (other := decision.proposal) is not None:
-            verdict += (
-                f"; {other.model} proposes {csv_line(other.labels)}: {other.gain:+.4f} expected, a "
-                f"test of {other.sessions:,} sessions"
-            )
-        cells = f"{decision.n_sessions:,}", verdict, gain, worth, test, periods
+            verdict += "; to test"
+        cells = f"{decision.n_sessions:,}", verdict, gain, test, periods
         rows.append(Row(decision.query, labels[: decision.cutoff], cells))
     return rows
-
-
-def _amount(value: float) -> str:
-    return f"{value:+,.0f}" if value >= 10 else f"{value:+.2g}"
 
 
 def summary(decisions: Sequence[Decision]) -> str:
     """What to do first with several queries."""
     better = sum(decision.best is not None for decision in decisions)
-    first = next((entry for entry in decisions if entry.periods <= MOST_PERIODS), None)
+    first = next((entry for entry in decisions if entry.to_test is not None), None)
     found = f"{better} of {len(decisions)} queries have a list that is proved better."
     if first is None:
-        return f"{found} No list is worth a test of at most {MOST_PERIODS} times the log's length."
-    test = f"an A/B test of {first.test_sessions:,} sessions"
-    if first.to_test is None:
-        return (
-            f"{found} No measured list is worth a test. Of the proposals: {first.query} ({test})."
-        )
-    worth = f"{_amount(first.worth)} {PLAIN_UNITS[first.reward]}"
-    return (
-        f"{found} Test first: {first.query} (about {worth} in a time as long as the log; {test})."
-    )
+        return f"{found} {NOTHING_TO_TEST}"
+    return f"{found} Test first: {first.query} (an A/B test of {first.test_sessions:,} sessions)."
 
 
 def notes_of_query(decision: Decision) -> list[str]:
@@ -161,22 +118,15 @@ def notes_of_query(decision: Decision) -> list[str]:
         notes.append(
             f"{more:,} more lists are in decisions.json, which clickgym decide --out writes."
         )
-    if decision.no_proposal:
-        notes.append(f"Nothing is proposed: {decision.no_proposal}.")
-    if proposal := decision.proposal:
-        search = "" if proposal.exact else ", the best list of a local search from its best items"
+    if decision.to_test is not None:
         notes.append(
-            f"The click model {proposal.model} expects {proposal.gain:+.4f} of "
-            f"{csv_line(proposal.labels)}{search}. This is an untested proposal, and models "
-            "expect too much of lists that they choose: an A/B test of "
-            f"{proposal.sessions:,} sessions proves a gain as large as that."
+            f"To settle it, test {csv_line(decision.to_test.labels[: decision.cutoff])} against "
+            f"the production list. An A/B test of {decision.test_sessions:,} sessions, half of "
+            f"them with each list, proves the expected gain, {decision.gain:.4f} "
+            f"{REWARDS[decision.reward]}, with a probability of {POWER:.0%}."
         )
-        if proposal.instance is not None:
-            notes.append(
-                f"The users of {proposal.model} are in {USERS} of --out DIR. On them the command "
-                "below plays the proposal against the production list, and agents that you add. "
-                "There the proposal wins by construction: only the A/B test can prove it."
-            )
+    elif decision.compared and decision.best is None:
+        notes.append(NOTHING_TO_TEST)
     return [*notes, *decision.cautions]
 
 
@@ -184,11 +134,12 @@ def notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
     """What stands beside the table of several queries, a sentence each."""
     unit = REWARDS[decisions[0].reward]
     notes = [
-        f"gain: {unit}, beside the production list at the same times (the interval of each query "
-        "for all its lists), or what a click model expects, which is often too much. worth: what "
-        "the list would earn in a time as long as the log; it is smaller than the gain says, as "
-        "the best of many lists is not as good as it seems. A/B test: sessions, and times the "
-        "length of the log. decide of a single query (--query) fits the models to that query."
+        f"gain: {unit} more than the production list at the same times, with an interval. The "
+        "intervals of all lists of a query hold at once. A/B test: the sessions, both lists "
+        "together, of a test that proves the expected gain with a probability of "
+        f"{POWER:.0%}. The expected gain is mostly smaller than the measured one, because the best "
+        "of many lists is not as good as it seems. periods: the length of the test, in times as "
+        "long as the log."
     ]
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):

@@ -9,7 +9,7 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,7 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 
 from .decide import Decision
-from .decision_table import USERS, View, view_of_queries, view_of_query
+from .decision_table import View, view_of_queries, view_of_query
 from .log import REWARDS
 from .names import csv_line
 
@@ -48,7 +48,6 @@ td .label {{max-width: none}}
 .list {{min-width: 9rem}}
 svg {{display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0}}
 ul {{padding-left: 1.2rem}}
-pre {{overflow-x: auto; background: #f3f5f7; padding: .5rem}}
 footer {{color: #555; font-size: .85rem}}
 @media (max-width: 40rem) {{
   tr:first-child {{display: none}}
@@ -66,8 +65,7 @@ a query hold at once.</footer>
 
 
 def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) -> list[Path]:
-    """Write ``decisions.html`` and, with all numbers, ``decisions.json``; of one query, also the
-    users of the click model that proposes a list, ``users.json``.
+    """Write ``decisions.html`` and, with all numbers, ``decisions.json``.
 
     Args:
         decisions: of one query, whose page has a sentence, a table, a picture and cautions; or of
@@ -89,7 +87,7 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
         check_kind(f"decisions[{place}]", decision, Decision, "a Decision, as decide returns it")
     make_folder(folder)
     if len(decisions) == 1:
-        title, width, body = decisions[0].query, "56rem", _query(decisions[0], str(folder))
+        title, width, body = decisions[0].query, "56rem", _query(decisions[0])
     else:
         title, width, body = f"{len(decisions)} queries", "80rem", _queries(decisions)
     words = {"title": html.escape(title), "version": version("clickgym"), "width": width}
@@ -97,36 +95,25 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
     facts = [
         {"sentence": decision.sentence, "verdict": decision.verdict}
         | {"recommended": decision.recommended, "cautions": decision.cautions}
-        | {"reason": decision.reason, "worth": decision.worth}
-        | asdict(_without_users(decision))
+        | {"reason": decision.reason, **asdict(decision)}
         for decision in decisions
     ]
     files = [folder / "decisions.html", folder / "decisions.json"]
     write_whole(files[0], page)
     write_whole(files[1], json.dumps(finite(facts), indent=1, ensure_ascii=False) + "\n")
-    proposal = decisions[0].proposal
-    if len(decisions) == 1 and proposal is not None and proposal.instance is not None:
-        proposal.instance.save(folder / USERS)
     return files
 
 
-def _without_users(decision: Decision) -> Decision:
-    if decision.proposal is None:
-        return decision
-    return replace(decision, proposal=replace(decision.proposal, instance=None))
-
-
-def _query(decision: Decision, folder: str) -> list[str]:
+def _query(decision: Decision) -> list[str]:
     labels = {label for entry in decision.measured for label in entry.labels}
-    labels |= {*decision.production, *(decision.proposal.labels if decision.proposal else ())}
-    view = view_of_query(decision, folder)
+    labels |= set(decision.production)
+    view = view_of_query(decision)
     return [
         f"<h1>{html.escape(view.title)}</h1>",
         f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>',
         _table(view, ("list",)),
         _picture(decision),
         _bullets(view.notes, labels),
-        *([f"<pre>{html.escape(view.command)}</pre>"] if view.command else []),
     ]
 
 

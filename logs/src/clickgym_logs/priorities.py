@@ -1,4 +1,4 @@
-"""What to test first: the gains of lists, shrunk over the queries of a log.
+"""What to test first, and for how long: the gains of lists, shrunk over the queries of a log.
 
 The list that seems best of many is not as good as it seems. So the measured gains Δ of all lists
 with standard errors s are taken as draws around normally distributed true gains, of which mean and
@@ -10,13 +10,20 @@ Source: DerSimonian, Laird, *Meta-analysis in clinical trials*, Controlled Clini
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 from scipy.special import ndtr
 
 from .lists import Floats
+from .log import BLOCKS
+from .within_blocks import PASSED
 
 MOST_PERIODS = 10
-"""Times as long as the log that a test may take; longer ones come last."""
+"""Times as long as the log that an A/B test may take."""
+LEAST_IN_TEST = 20
+"""Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
 
 
 def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
@@ -51,3 +58,15 @@ def expected_gains(means: Floats, deviations: Floats) -> Floats:
     density = np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi)
     gains = np.where(deviations > 0, means * ndtr(ratio) + deviations * density, means)
     return np.maximum(gains, 0.0)
+
+
+def sessions_of_test(gain: float, variance: float, level: float) -> int:
+    """The sessions of an A/B test, both lists together, that proves a gain at a level with
+    probability `POWER`; at least `LEAST_IN_TEST` of each list in each block of time.
+
+    Example:
+        >>> sessions_of_test(0.1, 0.8, 0.005)
+        5460
+    """
+    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(PASSED)
+    return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from clickgym.core.formats import visible
 from clickgym.runner.console import announce_compiling, errors, output
 from clickgym.runner.terminal import Column, print_table, say
 
-from ..decide import LEVEL, PROPOSALS, decide_all
+from ..decide import LEVEL, decide_all
 from ..decide import decide as decide_
-from ..decision_table import USERS, view_of_queries, view_of_query
+from ..decision_table import view_of_queries, view_of_query
 from ..names import csv_fields, csv_line
 from ..page import write_decisions
 from ..readers import read_log
-from .logs import Columns, Cutoff, Log, Reward, Seed, names
+from .logs import Columns, Cutoff, Log, Reward, names
 
 
 def decide(
@@ -50,14 +48,6 @@ def decide(
             metavar="P", help="The highest probability that a list is called better and is not."
         ),
     ] = LEVEL,
-    proposals: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="The most proposals of click models: with --all, for the most frequent queries "
-            "without a better list; 0 fits no click model.",
-        ),
-    ] = PROPOSALS,
     columns: Columns = "",
     out: Annotated[
         Path | None,
@@ -67,13 +57,12 @@ def decide(
             show_default="none is written",
         ),
     ] = None,
-    seed: Seed = 0,
 ) -> None:
     """Decide which list to show for a query of a click log, if one was measured to be better.
 
     A list is better if it earned significantly more than today's production list, side by side with
-    it, and still does. So the log needs its times. A click model only proposes a list, with the
-    length of the A/B test that proves a gain as large as expected.
+    it, and still does. So the log needs its times. If no list is better, the most promising one is
+    named, with the length of the A/B test that proves its expected gain.
 
     \b
     clickgym decide log.csv --query shoes --out results/shoes
@@ -91,15 +80,13 @@ def decide(
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
         if every:
-            decisions = decide_all(sessions, proposals=proposals, **settings)
+            decisions = decide_all(sessions, **settings)
         else:
             today = None if production is None else csv_fields(production)
-            settings |= {"proposal": proposals > 0, "seed": seed}
             decisions = [decide_(sessions, query, production=today, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     console = output()
-    folder = None if out is None else str(out)
-    view = view_of_queries(decisions) if every else view_of_query(decisions[0], folder)
+    view = view_of_queries(decisions) if every else view_of_query(decisions[0])
     say(console, view.sentence, "bold")
     heads = [
         Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
@@ -113,8 +100,5 @@ def decide(
     print_table(console, heads, cells, title=view.title)
     for sentence in view.notes:
         say(console, sentence)
-    if view.command:  # not folded, so that it can be pasted
-        console.print(Text(visible(view.command)), soft_wrap=True)
     if files:
-        written = [*(file.name for file in files), *([USERS] if view.command else [])]
-        say(console, f"In {out}: {', '.join(written)}")
+        say(console, f"In {out}: {', '.join(file.name for file in files)}")
