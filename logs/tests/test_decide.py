@@ -79,6 +79,8 @@ def test_better_list(decision):
     assert low < truth < high
     assert "Show d, c, b" in decision.sentence
     assert f"{decision.best.difference:+.4f} clicks" in decision.sentence
+    assert decision.best.p_value < 1e-9
+    assert "p < 0.001" in decision.sentence
     assert (decision.to_test, decision.test_sessions) == (None, None)
 
 
@@ -316,10 +318,10 @@ def test_page(log, tmp_path):
 
 
 def test_page_of_a_query(decisions, tmp_path):
-    """A note names the A/B test."""
+    """Lists have the marks of their lines, and a note names the test."""
     _, first, *_ = decisions
     _, rows = page_of([first], tmp_path / "boots")
-    assert [row[0] for row in rows] == ["a, b, c", "b, a, c"]
+    assert [row[0] for row in rows] == ["●a, b, c", "■b, a, c"]
     assert rows[1][1] == f"{first.measured[0].sessions:,}"
     text = (tmp_path / "boots" / "decisions.html").read_text()
     assert f"{first.test_sessions:,} sessions" in text

@@ -23,7 +23,7 @@ from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
 from .priorities import MOST_PERIODS, expected_gains, sessions_of_test, shrunken
 from .reasons import Reason
-from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, signed
+from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, p_value_in_words, signed
 
 LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
@@ -138,7 +138,7 @@ class Decision:
                 f"Show {csv_line(self.best.labels[: self.cutoff])}: it earned "
                 f"{self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
                 f"{production} at the same times ({signed(self.best.interval)}, "
-                f"p = {self.best.p_value:.2g})."
+                f"p {p_value_in_words(self.best.p_value)})."
             )
         if self.compared:
             shown, first = f"No list is proved better than {production}", self.measured[0]

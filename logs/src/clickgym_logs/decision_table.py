@@ -10,7 +10,7 @@ from .log import REWARDS
 from .names import csv_line
 from .priorities import MOST_PERIODS
 from .reasons import Reason
-from .within_blocks import POWER, Measured, signed
+from .within_blocks import POWER, Measured, p_value_in_words, signed
 
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
@@ -159,4 +159,5 @@ def _figures(decision: Decision, entry: Measured) -> tuple[str, str, str, str]:
     if withheld := entry.withheld_in_words(decision.level):
         verdict += f": {withheld}"
     gain = f"{entry.difference:+.4f} of {entry.base:.4f}"
-    return verdict, gain, signed(entry.interval), f"{entry.p_value:.2g}"
+    p_value = p_value_in_words(entry.p_value).removeprefix("= ")
+    return verdict, gain, signed(entry.interval), p_value

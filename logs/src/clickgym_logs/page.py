@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 
@@ -26,6 +27,9 @@ from .decision_table import View, view_of_queries, view_of_query
 from .log import REWARDS
 from .names import csv_line
 
+MARKS = {"●": ("o", "black"), "■": ("s", "#1f6fc5"), "▲": ("^", "#d95f02"), "◆": ("D", "#2a8a3e")}
+"""The marks of lists in table and picture, with the marker of matplotlib and the colour."""
+
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -35,7 +39,7 @@ PAGE = """<!doctype html>
 body {{font: 16px/1.5 system-ui, sans-serif; max-width: {width}; margin: 1.5rem auto;
   padding: 0 1rem}}
 h1 {{font-size: 1.1rem; margin: 0; color: #555}}
-p.verdict {{font-size: 1.25rem; font-weight: 600; margin: .5rem 0 1rem}}
+p.verdict {{font-size: 1.25rem; font-weight: 600; margin: .5rem 0 1rem; text-wrap: balance}}
 .wide {{overflow-x: auto}}
 table {{border-collapse: collapse; font-variant-numeric: tabular-nums}}
 th, td {{text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid #ddd;
@@ -45,7 +49,10 @@ th, .label, .number {{white-space: nowrap}}
 .name {{font-weight: 600}}
 .label {{display: inline-block; max-width: 100%; overflow-x: auto; vertical-align: bottom}}
 td .label {{max-width: none}}
+td:has(.mark) {{padding-left: 1.2rem}}
+.mark {{display: inline-block; width: 1.2rem; margin-left: -1.2rem}}
 .list {{min-width: 9rem}}
+.verdict {{min-width: 10rem}}
 svg {{display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0}}
 ul {{padding-left: 1.2rem}}
 footer {{color: #555; font-size: .85rem}}
@@ -87,7 +94,7 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
         check_kind(f"decisions[{place}]", decision, Decision, "a Decision, as decide returns it")
     make_folder(folder)
     if len(decisions) == 1:
-        title, width, body = decisions[0].query, "56rem", _query(decisions[0])
+        title, width, body = decisions[0].query, "60rem", _query(decisions[0])
     else:
         title, width, body = f"{len(decisions)} queries", "80rem", _queries(decisions)
     words = {"title": html.escape(title), "version": version("clickgym"), "width": width}
@@ -111,7 +118,7 @@ def _query(decision: Decision) -> list[str]:
     return [
         f"<h1>{html.escape(view.title)}</h1>",
         f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>',
-        _table(view, ("list",)),
+        _table(view, ("list",), [*MARKS][: len(decision.by_block)]),
         _picture(decision),
         _bullets(view.notes, labels),
     ]
@@ -123,14 +130,16 @@ def _queries(decisions: Sequence[Decision]) -> list[str]:
     return [sentence, _table(view, ("query", "list")), _bullets(view.notes, set())]
 
 
-def _table(view: View, names: Sequence[str]) -> str:
-    """A table: names, lists, verdicts, and numbers, which are not broken."""
+def _table(view: View, names: Sequence[str], marks: Sequence[str] = ()) -> str:
+    """A table: names, lists, verdicts, and numbers, which are not broken. The first lists have the
+    marks of their lines in the picture.
+    """
     heads = *names, *view.heads
     kinds = dict.fromkeys(heads, "number") | {"query": "name", "list": "list", "verdict": "verdict"}
     lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in heads)]
-    for row in view.rows:
+    for row, mark in zip_longest(view.rows, marks):
         shown = [f'<td class="name">{_list((row.name,))}</td>'] if row.name else []
-        shown.append(f'<td class="list">{_list(row.labels)}</td>')
+        shown.append(f'<td class="list">{_mark(mark)}{_list(row.labels)}</td>')
         for head, cell in zip(heads[len(shown) :], row.cells, strict=True):
             shown.append(f'<td class="{kinds[head]}" data-head="{head}">{html.escape(cell)}</td>')
         lines.append("".join(shown))
@@ -142,6 +151,12 @@ def _bullets(sentences: Sequence[str], labels: set[str]) -> str:
     return "\n".join(
         ["<ul>", *(f"<li>{_unbroken(text, labels)}</li>" for text in sentences), "</ul>"]
     )
+
+
+def _mark(mark: str | None) -> str:
+    if mark is None:
+        return ""
+    return f'<span class="mark" style="color: {MARKS[mark][1]}">{mark}</span>'
 
 
 def _list(labels: Sequence[str]) -> str:
@@ -166,15 +181,13 @@ def _picture(decision: Decision) -> str:
     """What lists earned by block of time, as SVG."""
     figure = Figure(figsize=(4.2, 2.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot(decision.by_block[0], "o-", color="black", markersize=3, label="in production")
-    for number, means in enumerate(decision.by_block[1:], 1):
-        axes.plot(means, "o-", markersize=3, linewidth=1, label=f"list {number}")
+    for means, (marker, colour) in zip(decision.by_block, MARKS.values(), strict=False):
+        axes.plot(means, marker=marker, color=colour, markersize=3.5, linewidth=1)
     axes.set_xlabel("block of time (a twentieth of the sessions)", fontsize=8)
     axes.set_ylabel(REWARDS[decision.reward], fontsize=8)
     axes.set_xticks(np.arange(0, 20, 3), [str(block + 1) for block in range(0, 20, 3)])
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(fontsize=8, frameon=False, ncols=4, loc="outside upper left")
     picture = io.StringIO()
     figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
     svg = picture.getvalue()

@@ -83,6 +83,8 @@ UNEVEN = 0.01
 """The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
 """Simultaneous intervals err with this probability on each side, or less."""
+LEAST_P = 0.001
+"""Smaller p-values are printed as smaller than it."""
 POWER = 0.8
 """The probability with which a gain of the size that is called detectable is proved."""
 PASSED = 0.94
@@ -176,6 +178,16 @@ class Measured:
 def signed(interval: tuple[float, float]) -> str:
     """An interval of a difference in words."""
     return "{:+.4f} to {:+.4f}".format(*interval)
+
+
+def p_value_in_words(p_value: float) -> str:
+    """What stands behind the letter p.
+
+    Example:
+        >>> p_value_in_words(0.0123), p_value_in_words(4e-9)
+        ('= 0.012', '< 0.001')
+    """
+    return f"< {LEAST_P}" if p_value < LEAST_P else f"= {p_value:.2g}"
 
 
 def measure(shown: QueryLists, production: Ranking, level: float) -> tuple[Measured, ...]:
