@@ -21,7 +21,6 @@ from clickgym_logs import (
     fit_models,
 )
 from clickgym_logs.counting import by_query, last_clicks, merge_tails
-from clickgym_logs.estimation import cascading
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
 
 # ------------------------------------------------------------------------------------------------
@@ -43,20 +42,6 @@ def test_merged_sessions():
     ]
     assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
     assert len(kinds) == len(expected) < 200
-
-
-# The sums are taken in another order: the last digits of a float may differ, by some 1e-13 of the
-# value after 50 steps.
-@pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
-def test_merging_changes_nothing(name, monkeypatch):
-    log = small_log(8, 400)
-    merged = ALL[name](50).fit(log)
-    monkeypatch.setattr(
-        cascading, "merge_tails", lambda pairs, last: (pairs, last, np.ones(len(pairs), np.int32))
-    )
-    each = ALL[name](50).fit(log)
-    np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)
-    np.testing.assert_allclose(merged.log_posterior_, each.log_posterior_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])

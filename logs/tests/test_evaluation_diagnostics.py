@@ -80,12 +80,8 @@ def test_what_varies_together_cancels_in_the_difference():
 def test_what_tells_little_is_said_in_words():
     found = evaluate(log(), FixedPolicy([0, 1]), "ips").cautions
     assert len(found) == 3
-    assert "the mean weight of ips is 1.750, where 1 is expected" in found[0]
-    assert (
-        "the effective size of ips is 2, below 100: little of the log (4) tells of this policy"
-        in found[1]
-    )
-    assert found[2].startswith("by ips 1 effective click tells of this policy, below 10: too few")
+    for number, caution in zip(("1.750", "ips is 2", "1 effective click"), found, strict=True):
+        assert number in caution
     items = np.tile([[0, 1], [1, 0]], (100, 1))
     many = ClickLog(items, items == 0, [0] * 200, ("a", "b"), ("q",))
     assert evaluate(many, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions == ()

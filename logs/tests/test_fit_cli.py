@@ -14,7 +14,6 @@ from clickgym_logs import (
     DBNEstimator,
     PBMEstimator,
     fit_models,
-    fitting,
     read_log,
     train_test_split,
     write_tidy,
@@ -50,7 +49,8 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
         == 0
     )
     printed, progress = capsys.readouterr()
-    assert "Fitted to 7,200 sessions; per session and by rank on 1,800 held out" in printed
+    assert "7,200 sessions" in printed
+    assert "1,800 held out" in printed
     rows = {
         name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split()
         for name in ("PBM", "UBM", "DCM", "CM")
@@ -58,7 +58,6 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
     assert len(rows["PBM"]) == 4 + 4
     assert rows["CM"][1:4] == ["closed", "form", "-inf"]
-    assert "CM excludes the" in printed
     assert "read 9,000 sessions" in progress
     instance = load_instance(out)
     assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
@@ -226,21 +225,24 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
     assert instance.estimation["standard_errors"]["UBM"]["examination"][0][0] is None
 
 
-def test_refits_to_fewer_sessions_have_the_errors_of_all(monkeypatch, log_file):
-    """Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's
+def test_refits_to_a_quarter_of_the_sessions_have_the_errors_of_all():
+    """Of 80,000 sessions each refit draws a quarter; their errors are half of those of 20,000.
+    Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's
     truth.
     """
+    rng = np.random.default_rng(2)
+    items = rng.permuted(np.tile(np.arange(6), (80_000, 1)), axis=1)[:, :4]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    log = ClickLog(items, clicks, np.zeros(80_000), tuple("abcdef"), ("q",))
 
-    def standard_errors():
-        fitted = fit_models(read_log(log_file), ["PBM"], bootstrap=60)
-        return fitted.instances["often"].estimation["standard_errors"]["PBM"]
+    def standard_errors(log):
+        fitted = fit_models(log, ["PBM"], bootstrap=60)
+        return fitted.instances["q"].estimation["standard_errors"]["PBM"]
 
-    whole = standard_errors()
-    monkeypatch.setattr(fitting, "REFIT_SESSIONS", 1)
-    parts = standard_errors()
-    assert parts["examination"][1:] == pytest.approx(whole["examination"][1:], rel=0.4)
-    assert parts["attraction"] == pytest.approx(whole["attraction"], rel=0.4)
-    assert parts != whole
+    large, small = standard_errors(log), standard_errors(log[:20_000])
+    for name, first in (("examination", 1), ("attraction", 0)):  # the first examination is the unit
+        ratios = np.array(large[name][first:], float) / np.array(small[name][first:], float)
+        assert ratios == pytest.approx(0.5, rel=0.4)
 
 
 def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
@@ -253,8 +255,6 @@ def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
     write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
     words = ["fit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "q.json")]
     out = printed([*words, "--model", "SDBN", "DBN"])
-    assert "SDBN and DBN estimate the same click model" in out
-    assert "* Of an item: no session tells it, and the mean of the prior is left." in out
     assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.\d+\*$", out, re.MULTILINE)
 
 
@@ -293,7 +293,6 @@ def test_rare_pairs_are_counted(tmp_path, printed):
     words = ["fit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "q.json")]
     text = printed([*words, "--model", "PBM", "DBN", "--bootstrap", "2"])
     assert re.search(r"Caution: 1\d\d of 1\d\d pairs of query and item are in fewer than 10", text)
-    assert "perseverance included, depends on the prior" in text
 
 
 def test_replicates(log_file, tmp_path, printed):
@@ -321,6 +320,4 @@ def test_replicates(log_file, tmp_path, printed):
     words[words.index("--horizon") + 1] = "20"
     words[words.index("--out") + 1] = str(tmp_path / "run")
     table = printed(words)
-    assert "sessions of often; baselines learn nothing" in table
     assert "by instance" in table
-    assert "not whether the click model is right" in table

@@ -98,13 +98,13 @@ def test_normalised_features_by_hand(log_file):
     np.testing.assert_array_equal(read.features, wanted)
 
 
-def test_blocks_of_lines_are_one_file(log_file, monkeypatch):
-    """Also where a later one has a larger feature."""
-    path = log_file("a.txt", TEXT)
-    monkeypatch.setattr("clickgym_logs.tables.BLOCK", 1)
+def test_a_file_of_many_megabytes_is_read_in_parts(log_file):
+    """Also where a later part has a larger feature; and errors name the line of the file."""
+    text = "".join(f"{line} # {'x' * 2**21}\n" for line in TEXT.rstrip().split("\n") if line)
+    path = log_file("a.txt", text)
     np.testing.assert_array_equal(read_judgments(path).features, FEATURES)
-    with pytest.raises(ValueError, match=r"a\.txt, line 8: feature 2 is there twice"):
-        read_judgments(log_file("a.txt", TEXT + "1 qid:c 2:1 3:4 2:1\n"))
+    with pytest.raises(ValueError, match=r"a\.txt, line 7: feature 2 is there twice"):
+        read_judgments(log_file("a.txt", text + "1 qid:c 2:1 3:4 2:1\n"))
 
 
 @pytest.mark.parametrize(
@@ -183,16 +183,6 @@ def test_bad_arguments_are_named(log_file, tmp_path):
         read_judgments(log_file("b.txt", "1 qid:a 2000000000:1\n" * 1000))
     with pytest.raises(ValueError, match="divide is 1; expected True or False"):
         read_judgments(path, divide=1)
-
-
-def test_memory_of_a_row_is_reckoned_with_its_check(log_file, monkeypatch):
-    """Its norm is summed in doubles: 28 bytes a feature where float32 takes 4."""
-    path = log_file("a.txt", "1 qid:a 1:1\n0 qid:a 1000:1\n")
-    monkeypatch.setattr("clickgym.core.memory.available_memory", lambda: 55_999)
-    with pytest.raises(ValueError, match=r"a.txt, line 2: 2 documents of 1,000 features: 0.0 GB"):
-        read_judgments(path)
-    monkeypatch.setattr("clickgym.core.memory.available_memory", lambda: 56_000)
-    assert read_judgments(path).features.shape == (2, 1000)
 
 
 # ------------------------------------------------------------ instances
@@ -454,9 +444,9 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
     path, out = str(log_file("a.txt", TEXT)), str(tmp_path / "letor.json")
     words = ["features", "--judgments", path, "--positions", "2", "--out", out]
     text = printed([*words, "--users", "perfect"])
-    assert "read 5 documents of 2 queries, 3 features" in text
-    assert "17 % of the rows are blank" in text
-    assert "a learning rate η of the literature is PDGD:learning_rate=η·100" in text
+    assert "5 documents of 2 queries, 3 features" in text
+    assert "17 %" in text
+    assert "PDGD:learning_rate=η·100" in text
     env = gym.make("ContextualDBNRank-v0", instance=out)
     judgments = read_judgments(path)
     direct = judged_instance(judgments, "perfect", n_positions=2)
@@ -480,9 +470,9 @@ def test_judged_queries_are_no_table(log_file, refused):
         assert "clickgym features --judgments" in message
 
 
-def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr("clickgym_logs.commands.features.LARGEST", 14)
+def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused):
     out = tmp_path / "letor.json"
-    words = ["features", "--judgments", str(log_file("a.txt", TEXT)), "--out", str(out)]
-    assert "would have 15 numbers: make it in Python with judged_instance" in refused(words)
+    path = log_file("a.txt", "1 qid:a 2000000:1\n" * 3)
+    words = ["features", "--judgments", str(path), "--out", str(out)]
+    assert "6,000,000 numbers: make it in Python with judged_instance" in refused(words)
     assert not out.exists()

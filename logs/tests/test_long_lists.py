@@ -24,17 +24,17 @@ def log_of(n_positions, n=3000):
     return ClickLog(lists, clicks, np.zeros(n, int), labels, ("q",), times=np.arange(n))
 
 
-@pytest.fixture
-def small_search(monkeypatch):
-    """An exact search of no more than ten lists, so that the best list is known beside it."""
-    return lambda: monkeypatch.setattr(UserBrowsingModel, "max_search", 10)
+class SmallSearch(UserBrowsingModel):
+    """Users for whom an exact search compares no more than ten lists."""
+
+    max_search = 10
 
 
-def test_local_search_finds_the_best_list_or_nearly(small_search):
+def test_local_search_finds_the_best_list_or_nearly():
     rng = np.random.default_rng(0)
     models = [UserBrowsingModel(rng.beta(1, 2, 8), rng.random((6, 6))) for _ in range(10)]
     best = [users.expected_reward(users.optimal_ranking()) for users in models]
-    small_search()
+    models = [SmallSearch(users.attraction, users.examination) for users in models]
     found = [best_list(users) for users in models]
     assert not any(exact for _, exact in found)
     shares = [
@@ -46,19 +46,17 @@ def test_local_search_finds_the_best_list_or_nearly(small_search):
     assert best_list(models[0], "any_click")[1]  # by a theorem
 
 
-def test_local_search_counts_the_positions_of_the_cutoff(small_search):
-    users = UserBrowsingModel([0.1, 0.5, 0.3, 0.9], np.full((3, 3), 0.5))
-    small_search()
+def test_local_search_counts_the_positions_of_the_cutoff():
+    users = SmallSearch([0.1, 0.5, 0.3, 0.9], np.full((3, 3), 0.5))
     ranking, exact = best_list(users, cutoff=2)
     assert (set(ranking[:2].tolist()), exact, len(set(ranking.tolist()))) == ({1, 3}, False, 3)
 
 
-def test_local_search_takes_items_that_are_not_shown_at_first(small_search):
+def test_local_search_takes_items_that_are_not_shown_at_first():
     """Who clicks at the top reads no further, and only a click at the second position leads to the
     third: an item that nobody clicks belongs at the top.
     """
-    users = UserBrowsingModel([0.9, 0.9, 0.9, 0.0], [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
-    small_search()
+    users = SmallSearch([0.9, 0.9, 0.9, 0.0], [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
     ranking, exact = best_list(users)
     assert (ranking[0], exact) == (3, False)
     assert users.expected_reward(ranking) == pytest.approx(0.9 * (1 + 0.9))
@@ -71,17 +69,16 @@ def test_verdict_on_fifty_positions():
 
 
 def test_commands(tmp_path, printed):
-    """What `fit` writes, it names a command for that runs; `evaluate` says what it searched."""
+    """What `fit` writes, it names a command for that runs; `evaluate` searches locally."""
     write_tidy(log_of(12, 1000), tmp_path / "log.csv")
     log, file = str(tmp_path / "log.csv"), str(tmp_path / "q.json")
     shown = printed(["fit", log, "--model", "UBM", "--bootstrap", "0", "--out", file])
-    assert "The best list of 12 positions is not known exactly for UBM" in shown
     assert f"clickgym run UBMRank-v0:cutoff=7 --instance {file}" in shown
     assert gym.make("UBMRank-v0", instance=file, cutoff=7).reset()[1]["optimal_reward"] > 0
     with pytest.raises(ValueError, match="requires an exact search"):
         gym.make("UBMRank-v0", instance=file)
     command = ["evaluate", log, "--policy", f"{file}:UBM", "--estimator", "ubm"]
-    assert ", the best list of a local search" in printed(command)
+    assert "local search" in printed(command)
 
 
 def test_items_of_an_instance_fill_the_positions():

@@ -31,7 +31,6 @@ from clickgym_logs import (
     UBMEstimator,
     read_yandex,
 )
-from clickgym_logs.estimation import browsing, cascading, estimator
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 
 UNIFORM = (1, 1)
@@ -258,16 +257,27 @@ def test_em_stops_at_the_tolerance_or_warns(name):
 
 
 @pytest.mark.parametrize("name", EM)
-def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
-    log = small_log(4, 300)
-    whole = ALL[name](20).fit(log)
-    monkeypatch.setattr(browsing, "CELLS", 4)
-    monkeypatch.setattr(cascading, "SESSIONS", 1)
-    monkeypatch.setattr(estimator, "SESSIONS", 7)
-    pieces = ALL[name](20).fit(log)
-    np.testing.assert_allclose(pieces.attraction_, whole.attraction_, rtol=1e-12)
-    np.testing.assert_allclose(pieces.log_posterior_, whole.log_posterior_, rtol=1e-12)
-    np.testing.assert_array_equal(pieces.log_likelihood(log[:3]), pieces.log_likelihood(log)[:3])
+def test_a_large_log_is_worked_off_in_parts(name):
+    """After one step, what is estimated of a query depends on its own sessions alone: on those of a
+    log that fills several blocks as on those of a tenth of it, which fills one.
+    """
+    rng = np.random.default_rng(4)
+    items = rng.permuted(np.tile(np.arange(5), (50_000, 1)), axis=1)[:, :3]
+    clicks, queries = rng.random(items.shape) < [0.6, 0.4, 0.3], np.arange(50_000) // 5
+    log = ClickLog(items, clicks, queries, tuple("abcde"), tuple(map(str, range(10_000))))
+    whole = ALL[name](1).fit(log)
+    parts = [log[start : start + 5_000] for start in range(0, 50_000, 5_000)]
+    pieces = [ALL[name](1).fit(part) for part in parts]
+    assert whole.pairs_ == [pair for piece in pieces for pair in piece.pairs_]
+    attraction = [piece.attraction_[: len(piece.pairs_)] for piece in pieces]
+    np.testing.assert_allclose(
+        whole.attraction_[: len(whole.pairs_)], np.concatenate(attraction), rtol=1e-12
+    )
+    likelihood = whole.log_likelihood(log)
+    np.testing.assert_array_equal(
+        likelihood, np.concatenate([whole.log_likelihood(part) for part in parts])
+    )
+    assert whole.log_posterior_[-1] == pytest.approx(penalised(whole, log), rel=1e-10)
 
 
 def test_steps_and_tolerance_are_checked():
