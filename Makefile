@@ -3,7 +3,7 @@
 
 VENV := .venv
 CONSTRAINTS := constraints.txt
-EXTRAS := rl,tune,cluster
+EXTRAS := rl,cluster
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested

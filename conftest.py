@@ -56,7 +56,7 @@ TOGETHER = {
         *("engines", "digits", "edges", "every_agent", "check_agent", "linear_agents"),
         *("contextual_envs", "contextual_worlds", "memory", "episodes", "fuzz"),
     ),
-    "workers": ("sweep", "tuning", "state"),
+    "workers": ("sweep", "state"),
     "cluster": ("cluster", "lab_on_cluster"),
 }
 """Files that share the kernels of `tests/pairs.py`, two worker processes, or a cluster."""

@@ -11,7 +11,6 @@ from .published import *  # noqa: F403
 from .published import AGENTS
 from .rl.frozen_policy import FrozenPolicy
 from .rl.learner import Learner
-from .search_space import Range
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
@@ -24,7 +23,6 @@ __all__ = [
     "ContextualAgent",
     "FrozenPolicy",
     "Learner",
-    "Range",
     "StateAgent",
 ]
 __all__ += published.__all__

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import as_call
-from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
 
@@ -76,12 +75,6 @@ class BaseAgent:
     each position is examined), ``"browsing"`` (the same by position and last click),
     ``"initial_ranking"``, ``"optimal_ranking"``, ``"mean_sessions"`` and ``"click_rewards"`` (of
     stateful users), or ``"users"``, the click model itself, for experiments.
-    """
-
-    search_space: ClassVar[SearchSpace] = {}
-    """The search space of `clickgym.tune`: a `Range` or a list of values for each hyper-parameter;
-    empty if there is nothing to tune. It contains the default; if the default is None and follows
-    from the horizon, the search also tries None.
     """
 
     filled_in: Mapping[str, Any] = {}

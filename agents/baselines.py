@@ -16,7 +16,6 @@ from ..envs.spaces import check_ranking
 from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_index, show, show_any
-from .search_space import Range
 
 
 class FixedState(NamedTuple):
@@ -280,8 +279,6 @@ class EpsilonGreedy(CompiledAgent):
     state_type = GreedyState
     rank_kernel = rank_greedy
     update_kernel = update_greedy
-
-    search_space = {"epsilon": Range(0.001, 0.5, log=True)}
 
     def __init__(
         self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None

@@ -16,7 +16,6 @@ from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
 from .agent import Seed
 from .compiled import CompiledAgent
-from .search_space import Range
 
 
 class State(NamedTuple):
@@ -199,7 +198,6 @@ class BubbleRank(CompiledAgent):
     click_models = "CM, DCM, PBM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
     requires = {"initial": "initial_ranking"}
-    search_space = {"delta": Range(1e-30, 0.5, log=True)}
 
     def __init__(
         self,

@@ -24,7 +24,6 @@ class CascadeAgent(CompiledAgent):
 
     click_models = "CM; others by the feedback rule"
     learns_from_any_list = True
-    search_space = {"feedback": FEEDBACK}
 
     def __init__(
         self,

@@ -15,8 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent, rank_by_bounds
-from .kernels import FEEDBACK, Feedback, examined_positions
-from .search_space import Range
+from .kernels import Feedback, examined_positions
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
 
@@ -150,11 +149,6 @@ class CascadeDUCB(CascadeAgent):
     uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
-    search_space = {
-        "feedback": FEEDBACK,
-        "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),
-        "epsilon": Range(0.01, 2.0, log=True),
-    }
 
     def __init__(
         self,
@@ -330,11 +324,6 @@ class CascadeSWUCB(CascadeAgent):
     uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
-    search_space = {
-        "feedback": FEEDBACK,
-        "tau": Range(50, 100_000, log=True),
-        "epsilon": Range(0.01, 2.0, log=True),
-    }
 
     def __init__(
         self,

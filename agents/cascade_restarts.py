@@ -24,9 +24,8 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, Feedback, examined_positions, log_likelihood
+from .kernels import Feedback, examined_positions, log_likelihood
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
-from .search_space import Range
 
 MIN_DELTA = 1e-300  # 3 / δ may overflow for a smaller δ
 LONGEST = 2**62  # sessions of a period
@@ -268,11 +267,6 @@ class GLRCascadeKLUCB(CascadeAgent):
     uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = State, rank, update
-    search_space = {
-        "feedback": FEEDBACK,
-        "delta": Range(1e-10, 0.5, log=True),
-        "exploration": Range(0.0003, 0.3, log=True),
-    }
 
     def __init__(
         self,

@@ -12,8 +12,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_index, show
-from .search_space import Range
+from .kernels import Feedback, examined_positions, rank_by_index, show
 
 
 class UCBVState(NamedTuple):
@@ -119,12 +118,6 @@ class CascadeUCBV(CascadeAgent):
     paper = "Vial et al. 2022, CascadeUCB-V"
     uses_bounds = True
     state_type, rank_kernel, update_kernel = UCBVState, rank_ucbv, update_ucbv
-
-    search_space = {
-        "variance": Range(0.05, 8.0, log=True),
-        "bias": Range(0.05, 8.0, log=True),
-        "feedback": FEEDBACK,
-    }
 
     def __init__(
         self,

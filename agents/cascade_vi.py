@@ -17,7 +17,6 @@ from ..envs.scan import scan
 from .agent import Seed
 from .compiled import StateAgent
 from .kernels import exploration, kl_upper
-from .search_space import Range
 
 C = 3.0
 """The constant c in the level of confidence, log t + c log log t, as in CascadeKL-UCB."""
@@ -224,7 +223,6 @@ class CascadeVI(StateAgent):
     state_type, rank_kernel, update_kernel = State, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}
-    search_space = {"bonus": Range(0.0, 2.0)}
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ from .agent import Seed
 from .assignment import ROUNDING, assign, margin
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
-from .search_space import Range
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair
@@ -289,7 +288,6 @@ class GRAB(LeaderAgent):
     click_models = "PBM"
     learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
-    search_space = {"gamma": Range(1, 300, log=True)}
 
     def __init__(
         self,

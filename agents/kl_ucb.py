@@ -24,7 +24,6 @@ from .cascade import CascadeAgent
 from .compiled import rates
 from .count_classes import IndexAgent
 from .kernels import (
-    FEEDBACK,
     LAST_CLICK,
     Feedback,
     examined_positions,
@@ -35,7 +34,6 @@ from .kernels import (
     shuffle_ties,
     sort_by_index,
 )
-from .search_space import Range
 
 C = 3.0  # c in the papers' exploration term, log t + c log log t
 STEP = 1e-5
@@ -210,8 +208,6 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     uses_bounds = True
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
-
-    search_space = {"feedback": FEEDBACK, "c": Range(0.0, 6.0)}
 
     def __init__(
         self,

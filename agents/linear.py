@@ -36,7 +36,6 @@ from .compiled import ContextualAgent
 from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
 from .ridge import add_sample, multiply, refresh, solve_upper
-from .search_space import Range
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 # indices closer than this are ties that differ by rounding, for example at the start, when θ = 0
@@ -188,8 +187,6 @@ class RidgeAgent(ContextualAgent):
     state_type = LinearState
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
-
-    search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 30.0, log=True)}
 
     def __init__(
         self,
@@ -634,8 +631,6 @@ class LinearTS(RidgeAgent):
 
     paper = "Agrawal and Goyal 2013"
     rank_kernel = rank_by_posterior
-
-    search_space = {"ridge": Range(0.01, 100.0, log=True), "alpha": Range(0.01, 5.0, log=True)}
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ from ..core.sums import weighted_sums
 from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import rank_by_draw, show_at
-from .search_space import Range
 
 # standard deviations above which a step is drawn by rejection from the uniform distribution
 WIDE = 0.5
@@ -226,7 +225,6 @@ class PBMHB(CompiledAgent):
     click_models = "PBM"
     learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
-    search_space = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}
 
     def __init__(
         self,

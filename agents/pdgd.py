@@ -16,7 +16,6 @@ from ..core.sums import weighted_sum
 from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
-from .search_space import Range
 
 
 class State(NamedTuple):
@@ -167,8 +166,6 @@ class PDGD(ContextualAgent):
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
     state_type, rank_kernel, update_kernel = State, rank, update
     weights = "weights"
-
-    search_space = {"learning_rate": Range(0.003, 10.0, log=True)}
 
     def __init__(
         self,

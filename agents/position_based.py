@@ -16,7 +16,6 @@ from ..core.state import Flags, Floats, Ints
 from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import log_likelihood, rank_by_index, show_at
-from .search_space import Range
 
 MIN_EXAMINATION = 1e-100  # quotients by a smaller κ may overflow
 
@@ -160,7 +159,6 @@ class PBMUCB(ExaminationAgent):
     paper = "Lagrée et al. 2016, section 4"
     uses_bounds = True
     state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
-    search_space = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
         self,
@@ -332,8 +330,6 @@ class PBMPIE(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, Algorithm 1"
     state_type, rank_kernel, update_kernel = PBMPIEState, rank_pie, update_pie
-
-    search_space = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
         self,

@@ -16,7 +16,6 @@ from .agent import Seed
 from .compiled import CompiledAgent, rates
 from .kernels import LAST_CLICK
 from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
-from .search_space import Range
 
 # ----------------------------------------------------------------------------------- shared kernels
 
@@ -188,7 +187,6 @@ class RankedExp3(CompiledAgent):
     state_type = Exp3State
     rank_kernel = rank_by_choices(choose_exp3)
     update_kernel = learn_choices(learn_exp3)
-    search_space = {"gamma": Range(0.0003, 1.0, log=True)}
 
     def __init__(
         self,

@@ -14,7 +14,6 @@ from ..core.state import Flags, Ints
 from .agent import Seed
 from .compiled import CompiledAgent
 from .kernels import show, shuffle_front, topological_layers
-from .search_space import Range
 
 # The paper's constant c; the published value 3.43 is a misprint of 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
@@ -138,7 +137,6 @@ class TopRank(CompiledAgent):
     paper = "Lattimore et al. 2018, Algorithm 1"
     click_models = "CM, PBM, DCM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
-    search_space = {"delta": Range(1e-10, 0.5, log=True)}
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from reference_agents import Reference, plain, reference_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent, Range
+from clickgym.agents import Agent, CompiledAgent
 from clickgym.core.state import declared
 from clickgym.envs import (
     CLICK_MODELS,
@@ -236,6 +236,11 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "exploration": lambda: float(rng.choice(PROBABILITIES)),
         "n_vertices": lambda: 1000,  # fewer may miss a change
         "learning_rate": lambda: float(rng.choice([1e-12, 0.1, 1.0, 1e3])),
+        "variance": lambda: float(rng.choice([0.05, 8.0])),
+        "bias": lambda: float(rng.choice([0.05, 8.0])),
+        "fix_first": lambda: bool(rng.random() < 0.5),
+        "detect": lambda: bool(rng.random() < 0.5),
+        "prior_skips": lambda: None,
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }
     arguments = {}
@@ -249,23 +254,10 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
                 or rng.random() < (0.4 if key in ("epsilon", "ridge", "alpha", "gamma") else 0.7)
             )
         ):
-            arguments[key] = values[key]() if key in values else _of_its_class(name, key, rng)
+            arguments[key] = values[key]()
     if "horizon" in arguments:
         arguments["horizon"] = max(arguments["horizon"], _least_horizon(name, users, arguments))
     return arguments
-
-
-def _of_its_class(name: str, key: str, rng: np.random.Generator) -> Any:
-    """A hyper-parameter that has no edges of its own here: a flag, or an end of what may be
-    searched.
-    """
-    agent = EVERY_AGENT[name]
-    default = inspect.signature(agent).parameters[key].default
-    if isinstance(default, bool):
-        return bool(rng.random() < 0.5)
-    searched = agent.search_space.get(key, [default])
-    values = [searched.low, searched.high] if isinstance(searched, Range) else searched
-    return values[int(rng.integers(len(values)))]
 
 
 def _least_horizon(name: str, users: Users, arguments: dict[str, Any]) -> int:

@@ -12,7 +12,7 @@ from wrong_values import Call, call, faults
 
 import clickgym
 from clickgym import agents, envs
-from clickgym.agents import AGENTS, FrozenPolicy, Learner, Range
+from clickgym.agents import AGENTS, FrozenPolicy, Learner
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RankedList, Users
 from clickgym.runner import make_env, sizes_of
 
@@ -202,7 +202,6 @@ def of_the_runner(folder: Any) -> dict[str, Call]:
         "Result.to_frame": Call(result.to_frame, lambda: {"run": 0}),
         "save": Call(agent.save, lambda: {"path": folder / "agent.npz"}),
         "load": Call(agents.TopRank.load, lambda: {"path": folder / "agent.npz"}),
-        "Range": Call(Range, lambda: {"low": 0.1, "high": 1.0, "log": False}),
         "Results.plot": Call(
             results.plot, lambda: {"path": None, "title": "x", "ax": None, "log": True}
         ),
@@ -231,16 +230,6 @@ def of_checks(folder: Any) -> dict[str, Call]:
     return {
         "check_agent": call(clickgym.check_agent, agent="Random"),
         "check_click_model": call(clickgym.check_click_model, model=MODEL),
-        "tune": call(
-            clickgym.tune,
-            agent="TopRank",
-            envs=["PBMRank-v0"],
-            trials=1,
-            horizon=10,
-            runs=1,
-            n_jobs=1,
-            search_space={"delta": [0.1, 0.2]},
-        ),
         "as_vec_env": call(agents.as_vec_env, envs=streams(autoreset_mode="SameStep")),
     }
 

@@ -63,7 +63,7 @@ def optimum(**arguments):
 
 def test_programs_are_short():
     """At most 15 lines of code: whoever wants more reads the library's own examples."""
-    libraries = "gymnasium stable_baselines3 torchrl sbx optuna skrl tianshou minari"
+    libraries = "gymnasium stable_baselines3 torchrl sbx skrl tianshou minari"
     for library in libraries.split():
         assert any(re.search(rf"^(from|import) {library}\b", code, re.MULTILINE) for code in CODE)
     for code in CODE:
@@ -113,11 +113,10 @@ for name in ("rollout/ep_rew_mean", "eval/mean_reward"):
     [
         ("torchrl.envs", r"\d+ clicks in 200 sessions\n"),
         ("sbx", r"SBX would show \[.*\]\n"),
-        ("optuna", r"learning rate [\d.e-]+: \d+ clicks\n"),
     ],
 )
 def test_short_programs(library, words, tmp_path):
-    """TorchRL makes an environment by its id; SBX and Optuna train."""
+    """TorchRL makes an environment by its id; SBX trains."""
     pytest.importorskip(library.partition(".")[0], reason=LOOPS)
     assert re.fullmatch(words, printed("-c", program(library), folder=tmp_path))
 

@@ -12,7 +12,6 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from ..agent import Seed
-from ..search_space import Range, SearchSpace
 from .learner import Actions, Learner
 
 
@@ -41,21 +40,8 @@ def adopt(algorithm: type) -> type[Learner]:
         "__doc__": about,
         "__module__": algorithm.__module__,
         "adopted": algorithm,
-        "search_space": _adopted_space(algorithm),
     }
     return type(algorithm.__name__, (_Adopted,), members)
-
-
-def _adopted_space(algorithm: Any) -> SearchSpace:
-    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default
-    is a number.
-    """
-    space: dict[str, Any] = {"n_envs": (8, 16, 32, 64)}
-    parameters = inspect.signature(algorithm.__init__).parameters
-    learning_rate = Range(1e-5, 1e-1, log=True)
-    if "learning_rate" in parameters and parameters["learning_rate"].default in learning_rate:
-        space["learning_rate"] = learning_rate
-    return space
 
 
 class _Adopted(Learner):

@@ -10,17 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..search_space import Range
 from .learner import Learner
-
-_SEARCHED: dict[str, Any] = {
-    "n_envs": (32, 64, 128, 256),
-    "learning_rate": Range(1e-4, 1e-2, log=True),
-    "net_arch": ((32,), (64, 64)),
-}
-"""The search space of `clickgym.tune` for the named learners, without values that cost many times
-as much as the defaults.
-"""
 
 
 class PPO(Learner):
@@ -69,13 +59,6 @@ class PPO(Learner):
         "net_arch": (64, 64),
     }
     with_features: ClassVar = {"learning_rate": 3e-4}  # with 1e-3 training collapses after long
-    search_space: ClassVar = _SEARCHED | {
-        "n_steps": (1, 2, 4, 8),
-        "batch_size": (64, 128, 256, 512),
-        "n_epochs": Range(1, 6),
-        "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
-        "clip_range": (0.1, 0.2, 0.3),
-    }
 
 
 class A2C(Learner):
@@ -118,10 +101,6 @@ class A2C(Learner):
         "ent_coef": 0.0,
         "net_arch": (64, 64),
     }
-    search_space: ClassVar = _SEARCHED | {
-        "n_steps": (1, 2, 4, 8),
-        "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
-    }
 
 
 class RecurrentPPO(Learner):
@@ -161,7 +140,6 @@ class RecurrentPPO(Learner):
     package = "sb3_contrib"
     actions = "codes"
     defaults: ClassVar = PPO.defaults | {"lstm_hidden_size": 32}
-    search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32)}
 
 
 class MaskablePPO(Learner):
@@ -201,10 +179,6 @@ class MaskablePPO(Learner):
     package = "sb3_contrib"
     actions = "items"
     defaults: ClassVar = PPO.defaults | {"n_steps": 20, "batch_size": 320}
-    search_space: ClassVar = PPO.search_space | {
-        "n_steps": (5, 10, 20, 40),
-        "batch_size": (160, 320, 640, 1280),
-    }
 
 
 class DQN(Learner):
@@ -258,14 +232,6 @@ class DQN(Learner):
         "exploration_final_eps": 0.01,
         "net_arch": (64, 64),
     }
-    search_space: ClassVar = _SEARCHED | {
-        "n_steps": (1, 3, 5, 10),
-        "gradient_steps": (1, 2, 5),
-        "batch_size": (64, 128, 256, 512),
-        "target_update_interval": Range(64, 6400, log=True),
-        "exploration_fraction": Range(0.02, 0.5, log=True),
-        "exploration_final_eps": Range(0.001, 0.1, log=True),
-    }
 
 
 class SAC(Learner):
@@ -316,11 +282,6 @@ class SAC(Learner):
         "learning_rate": 1e-3,
         "ent_coef": 0.01,
     }
-    search_space: ClassVar = _SEARCHED | {
-        "gradient_steps": (1, 2, 4),
-        "batch_size": (64, 128, 256, 512),
-        "ent_coef": Range(1e-4, 0.1, log=True),
-    }
 
 
 class TD3(Learner):
@@ -369,11 +330,6 @@ class TD3(Learner):
         "gradient_steps": 4,
         "learning_rate": 1e-3,
         "noise": 0.2,
-    }
-    search_space: ClassVar = _SEARCHED | {
-        "gradient_steps": (1, 2, 4),
-        "batch_size": (64, 128, 256, 512),
-        "noise": Range(0.02, 1.0, log=True),
     }
 
     def arguments(

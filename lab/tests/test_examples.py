@@ -178,13 +178,23 @@ SMALLER = {
     "horizon=100_000": "horizon=1000",
     "20_000, seed=0": "2_000, seed=0",
     "(50_000, 1)": "(5_000, 1)",
-    "trials=16": "trials=4",
+    "n_trials=30": "n_trials=2",
+    "10_000, runs, instances": "100, runs, instances",
+    "runs=100, seed": "runs=3, seed",
     '["TopRank", "CascadeKLUCB"], 100_000, 5': '["TopRank", "CascadeKLUCB"], 1_000, 2',
     'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
     "10**7, runs=10": "1000, runs=2",
     "10**4,\n    5,": "100, 2,",
     "agent, env, 500": "agent, env, 50",
 }
+
+
+def smaller(code):
+    for full, small in SMALLER.items():
+        code = code.replace(full, small)
+    return code
+
+
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
     "rl": "above",
@@ -208,8 +218,7 @@ def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     folder = shutil.copytree(reader, tmp_path / "reader")
     script = []
     for code in code_of(page):
-        for full, small in SMALLER.items():
-            code = code.replace(full, small)
+        code = smaller(code)
         file = re.match(r"# (\w+\.py)\n", code)
         if file:
             (folder / file[1]).write_text(code, encoding="utf-8")
@@ -218,3 +227,30 @@ def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     main = f"if __name__ == '__main__':\n    exec({''.join(script)!r})\n"
     (folder / "page.py").write_text(main, encoding="utf-8")
     program(folder / "page.py", folder=folder)
+
+
+def test_tuned_agents_are_reported_on_users_that_the_search_has_not_seen(monkeypatch, capsys):
+    """Beside the default, with other instances and another seed than all trials."""
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    played, sweep = [], clickgym.sweep
+
+    def recorded(envs, agents, *sizes, instances, seed, **settings):
+        played.append((agents, instances, seed))
+        return sweep(envs, agents, *sizes, instances=instances, seed=seed, **settings)
+
+    monkeypatch.setattr(clickgym, "sweep", recorded)
+    (code,) = (code for code in code_of("runner") if "optuna" in code)
+    names: dict = {}
+    exec(smaller(code), names)
+    *trials, (agents, reported, seed) = played
+    best = names["study"].best_params
+    assert agents == {"default": "EpsilonGreedy", "tuned": ("EpsilonGreedy", best)}
+    assert best in [given["trial"][1] for given, _, _ in trials]
+    assert len(trials) == 2
+    for _, searched, other in trials:
+        assert not {*searched} & {*reported}
+        assert other != seed
+    printed = capsys.readouterr().out
+    assert "tuned" in printed
+    assert "default" in printed

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .runner.run import Result as Result
     from .runner.run import run as run
     from .runner.sweep import sweep as sweep
-    from .runner.tuning import tune as tune
 
 __version__ = version("clickgym")
 _LATER = {
@@ -37,7 +36,6 @@ _LATER = {
     "run": ".runner.run",
     "runner": ".runner",
     "sweep": ".runner.sweep",
-    "tune": ".runner.tuning",
 }
 """Names that are loaded at first use: they take half a second, and data frames another."""
 __all__ = sorted(

@@ -39,7 +39,6 @@ COMMANDS = {
     "show": "Print the docstring of an agent or environment, or what an instance or a metric is.",
     "run": "Run every agent in every environment, and print or keep the table of the regret.",
     "report": "Print the table of the results in a folder, and write their figure.",
-    "tune": "Search for the hyper-parameters that give an agent the lowest regret, by Optuna.",
 }
 """The commands of this package, in the order of the help text, with their short help. The command
 ``name`` is the function ``name`` in the module ``runner.commands.name``.

@@ -91,13 +91,13 @@ def test_table_of_agents():
 
 @by_name
 def test_signature(name):
-    """Sizes, hyper-parameters by keyword, the seed; what is searched or required is among them."""
+    """Sizes, hyper-parameters by keyword, the seed; what is required is among them."""
     parameters = inspect.signature(EVERY[name]).parameters
     first, last, *_ = [*parameters][:2], [*parameters][-1]
     assert (first, last) == (["n_items", "n_positions"], "seed")
     kinds = {parameter.kind for parameter in [*parameters.values()][2:]}
     assert kinds == {inspect.Parameter.KEYWORD_ONLY}
-    assert {*EVERY[name].search_space, *EVERY[name].requires} <= set(parameters)
+    assert set(EVERY[name].requires) <= set(parameters)
     assert {*parameters} == {*first, "seed", *made(name).hyperparameters}
     with pytest.raises(TypeError, match="got an unexpected keyword argument 'colour'"):
         made(name, colour="red")

@@ -311,19 +311,6 @@ def test_sweep(tmp_path):
         )
 
 
-def test_tune_selects_the_sessions_once(monkeypatch):
-    """Not in each trial; and it tunes what `sweep` plays."""
-    asked, of_query, log = [], Log.of_query, a_log()
-    monkeypatch.setattr(Log, "of_query", lambda *args: asked.append(1) or of_query(*args))
-    settings = {"instances": [shop()], "start": log, "n_jobs": 1}
-    tuning = clickgym.tune("PBMHB", ["PBMRank-v0"], 2, horizon=30, runs=1, **settings)
-    assert len(asked) == 1
-    agents = {"tuned": "PBMHB", "Random": "Random"}
-    played = clickgym.sweep(["PBMRank-v0"], agents, 30, 1, seed=1, **settings).table()
-    regret = dict(zip(played["agent"], played["regret"], strict=True))
-    assert tuning.default_score == pytest.approx(regret["tuned"] / regret["Random"], rel=1e-9)
-
-
 def test_refusals_of_late_clicks():
     """One message names all agents, by reason."""
     message = (

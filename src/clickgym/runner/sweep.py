@@ -60,7 +60,7 @@ from .results import (
     write_runs,
 )
 from .run import Result, checkpoint_steps, play
-from .warm_start import Past, Pasts, TypedLog, cautions, past_sessions
+from .warm_start import Past, TypedLog, cautions, past_sessions
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -323,7 +323,7 @@ def _plan(
         setting: of the sweep.
         envs, agents: by label.
         instances, runs, n_jobs: as in `sweep`.
-        start: as in `sweep`; or `Pasts`.
+        start: as in `sweep`.
         is_kept: whether the results go into a folder, which needs identities.
 
     Raises:
@@ -360,9 +360,7 @@ def _plan(
             named[name] = str(Path(instance).resolve()) if is_file else instance
             past = None
             if start is not None:
-                is_selected = isinstance(start, Pasts)
-                selected = start[env_label, name] if is_selected else past_sessions(start, env)
-                pasts[env_label, name] = selected
+                pasts[env_label, name] = past_sessions(start, env)
                 past = pasts[env_label, name].empty
             for label, agent_pair in agent_makers.items():
                 try:

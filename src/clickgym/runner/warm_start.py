@@ -118,10 +118,6 @@ class Past:
         return {"prior_skips": skips} if is_due else {}
 
 
-class Pasts(dict[tuple[str, str], Past]):
-    """What agents learn by the label of the environment and the name of the instance."""
-
-
 def past_sessions(log: Any, env: gym.Env) -> Past:
     """The sessions of a log from which agents learn before they rank in an environment.
 
