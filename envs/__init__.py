@@ -25,8 +25,6 @@ from .user_browsing import UserBrowsingModel
 from .users import REWARDS, Users
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
-    EnumeratedAction,
-    EnumeratedVectorAction,
     LehmerAction,
     LehmerVectorAction,
     ScoresAction,
@@ -51,8 +49,6 @@ __all__ = [
     "ContextualModel",
     "DependentClickModel",
     "DynamicBayesianModel",
-    "EnumeratedAction",
-    "EnumeratedVectorAction",
     "FeatureWeightsAction",
     "FeatureWeightsVectorAction",
     "Instance",

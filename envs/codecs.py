@@ -1,24 +1,18 @@
-"""Codecs between Discrete, MultiDiscrete or Box actions and ranked lists."""
+"""Codecs between MultiDiscrete or Box actions and ranked lists."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short
 from ..core.sums import weighted_sums
 from .spaces import RankedList, check_ranking, decode_lehmer
-
-MAX_LISTS = 100_000
-"""The largest number of lists that `EnumeratedAction` accepts. A policy has an output for each
-list, and learns nothing about one list from another.
-"""
 
 
 def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
@@ -139,38 +133,6 @@ class LehmerCodec(Codec):
         return codes
 
 
-class EnumerationCodec(LehmerCodec):
-    """An action is the number of a list: the digits of its Lehmer code, read as one number."""
-
-    noun, expected = "Numbers of lists", "the number of a list is an integer array"
-
-    space: Discrete
-
-    def _space(self) -> gym.Space:
-        n_lists = math.perm(self.n_items, self.n_positions)
-        if n_lists > MAX_LISTS:
-            raise ValueError(
-                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, "
-                f"more than the limit of {MAX_LISTS:,} for a policy with an output for each; use "
-                "LehmerAction, ScoresAction or ItemByItem"
-            )
-        return Discrete(n_lists)
-
-    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        bad = np.argwhere((actions < 0) | (actions >= self.space.n))
-        if len(bad):
-            raise ValueError(
-                f"{_at(bad[0], self.streams)}the list is {actions[tuple(bad[0])]}; expected 0 to "
-                f"{self.space.n - 1}"
-            )
-        return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
-
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return np.asarray(
-            np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes)
-        )
-
-
 class ScoresCodec(Codec):
     """An action gives each item a score; the list shows the items with the largest scores."""
 
@@ -232,7 +194,6 @@ class WeightsCodec:
 CODECS: dict[str, type[Codec]] = {
     "codes": LehmerCodec,
     "scores": ScoresCodec,
-    "lists": EnumerationCodec,
 }
 """The codecs by the name of their actions; ``"items"``, chosen one by one, use a `Draft`, and
 ``"weights"``, which depend on features, a `WeightsCodec`.

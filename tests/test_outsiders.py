@@ -31,7 +31,6 @@ from slow import slow
 
 import clickgym
 from clickgym.envs import (
-    EnumeratedAction,
     ItemByItem,
     LehmerAction,
     ScoresAction,
@@ -139,13 +138,11 @@ def test_rescaled_scores():
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_vector_environments_of_gymnasium(kind):
-    envs = gym.make_vec(
-        "PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[EnumeratedAction]
-    )
+    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[LehmerAction])
     try:
         envs.reset(seed=0)
         envs.action_space.seed(0)
-        one = EnumeratedAction(gym.make("PBMRank-v0"))
+        one = LehmerAction(gym.make("PBMRank-v0"))
         one.reset(seed=1)  # the seed of the second stream
         for _ in range(10):
             actions = envs.action_space.sample()

@@ -46,9 +46,9 @@ class FrozenPolicy(Agent):
             by item) ``action_masks`` that it accepts. It returns the action; if it accepts
             ``state``, a tuple of the action and the next state.
         actions: the kind of its actions, by the wrapper of its training: ``"codes"``
-            (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"lists"`` (`EnumeratedAction`),
-            ``"items"`` (`ItemByItem`), ``"weights"`` (`FeatureWeightsAction`), or ``"rankings"``
-            (no wrapper: actions are lists, as those of `PlackettLuceActorCritic`).
+            (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"items"`` (`ItemByItem`),
+            ``"weights"`` (`FeatureWeightsAction`), or ``"rankings"`` (no wrapper: actions are
+            lists, as those of `PlackettLuceActorCritic`).
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
             `Learner` has it as an attribute. Weights number no items: with them it is None.
         deterministic: whether to take the most probable action; False draws an action.

@@ -24,7 +24,7 @@ from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-Actions = Literal["rankings", "codes", "scores", "weights", "items", "lists"]
+Actions = Literal["rankings", "codes", "scores", "weights", "items"]
 """The kinds of actions that represent a list.
 
 | actions | an action is | its space | wrapper | used by |
@@ -34,7 +34,6 @@ Actions = Literal["rankings", "codes", "scores", "weights", "items", "lists"]
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
 | `weights` | d weights of the features | `Box` | `FeatureWeightsVectorAction` | SAC, TD3 |
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemArray` | DQN, MaskablePPO |
-| `lists` | the number of a list | `Discrete` | `EnumeratedVectorAction` | your own programs |
 """
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")

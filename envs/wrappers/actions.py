@@ -4,7 +4,6 @@
 |---|---|---|
 | `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw independently: PPO |
 | `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
-| `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action: DQN |
 
 Each has a version for vector environments; both use one codec (`codecs.py`). `ItemByItem`
 (`item_by_item.py`) takes K steps for a list. In all of them number j represents the item
@@ -24,7 +23,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
-from ..codecs import Codec, EnumerationCodec, LehmerCodec, ScoresCodec
+from ..codecs import Codec, LehmerCodec, ScoresCodec
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -172,53 +171,3 @@ class ScoresVectorAction(_ListVectorAction):
     """
 
     codec_class = ScoresCodec
-
-
-class EnumeratedAction(_ListAction):
-    """Actions are numbers of lists: all lists in lexicographic order, as one `Discrete` space.
-
-    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, if there
-    are few. A policy has one output for each list, and learns nothing about one list from
-    another. Its cost and the sessions that it needs grow with L! / (L - K)!. More than `MAX_LISTS`
-    (100,000) lists are refused; L = 10, K = 5 has 30,240.
-
-    Args:
-        env: an environment whose action space is a `RankedList` of at most `MAX_LISTS` lists.
-        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw
-            the order at random if item ids carry information: if an instance is stored in order of
-            attraction, list 0 would be the best one.
-
-    Raises:
-        TypeError: the action space is not a `RankedList`.
-        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number is out of
-            range.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.envs import EnumeratedAction
-        >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
-        >>> env = EnumeratedAction(gym.make("PBMRank-v0", **users))
-        >>> env.action_space
-        Discrete(12)
-        >>> [env.action(number).tolist() for number in (0, 1, 11)]
-        [[0, 1], [0, 2], [3, 2]]
-        >>> int(env.encode([3, 2]))
-        11
-    """
-
-    codec_class = EnumerationCodec
-
-
-class EnumeratedVectorAction(_ListVectorAction):
-    """`EnumeratedAction` for a vector environment.
-
-    Args:
-        env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS`
-            lists.
-        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams.
-
-    Raises:
-        TypeError, ValueError: as `EnumeratedAction`.
-    """
-
-    codec_class = EnumerationCodec

@@ -20,7 +20,6 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
-    EnumeratedAction,
     FeatureWeightsAction,
     ItemByItem,
     LehmerAction,
@@ -33,7 +32,7 @@ from clickgym.runner.loop import AgentError
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ITEMS = [2, 0, 3, 1]
-WRAPPERS = {"codes": LehmerAction, "scores": ScoresAction, "lists": EnumeratedAction}
+WRAPPERS = {"codes": LehmerAction, "scores": ScoresAction}
 
 
 class Stream:
@@ -63,7 +62,6 @@ def trained(name, env, **arguments):
         "RecurrentPPO": {"n_steps": 64, "n_epochs": 2, "policy_kwargs": {"lstm_hidden_size": 8}},
         "MaskablePPO": {"n_steps": 66, "batch_size": 33, "n_epochs": 2},
         "SAC": {"learning_starts": 50, "train_freq": 25},
-        "DQN": {"learning_starts": 50},
     }[name]
     made = getattr(library, name)(
         policies.get(name, default), env, seed=0, device="cpu", **settings, **arguments
@@ -75,7 +73,7 @@ def trained(name, env, **arguments):
 
 @pytest.mark.parametrize(
     ("name", "actions"),
-    [("PPO", "codes"), *slow(("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores"))],
+    [("PPO", "codes"), *slow(("SAC", "scores"), ("PPO", "scores"))],
 )
 def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
     env = WRAPPERS[actions](ClickEnv(SMALL), ITEMS)

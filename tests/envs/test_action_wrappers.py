@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from clickgym.envs import (
     ClickEnv,
     ClickVectorEnv,
-    EnumeratedAction,
-    EnumeratedVectorAction,
     ItemByItem,
     ItemByItemVector,
     LehmerAction,
@@ -32,16 +30,13 @@ from clickgym.envs import (
     ScoresVectorAction,
     check_ranking,
 )
-from clickgym.envs.codecs import MAX_LISTS
 
 pytestmark = pytest.mark.uncompiled
 
-CODES = {
+ALL = {
     "lehmer": (LehmerAction, LehmerVectorAction),
-    "enumerated": (EnumeratedAction, EnumeratedVectorAction),
+    "scores": (ScoresAction, ScoresVectorAction),
 }
-ALL = {**CODES, "scores": (ScoresAction, ScoresVectorAction)}
-by_code = pytest.mark.parametrize("name", CODES)
 by_wrapper = pytest.mark.parametrize("name", ALL)
 
 sizes = pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (4, 1), (5, 3), (4, 4)])
@@ -65,30 +60,16 @@ def lists(n_items, n_positions):
     return list(itertools.permutations(range(n_items), n_positions))
 
 
-def draw_sizes(draw, most_lists=None):
-    n_items = draw(st.integers(1, 30 if most_lists is None else 12))
-    n_positions = draw(st.integers(1, n_items))
-    while most_lists is not None and math.perm(n_items, n_positions) > most_lists:
-        n_positions -= 1
-    return n_items, n_positions
-
-
 # an action is a list
 # --------------------------------------------------------------------------------------------------
 
 
-@by_code
 @sizes
 @pytest.mark.parametrize("items", ["in order", "shuffled"])
-def test_a_code_is_one_to_one_with_lists(name, n_items, n_positions, items):
+def test_a_code_is_one_to_one_with_lists(n_items, n_positions, items):
     order = None if items == "in order" else np.random.default_rng(0).permutation(n_items)
-    env = ALL[name][0](scalar(n_items, n_positions), order)
-    space = env.action_space
-    codes = (
-        range(space.n)
-        if isinstance(space, Discrete)
-        else itertools.product(*(range(n) for n in space.nvec))
-    )
+    env = LehmerAction(scalar(n_items, n_positions), order)
+    codes = itertools.product(*(range(n) for n in env.action_space.nvec))
     decoded = [tuple(env.action(code).tolist()) for code in codes]
     assert len(decoded) == math.perm(n_items, n_positions)
     assert set(decoded) == set(lists(n_items, n_positions))
@@ -102,7 +83,8 @@ def test_a_code_is_one_to_one_with_lists(name, n_items, n_positions, items):
 @given(data=st.data())
 def test_encode_is_the_inverse(name, data):
     """Every action is a list of distinct items."""
-    n_items, n_positions = draw_sizes(data.draw, MAX_LISTS if name == "enumerated" else None)
+    n_items = data.draw(st.integers(1, 30))
+    n_positions = data.draw(st.integers(1, n_items))
     order = data.draw(st.permutations(range(n_items)))
     env = ALL[name][0](scalar(n_items, n_positions, reference=range(n_positions)), order)
     env.action_space.seed(data.draw(st.integers(0, 1000)))
@@ -112,7 +94,7 @@ def test_encode_is_the_inverse(name, data):
     code = env.encode(ranking)
     assert code in env.action_space
     assert env.action(code).tolist() == ranking.tolist()
-    if name != "scores":  # many scores make the same list
+    if name == "lehmer":  # many scores make the same list
         assert np.array_equal(code, action)
     ranking = data.draw(st.permutations(range(n_items)))[:n_positions]
     assert env.action(env.encode(ranking)).tolist() == ranking
@@ -121,12 +103,9 @@ def test_encode_is_the_inverse(name, data):
 @by_wrapper
 def test_the_largest_spaces_are_exact(name):
     """The last list is the items from behind."""
-    n_items, n_positions = (10, 5) if name == "enumerated" else (1000, 20)
-    env = ALL[name][0](scalar(n_items, n_positions))
-    last = list(range(n_items))[::-1][:n_positions]
+    env = ALL[name][0](scalar(1000, 20))
+    last = list(range(1000))[::-1][:20]
     assert env.action(env.encode(last)).tolist() == last
-    if name == "enumerated":
-        assert env.encode(last) == env.action_space.n - 1 == 30_239
 
 
 @given(
@@ -148,13 +127,11 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
 def test_action_spaces():
     assert LehmerAction(scalar()).action_space == MultiDiscrete([4, 3, 2])
     assert ScoresAction(scalar()).action_space == Box(-1, 1, (4,), np.float32)
-    assert EnumeratedAction(scalar()).action_space == Discrete(24)
     assert ItemByItem(scalar()).action_space == Discrete(4)
     assert LehmerVectorAction(vector()).action_space == Box(
         0, np.tile([3, 2, 1], (3, 1)), dtype=np.int64
     )
     assert ScoresVectorAction(vector()).action_space == Box(-1, 1, (3, 4), np.float32)
-    assert EnumeratedVectorAction(vector()).action_space == MultiDiscrete([24] * 3)
     assert ItemByItemVector(vector()).action_space == MultiDiscrete([4] * 3)
 
 
@@ -188,7 +165,7 @@ def test_a_step_shows_the_list(name):
     assert (regret > 0).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, ItemByItem])
 def test_the_checkers_pass(wrapper):
     env = wrapper(scalar())
     with warnings.catch_warnings():
@@ -203,7 +180,7 @@ def test_the_checkers_pass(wrapper):
     checker.check_env(env)
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, ItemByItem])
 def test_the_spec_makes_the_wrapped_environment_again(wrapper):
     order = np.random.default_rng(0).permutation(10)
     env = wrapper(gym.make("PBMRank-v0", n_positions=3), items=order)
@@ -230,7 +207,6 @@ def test_caller_and_wrapper_share_no_order():
 
 WRONG = [
     ("lehmer", [0, 3, 0], "the code at position 1 is 3; expected 0 to 2"),
-    ("enumerated", 24, "the list is 24; expected 0 to 23"),
     ("scores", [0.1, 0.2, np.nan, 0.3], "score 2 is nan"),
 ]
 
@@ -263,7 +239,6 @@ def test_only_lists_can_be_encoded(name):
     [
         (LehmerAction, "Lehmer codes represent ranked lists; the action space is Discrete"),
         (ScoresAction, "Scores represent ranked lists"),
-        (EnumeratedAction, "Numbers of lists represent ranked lists"),
         (ItemByItem, "Items chosen one by one represent ranked lists"),
     ],
 )
@@ -276,19 +251,6 @@ def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
         wrapper(scalar(), [0, 0, 1, 2])
     with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shape"):
         wrapper(scalar(), [[0, 1, 2, 3]])
-
-
-@pytest.mark.parametrize(
-    ("wrapper", "env"), [(EnumeratedAction, scalar), (EnumeratedVectorAction, vector)]
-)
-def test_too_many_lists_are_refused(wrapper, env):
-    assert math.perm(9, 6) < MAX_LISTS < math.perm(10, 6)
-    wrapper(env(n_items=9, n_positions=6))
-    with pytest.raises(
-        ValueError,
-        match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* use Lehmer",
-    ):
-        wrapper(env(n_items=10, n_positions=6))
 
 
 # item by item

@@ -195,27 +195,6 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
 
 
-def test_a_learner_may_choose_the_number_of_a_list() -> None:
-    class Lister(Learner):
-        """Shows list 0, the first items in the learner's order."""
-
-        engine, model, n_items, n_positions, n_envs = "none", None, 4, 3, 8
-        actions, items = "lists", np.array([3, 2, 1, 0])
-
-        def __init__(self) -> None:
-            pass
-
-        def learn(self, envs: Any, sessions: int, on_step: Any, discount: float | None) -> None:
-            assert envs.action_space.n == 24
-            envs.reset()
-            while on_step():
-                envs.step(np.zeros(8, np.int64))
-
-    result = clickgym.run(Lister(), ClickEnv(SMALL), 100, seed=0)
-    lost = SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 2, 1])
-    assert result.regret[-1] == pytest.approx(100 * lost)
-
-
 # ----------------------------------------------------------------------------- classes of one's own
 
 

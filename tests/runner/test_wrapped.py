@@ -21,7 +21,6 @@ import clickgym
 import clickgym_logs
 from clickgym.command_line import main
 from clickgym.envs import (
-    EnumeratedAction,
     ItemByItem,
     LehmerAction,
     ScoresAction,
@@ -57,7 +56,6 @@ ACTIONS = {
     "codes of one position": lambda env: LehmerAction(users(n_positions=1), [3, 2, 1, 0]),
     "scores": ScoresAction,
     "scaled": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
-    "numbers": EnumeratedAction,
     "items": ItemByItem,
     "the same space": Reversed,
     "drawn": lambda env: StickyAction(env, 0.5),

@@ -22,7 +22,7 @@ from ...envs import (
     RecordVectorRegret,
 )
 from ...envs.meter import Meter
-from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
+from ...envs.wrappers.actions import LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.feature_weights import FeatureWeightsVectorAction
 from ...envs.wrappers.item_by_item_array import ItemByItemArray
 from ..loop import AgentError, OnChunk, session_error
@@ -36,7 +36,6 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "scores": ScoresVectorAction,
     "weights": lambda envs, items: FlatFeatures(FeatureWeightsVectorAction(envs)),
     "items": ItemByItemArray,
-    "lists": EnumeratedVectorAction,
 }
 
 
