@@ -406,8 +406,8 @@ def test_result_names_what_ran():
     assert 0 < result.seconds <= time.perf_counter() - before
     assert (result.env, result.agent, result.seed) == ("ClickEnv", "TopRank", 4)
     frame = result.to_frame(run=3)
-    columns = "env instance agent run step regret reward clicks"
-    assert frame.columns[:8] == columns.split()
+    columns = "env instance agent run seed step regret reward clicks"
+    assert frame.columns[:9] == columns.split()
     assert frame["step"].to_list() == [5, 10]
     assert frame["run"].to_list() == [3, 3]
     assert frame["regret"].to_list() == result.regret.tolist()

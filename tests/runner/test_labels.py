@@ -79,7 +79,8 @@ def test_label_before_the_equals_sign(text, label, name, arguments):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_seeds_hang_on_the_label_as_in_python(here):
+def test_a_label_is_only_a_name(here):
+    """It changes no digit, neither that of an agent nor that of an environment."""
     from_python = clickgym.sweep(
         {"easy users": ("PBMRank-v0", {"instance": "uniform:seed=3"}), "CMRank-v0": "CMRank-v0"},
         dict(zip(("mine", "b c", "told", "Random"), OBJECTS, strict=True)),
@@ -93,9 +94,10 @@ def test_seeds_hang_on_the_label_as_in_python(here):
     ).frame
     rows = table.filter(env="CMRank-v0")
     assert unlabelled.filter(agent="Random").equals(rows.filter(agent="Random"))
-    other = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
-    # another label has other seeds
-    assert not other.equals(rows.filter(agent="mine").drop("agent"))
+    own = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
+    assert own.equals(rows.filter(agent="mine").drop("agent"))
+    named = clickgym.sweep({"other": "CMRank-v0"}, ["Random"], 50, 2, n_jobs=1).frame
+    assert named.drop("env").equals(rows.filter(agent="Random").drop("env"))
 
 
 @pytest.mark.usefixtures("undrawn")

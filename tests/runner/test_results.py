@@ -117,7 +117,7 @@ def test_files_of_a_python_sweep(whole):
     assert len(runs) == 24
     table = polars.read_parquet(whole / "results.parquet")
     assert_frame_equal(table, read_results(whole)[0])
-    columns = "env instance agent run step regret reward clicks engine seconds"
+    columns = "env instance agent run seed step regret reward clicks engine seconds"
     assert table.columns == columns.split()
 
 
@@ -267,7 +267,7 @@ CONFIG = {
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ("clickgym", "5.0.0", "clickgym"),
+        ("clickgym", "6.0.0", "clickgym"),
         ("horizon", 2, "horizon"),
         ("seed", 1, "seed"),
         ("checkpoints", [2], "checkpoints"),

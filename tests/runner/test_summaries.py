@@ -9,7 +9,7 @@ from clickgym.core.formats import regret_text
 from clickgym.core.statistics import half_width
 from clickgym.runner.summaries import average
 
-COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
 COLUMNS += ["engine", "seconds"]
 TIMED = ("python", 0.1)
 
@@ -17,7 +17,7 @@ TIMED = ("python", 0.1)
 def frame_of(regrets, env="E", instance="i", step=10):
     """A frame with nothing but regrets at a step, by agent."""
     rows = [
-        (env, instance, agent, run, step, float(r), 1.0, 1, *TIMED)
+        (env, instance, agent, run, run, step, float(r), 1.0, 1, *TIMED)
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
@@ -40,7 +40,9 @@ def test_one_run_has_no_interval():
 
 def test_intervals_are_students_and_over_runs():
     regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
-    rows = [("e", i, "a", run, 10, regret, 20.0, 3, *TIMED) for (i, run), regret in regrets.items()]
+    rows = [
+        ("e", i, "a", run, run, 10, regret, 20.0, 3, *TIMED) for (i, run), regret in regrets.items()
+    ]
     frame = polars.DataFrame(rows, COLUMNS, orient="row")
     (row,) = average(frame, ["env", "agent"], ["regret"]).iter_rows(named=True)
     # Means over instances are 3 and 7; t for one degree of freedom is 12.706, the standard error 2.
@@ -79,7 +81,7 @@ def test_agents_on_other_instances_stay_in_the_table():
 
 def test_unknown_regret_is_ranked_by_reward():
     rows = [
-        ("Shop-v0", "custom", agent, run, 10, None, 10.0 * n + run, 1, *TIMED)
+        ("Shop-v0", "custom", agent, run, run, 10, None, 10.0 * n + run, 1, *TIMED)
         for n, agent in enumerate("ab")
         for run in range(3)
     ]

@@ -11,7 +11,6 @@ import time
 import types
 from functools import partial
 
-import gymnasium as gym
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -22,7 +21,7 @@ from clickgym.agents import Random
 from clickgym.core.faults import WorkerError
 from clickgym.envs import ClickEnv, PositionBasedModel
 from clickgym.runner.progress import Progress
-from clickgym.runner.results import RUNS, Trial
+from clickgym.runner.results import RUNS, Trial, run_seed
 from clickgym.runner.workers import check_workers
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -91,7 +90,7 @@ def reference():
 
 def test_order_and_workers_change_nothing(reference):
     table = numbers(ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, n_jobs=2)
-    assert_frame_equal(table.sort(table.columns[:5]), reference.sort(table.columns[:5]))
+    assert_frame_equal(table.sort(table.columns[:6]), reference.sort(table.columns[:6]))
 
 
 def test_another_agent_and_run_change_no_other_number(reference):
@@ -104,28 +103,34 @@ def test_another_seed_gives_other_numbers(reference):
     assert not numbers(ENVS, AGENTS, 1000, 3, seed=6)["clicks"].equals(reference["clicks"])
 
 
-def test_seeds_come_from_names():
-    names = [(env, agent, run) for env in "ab" for agent in "cd" for run in range(3)]
-    trials = [Trial(env, "i", agent, run) for env, agent, run in names]
-    seeds = [seed for trial in trials for seed in trial.seeds(0)]
+def test_seeds_of_runs():
+    """They differ by the seed of the sweep, the instance and the run."""
+    keys = [(seed, name, run) for seed in (0, 1) for name in ("a", "b") for run in range(50)]
+    seeds = [run_seed(*key) for key in keys]
     assert len(set(seeds)) == len(seeds)
-    first = Trial("a", "i", "c", 0)
-    assert first.seeds(0) == Trial(*first).seeds(0) != first.seeds(1)
-    assert Trial("PBMRank-v0", "yandex-9982", "TopRank", 3).seeds(7) == (
-        6002560857175825168,
-        2704252693420592272,
-    )  # of version 3.0
+    assert run_seed(7, "yandex-9982", 3) == 3284603552
 
 
-def test_a_run_of_a_sweep_has_its_two_seeds():
-    """The first is that of the environment, the second that of the agent."""
-    env = gym.make("PBMRank-v0")
-    env_seed, agent_seed = Trial("PBMRank-v0", env.unwrapped.instance, "Random", 0).seeds(9)
-    agent = clickgym.make_agent("Random", env, seed=agent_seed)
-    alone = clickgym.run(agent, env, 200, seed=env_seed)
-    swept = clickgym.sweep(["PBMRank-v0"], ["Random"], 200, 1, seed=9, n_jobs=1).frame
-    assert swept["regret"].to_list() == alone.regret.tolist()
-    assert swept["clicks"].to_list() == alone.clicks.tolist()
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_a_run_is_repeated_by_its_seed(engine):
+    settings = {"engine": engine, "delay": "batch:7", "metrics": ["ndcg"]}
+    places = {"instances": ["yandex-990", "yandex-9982"], "seed": 9, "n_jobs": 1}
+    swept = clickgym.sweep(["PBMRank-v0"], ["Random", "CascadeTS"], 200, 2, **places, **settings)
+    for (instance, agent, _), rows in swept.frame.group_by("instance", "agent", "run"):
+        env = f"PBMRank-v0:instance={instance}"
+        alone = clickgym.run(agent, env, 200, seed=rows["seed"][0], **settings)
+        assert alone.engine == engine
+        repeated = alone.to_frame().select(rows.columns[4:])
+        assert_frame_equal(repeated, rows.select(rows.columns[4:]))
+    assert swept.frame["seed"].n_unique() == 4  # of all agents
+
+
+def test_agents_of_a_sweep_meet_the_same_users():
+    """The same lists get the same clicks, whoever shows them."""
+    swept = clickgym.sweep(["PBMRank-v0"], ["Oracle", "Still=Fixed", "Fixed"], 300, 2, n_jobs=1)
+    still, fixed = (swept.frame.filter(agent=agent).drop("agent") for agent in ("Still", "Fixed"))
+    assert_frame_equal(still, fixed)
+    assert not fixed["clicks"].equals(swept.frame.filter(agent="Oracle")["clicks"])
 
 
 # ----------------------------------------------------------------------------------------- resuming

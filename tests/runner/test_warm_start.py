@@ -18,7 +18,7 @@ from clickgym.agents.agent import UnsuitedError
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, Instance, PositionBasedModel
 from clickgym.runner.reports.table import in_words
-from clickgym.runner.results import Results, Trial
+from clickgym.runner.results import Results, run_seed
 from clickgym.runner.warm_start import past_sessions
 
 LABELS = tuple("abcdef")
@@ -284,11 +284,9 @@ def test_sweep(tmp_path):
     envs, agents = ["PBMRank-v0"], ["PBMHB", "CascadeUCB1", "Fixed"]
     settings = {"instances": [shop()], "out": tmp_path / "r", "n_jobs": 1, "delay": "batch:10"}
     warm = clickgym.sweep(envs, agents, 50, 2, start=a_log(), **settings)
-    trial = Trial("PBMRank-v0", "shoes", "PBMHB", 1)
-    seeds = trial.seeds(0)
-    env = gym.make("PBMRank-v0", instance=shop())
-    agent = clickgym.make_agent("PBMHB", env, seed=seeds[1], horizon=50, log=a_log())
-    by_hand = clickgym.run(agent, env, 50, seed=seeds[0], delay="batch:10")
+    env = ("PBMRank-v0", {"instance": shop()})
+    seed = run_seed(0, "shoes", 1)
+    by_hand = clickgym.run("PBMHB", env, 50, seed=seed, delay="batch:10", start=a_log())
     rows = warm.rows.filter(polars.col("agent") == "PBMHB", polars.col("run") == 1)
     assert rows["regret"].to_list() == by_hand.regret.tolist()
     counts, caution = notes_of(Results(tmp_path / "r"))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .results import IDENTITY as IDENTITY
     from .results import Trial as Trial
     from .results import read_sealed as read_sealed
+    from .results import run_seed as run_seed
     from .sweep import resumable as resumable
     from .warm_start import sessions_of as sessions_of
 
@@ -53,6 +54,7 @@ _MODULES = {
     "read_sealed": ".results",
     "requirements": ".make",
     "resumable": ".sweep",
+    "run_seed": ".results",
     "sessions_of": ".warm_start",
     "sizes_of": "..envs.any_env",
     "typed_log": ".commands.logs",

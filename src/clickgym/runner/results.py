@@ -51,21 +51,39 @@ LONGEST_NAME = 200
 
 
 class Trial(NamedTuple):
-    """One run of one agent in one environment; its seeds derive from its names."""
+    """One run of one agent in one environment."""
 
     env: str
     instance: str
     agent: str
     run: int
 
-    def seeds(self, seed: int) -> tuple[int, int]:
-        """The seeds of environment and agent; they depend only on ``seed`` and the names of this
-        trial.
-        """
-        digest = hashlib.sha256("\n".join(map(str, self)).encode()).digest()
-        key = np.frombuffer(digest, np.uint32).tolist()
-        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key)).generate_state(2, np.uint64)
-        return int(env), int(agent)
+
+def run_seed(seed: int, instance: str, run: int) -> int:
+    """The seed of a run of a sweep, which its users and its agent get.
+
+    All agents have the same seed, so that they meet the same users. The instance is in the key, so
+    that instances are independent; the environment is not.
+
+    Args:
+        seed: of the sweep.
+        instance: its name in the results.
+        run: its number, from 0.
+
+    Returns:
+        An integer of 32 bits, with which `clickgym.run` repeats the run.
+
+    Example:
+        >>> import clickgym
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
+        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
+        True
+        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
+        >>> bool(rows["regret"][-1] == alone.regret[-1])
+        True
+    """
+    key = (run, *instance.encode())
+    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
 def file_name(label: str) -> str:
@@ -261,11 +279,15 @@ def rows_of(runs: Mapping[Trial, Result]) -> polars.DataFrame:
     for name in metrics:
         columns[name] = np.concatenate([result.metrics[name] for result in results])
     columns["run"] = np.repeat([trial.run for trial in runs], counts)
+    # null where a seed does not fit, which no sweep has
+    seeds = polars.Series([result.seed for result in results], dtype=polars.Int64, strict=False)
     columns["seconds"] = np.repeat([result.seconds for result in results], counts)
     engines = polars.Series([result.engine for result in results])
     return polars.DataFrame(columns).select(
         *(polars.lit(label).alias(column) for column, label in zip(COLUMNS, first, strict=False)),
-        *("run", "step"),
+        "run",
+        seeds[np.repeat(np.arange(len(results)), counts)].alias("seed"),
+        "step",
         col("regret").fill_nan(None),
         *("reward", "clicks"),
         *(col(name).fill_nan(None) for name in metrics),
@@ -363,8 +385,9 @@ class Results:
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
-        rows: a polars frame as in ``results.parquet``: env, instance, agent, run, step, regret,
-            reward, clicks and further metrics; engine and seconds (wall time) of the run.
+        rows: a polars frame as in ``results.parquet``: env, instance, agent, run, the seed with
+            which `clickgym.run` repeats this run, step, regret, reward, clicks and further metrics;
+            engine and seconds (wall time) of the run.
         configuration: of the sweep; None if it is unknown.
 
     Raises:

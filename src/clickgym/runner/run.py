@@ -34,7 +34,7 @@ class Result:
 
     Attributes:
         env, instance, agent: their names.
-        seed: the seed of ``env.reset``.
+        seed: of ``env.reset``, and of an agent made by its name: `run` with it repeats the run.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
             another package does not report regret in every session.
@@ -67,8 +67,8 @@ class Result:
         )
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then
-        further metrics.
+        """One row per checkpoint: env, instance, agent, run, seed, step, regret, reward, clicks,
+        then further metrics.
 
         What is unknown is null.
         """
@@ -105,7 +105,7 @@ def run(
             ``regret``, or ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
         seed: the seed of ``env.reset`` (an agent object has its own). None continues with the
-            environment's generator.
+            environment's generator. The column ``seed`` of a sweep has that of each of its runs.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
         delay: when the agent learns of clicks: None, at the end of each session; or

@@ -10,7 +10,7 @@ from polars import col
 from ..core.statistics import half_width
 from .metrics import is_sum
 
-MEASURED = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
+MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")
 
 

@@ -57,6 +57,7 @@ from .results import (
     Trial,
     open_folder,
     rows_of,
+    run_seed,
     write_runs,
 )
 from .run import Result, checkpoint_steps, play
@@ -86,13 +87,14 @@ def sweep(
 
     A finished run is saved within a second, with others of its agent and environment in one file,
     and only then shown as finished. A stopped sweep resumes when you call it again with the same
-    arguments, or with a part of them, and ends with the same numbers. They depend on ``seed`` and
-    on the names of environment, instance, agent and run. They do not depend on the order, on
-    ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class
-    `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
-    to an object without such a name (a click model, arguments with an array). A folder
-    can grow: further environments, instances, agents and runs are added, and finished runs are not
-    repeated.
+    arguments, or with a part of them, and ends with the same numbers. They do not depend on the
+    order, on ``n_jobs`` or on the engine. The seed of a run depends on ``seed``, the name of the
+    instance and the number of the run: all agents meet the same users, a label is only a name, and
+    `run` with the ``seed`` in the rows of a run repeats it. An object has the name by which it
+    could be passed: the class `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``.
+    Give a label, in a mapping, to an object without such a name (a click model, arguments with an
+    array). A folder can grow: further environments, instances, agents and runs are added, and
+    finished runs are not repeated.
 
     A label stands for what it was: the parameters of an instance, the sources of your own classes
     with the modules that they import, the values of arguments. A folder refuses a label that stands
@@ -149,7 +151,7 @@ def sweep(
         >>> results
         <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
         >>> results.frame.shape
-        (8, 8)
+        (8, 9)
     """
     check_workers(n_jobs)
     is_shown = check_flag("progress", progress)
@@ -554,12 +556,12 @@ def _play(trial: Trial, job: Job, on_chunk: Callable[[int], None]) -> tuple[Tria
     """Play a trial; return it with its measurements, and the seconds that it took."""
     before = time.monotonic()
     on_chunk(0)
-    env_seed, agent_seed = trial.seeds(job.setting.seed)
+    seed = run_seed(job.setting.seed, trial.instance, trial.run)
     result = play(
-        *job.pair(trial, agent_seed),
+        *job.pair(trial, seed),
         np.array(job.setting.checkpoints),
         Metrics(job.setting.metrics),
-        env_seed,
+        seed,
         on_chunk,
         job.setting.delay,
     )

@@ -24,7 +24,7 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner import Trial, make_env, provenance
+from clickgym.runner import Trial, make_env, provenance, run_seed
 
 from ..results import read_results, replayed, write_results
 from .claims import Claim, Curves, Judged, Results, judge
@@ -312,14 +312,14 @@ def play(
     """
     env = make_env(env_spec, instance)
     trial = Trial(env_spec, env.unwrapped.instance, label_of(spec), run)  # type: ignore[attr-defined]
-    env_seed, agent_seed = trial.seeds(seed)
+    own_seed = run_seed(seed, trial.instance, run)
     maker = spec.removeprefix(f"{trial.agent}=")
-    agent = clickgym.make_agent(maker, env, horizon=horizon, seed=agent_seed)
+    agent = clickgym.make_agent(maker, env, horizon=horizon, seed=own_seed)
     result = clickgym.run(
         agent,
         env,
         int(np.max(steps)),
-        seed=env_seed,
+        seed=own_seed,
         checkpoints=steps,
         metrics=sweep.metrics,
         delay=sweep.delay,
