@@ -291,8 +291,8 @@ class UBMLinUCB(RidgeAgent):
         3. ⚠ The list is optimal for ``any_click`` only if ``w_{k,0}`` does not increase with k, as
            the paper assumes; for other weights the constructor warns. For ``clicks``, sorting by
            attraction may be suboptimal in any UBM, and regret may stay linear.
-        4. α_t is that of Algorithm 1, which has the session t where Theorem 3 has the horizon T. The
-           bound β of ``‖θ‖²`` is d, as in the experiments.
+        4. α_t is that of Algorithm 1, which has the session t where Theorem 3 has the horizon T.
+           The bound β of ``‖θ‖²`` is d, as in the experiments.
         5. Rank-one updates of the inverse; it is computed again every 100 sessions.
 
     Example:

@@ -1,5 +1,5 @@
-"""Draw the page of a decision: make the log of a shop, let ``clickgym decide`` write its page, and
-photograph it with a browser (Chromium, or the one that is named).
+"""Make the log of a shop, and let ``clickgym decide`` write its page. If a browser such as Chromium
+is named, it draws a picture of the page.
 
 python docs/decision.py FOLDER [BROWSER]
 
@@ -53,10 +53,13 @@ def log():
 
 
 if __name__ == "__main__":
-    out, browser = Path(sys.argv[1]), (sys.argv[2:] or ["chromium"])[0]
+    out, browser = Path(sys.argv[1]), sys.argv[2:]
+    out.mkdir(parents=True, exist_ok=True)
     log().write_csv(out / "log.csv")
-    subprocess.run(["clickgym", "decide", out / "log.csv", "--out", out / "decision"], check=True)
-    options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
-    options += ["--window-size=1000,780", f"--screenshot={out / 'decision.png'}"]
-    page = (out / "decision" / "decisions.html").resolve().as_uri()
-    subprocess.run([browser, *options, page], check=True)
+    command = [sys.executable, "-m", "clickgym", "decide", out / "log.csv"]
+    subprocess.run([*command, "--out", out / "decision"], check=True)
+    if browser:
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,780"]
+        options += ["--force-device-scale-factor=1.5", f"--screenshot={out / 'decision.png'}"]
+        page = (out / "decision" / "decisions.html").resolve().as_uri()
+        subprocess.run([*browser, *options, page], check=True)
