@@ -27,7 +27,7 @@ pytestmark = pytest.mark.uncompiled
 
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
-COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
 ALL = [name for name, metric in METRICS.items() if metric.kernel]  # not window_regret
 
 

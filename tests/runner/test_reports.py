@@ -98,7 +98,7 @@ def test_panels_curves_and_metrics(results):
     labels = [panel.get_ylabel() for panel in figure.axes]
     assert labels[2:] == ["ndcg per session"] * 2 + ["window_regret"] * 2
     assert labels[:2] == ["cumulative regret"] * 2
-    assert figure.get_suptitle() == "Mean and 95 % confidence band of 3 runs"
+    assert figure.get_suptitle() == "Mean and 95 % confidence band over 2 instances (3 runs each)"
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[1].lines}
     table = results.table().filter(env=ENVS[1])
     wanted = {row["agent"]: row["regret"] for row in table.iter_rows(named=True)}
@@ -112,7 +112,8 @@ def test_panels_curves_and_metrics(results):
         for line, band in zip(panel.lines, panel.collections, strict=True):
             mean, half = (rows[line.get_label()][key] for key in (measure, f"{measure}_ci95"))
             heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
-            assert (min(heights), max(heights)) == pytest.approx((mean - half, mean + half))
+            low = max(mean - half, figures.FLOOR) if measure == "regret" else mean - half
+            assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
 def test_panel_of_each_instance(results):
@@ -218,15 +219,15 @@ def files(folder):
 def test_report_says_table_metrics_and_files(returned, folder, printed):
     """Metrics stand in the table and in the summary."""
     out = printed(["report", str(folder), "--html"])
-    assert out.startswith("Regret after 2,000 sessions, mean over 2 instances (mean ± 95 % ")
+    assert out.startswith("Regret after 2,000 sessions (mean ± 95 % interval over 2 instances, ")
     assert "Results in" in out
     assert {"report.html", "regret.png", "regret.svg", "summary.csv"} <= set(os.listdir(folder))
     summary = polars.read_csv(folder / "summary.csv")
     assert "ndcg / session" in out
     for row in returned.table().iter_rows(named=True):
         regret = regret_text(row["regret"], row["regret_ci95"])
-        cells = f"{regret} +{row['reward']:.4f} +{row['ndcg']:.4f}"
-        assert re.search(rf"{row['env']}\n(.+\n)*{row['agent']} +{cells} ", out)
+        cells = f"{row['reward']:.4f} +{row['ndcg']:.4f}"
+        assert re.search(rf"{row['env']}\n(.+\n)*{row['agent']} +{regret} .+ {cells} ", out)
     table = returned.table()
     assert summary.columns == table.columns
     for name in ("regret", "regret_ci95", "reward", "runs", "ndcg", "ndcg_ci95", "window_regret"):
@@ -310,3 +311,20 @@ def test_no_name_becomes_code_and_nothing_is_loaded(page):
     assert to_html(page[0]) == text
     one = page[0].rows.filter(instance=INSTANCES[0])
     assert to_html(clickgym.Results(one)).count("<img") == 1
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_reference_on_the_command_line(returned, folder, printed, refused):
+    """It is in the table, the page and the summary; another one is refused."""
+    out = printed(["report", str(folder), "--html", "--reference", "Random"])
+    assert "Differences are to Random, over the same instances." in out
+    summary = polars.read_csv(folder / "summary.csv")
+    gaps = returned.table("Random")["difference"].to_list()
+    assert summary["difference"].to_list() == [
+        gap if gap is None else pytest.approx(gap) for gap in gaps
+    ]
+    assert "did you mean 'Random'" in refused(["report", str(folder), "--reference", "Rndom"])
+    words = ["run", "PBMRank-v0", "-a", "TopRank", "Random", "--horizon", "100", "--runs", "3"]
+    out = printed([*words, "--reference", "Random"])
+    assert re.search(r"TopRank .+ [-+]\d", out)
+    assert "did you mean 'Random'" in refused([*words, "--reference", "Rndom"])

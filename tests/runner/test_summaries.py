@@ -3,10 +3,11 @@
 import numpy as np
 import polars
 import pytest
+from scipy.stats import ttest_1samp, ttest_rel
 
 import clickgym
 from clickgym.core.formats import regret_text
-from clickgym.core.statistics import half_width
+from clickgym.core.statistics import half_width, holm, t_level
 from clickgym.runner.summaries import average
 
 COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
@@ -24,13 +25,97 @@ def frame_of(regrets, env="E", instance="i", step=10):
     return polars.DataFrame(rows, COLUMNS, orient="row")
 
 
-def test_instances_are_averaged():
-    first, second = {"a": [1, 2, 3], "b": [4, 5, 9]}, {"a": [11, 10, 12], "b": [11, 12, 10]}
-    table = polars.concat([frame_of(first, instance="i"), frame_of(second, instance="j")])
-    for row in clickgym.Results(table).table().iter_rows(named=True):
-        means = np.mean([first[row["agent"]], second[row["agent"]]], axis=0)
-        wanted = [means.mean(), means.std(ddof=1) * half_width(3)]
-        assert [row["regret"], row["regret_ci95"]] == pytest.approx(wanted)
+def interval(values):
+    """Half the width of the 95 % interval of the mean, by scipy."""
+    low, high = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    return (high - low) / 2
+
+
+VALUES = {"a": [[1, 2, 3], [11, 10, 12], [4, 4, 7]], "b": [[4, 5, 9], [11, 12, 10], [9, 5, 6]]}
+"""Regret of agents by instance and run."""
+
+
+def instances_of(values, env="E"):
+    frames = [
+        frame_of({agent: of_agent[n] for agent, of_agent in values.items()}, env, instance)
+        for n, instance in enumerate("ijk"[: len(values["a"])])
+    ]
+    return polars.concat(frames)
+
+
+def test_intervals_over_instances_and_over_runs():
+    """The first is over the instances, each averaged over its runs; the second over the runs."""
+    table = clickgym.Results(instances_of(VALUES)).table()
+    assert table["over"].to_list() == ["instances"] * 2
+    for row in table.iter_rows(named=True):
+        values = np.array(VALUES[row["agent"]], float)
+        wanted = [values.mean(), interval(values.mean(axis=1)), interval(values.mean(axis=0))]
+        got = [row["regret"], row["regret_ci95"], row["regret_ci95_runs"]]
+        assert got == pytest.approx(wanted)
+        assert (row["median"], row["worst"]) == (np.median(values), values.max())
+
+
+def test_many_instances_with_one_run_have_an_interval():
+    values = {agent: [runs[:1] for runs in of_agent] for agent, of_agent in VALUES.items()}
+    table = clickgym.Results(instances_of(values)).table()
+    for row in table.iter_rows(named=True):
+        assert row["regret_ci95"] == pytest.approx(interval(np.ravel(values[row["agent"]])))
+    assert table["regret_ci95_runs"].null_count() == 2
+
+
+@pytest.mark.parametrize("reference", ["a", "b"])
+def test_paired_differences(reference):
+    """Over instances where there are several, else over runs; p by scipy."""
+    single = frame_of({agent: runs[0] for agent, runs in VALUES.items()}, env="single")
+    results = clickgym.Results(polars.concat([instances_of(VALUES), single]))
+    table = results.table(reference)
+    assert set(table["reference"]) == {reference}
+    values = {agent: np.array(of_agent, float) for agent, of_agent in VALUES.items()}
+    units = {
+        "E": {agent: of_agent.mean(axis=1) for agent, of_agent in values.items()},
+        "single": {agent: of_agent[0] for agent, of_agent in values.items()},
+    }
+    for row in table.iter_rows(named=True):
+        of_env, agent = units[row["env"]], row["agent"]
+        got = [row["difference"], row["difference_ci95"], row["p"]]
+        if agent == reference:
+            assert got == [None] * 3
+            continue
+        gaps = of_env[agent] - of_env[reference]
+        p = ttest_rel(of_env[agent], of_env[reference]).pvalue
+        assert got == pytest.approx([gaps.mean(), interval(gaps), p])
+
+
+def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
+    regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [9, 3, 8, 5], "same": [1, 2, 3, 4]}
+    table = clickgym.Results(frame_of(regrets)).table()
+    assert set(table["reference"]) == {"a"}
+    p = {row["agent"]: row["p"] for row in table.iter_rows(named=True)}
+    levels = [ttest_rel(regrets[name], regrets["a"]).pvalue for name in "bc"]
+    assert [p["b"], p["c"]] == pytest.approx(holm(levels))
+    assert p["a"] is p["same"] is None
+    two = {name: values[:2] for name, values in regrets.items()}
+    table = clickgym.Results(frame_of(two)).table()
+    assert table["p"].null_count() == 4
+    assert table["difference_ci95"].null_count() == 1
+    with pytest.raises(ValueError, match="unknown reference 'd'"):
+        clickgym.Results(frame_of(two)).table("d")
+
+
+def test_holm_keeps_the_level_of_all_tests():
+    """As the definition: the ordered levels times the number of hypotheses that are left."""
+    levels = np.random.default_rng(0).random(7) ** 3
+    order = np.argsort(levels)
+    wanted = np.minimum(np.maximum.accumulate(levels[order] * np.arange(7, 0, -1)), 1)
+    assert np.array(holm(levels.tolist()))[order] == pytest.approx(wanted)
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("n", [3, 10, 300])
+def test_level_of_the_t_test(n):
+    values = np.random.default_rng(n).normal(0.2, 1.0, n)
+    level = t_level(values.mean(), values.std(ddof=1) / np.sqrt(n), n - 1)
+    assert level == pytest.approx(ttest_1samp(values, 0.0).pvalue)
 
 
 def test_one_run_has_no_interval():
@@ -38,17 +123,20 @@ def test_one_run_has_no_interval():
     assert single["regret_ci95"].null_count() == 2
 
 
-def test_intervals_are_students_and_over_runs():
+def test_intervals_are_students():
     regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
     rows = [
         ("e", i, "a", run, run, 10, regret, 20.0, 3, *TIMED) for (i, run), regret in regrets.items()
     ]
     frame = polars.DataFrame(rows, COLUMNS, orient="row")
     (row,) = average(frame, ["env", "agent"], ["regret"]).iter_rows(named=True)
-    # Means over instances are 3 and 7; t for one degree of freedom is 12.706, the standard error 2.
+    # Means over runs are 2 and 8, over instances 3 and 7, with standard errors 3 and 2; t for one
+    # degree of freedom is 12.706.
     assert (row["regret"], row["instances"], row["runs"]) == (5.0, 2, 2)
-    assert row["regret_ci95"] == pytest.approx(12.7062 * 2, rel=1e-4)
-    (row,) = average(frame.filter(run=0), ["env", "agent"], ["regret"]).iter_rows(named=True)
+    assert row["regret_ci95"] == pytest.approx(12.7062 * 3, rel=1e-4)
+    assert row["regret_ci95_runs"] == pytest.approx(12.7062 * 2, rel=1e-4)
+    single = frame.filter(run=0, instance="i")
+    (row,) = average(single, ["env", "agent"], ["regret"]).iter_rows(named=True)
     assert row["regret_ci95"] is None
 
 

@@ -474,18 +474,35 @@ class Results:
             raise ValueError("there are no results of these agents in these environments")
         return Results(rows, self.configuration)
 
-    def table(self) -> polars.DataFrame:
+    def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first: means over instances and runs.
+
+        Intervals are of Student's t. With several instances in an environment they are over the
+        instances, each averaged over its runs, and about other instances of the kind; with one they
+        are over the runs. ``over`` says which.
+
+        Args:
+            reference: the agent with which the others are compared; None takes the first.
 
         Returns:
             For each environment a row per agent: ``regret``, with ``regret_ci95``, half the width
-            of its 95 % interval (Student's t over runs; null for a single run); ``reward`` per
-            session with its interval; the number of ``runs``; each further metric, per session,
-            with its interval; the number of ``instances``, ``ns_per_session``, the median over
-            runs of the wall time, and ``engine``. If the regret of an environment is unknown, it is
-            null there, and agents are ranked by reward.
+            of its 95 % interval (null for a single instance or run), and ``regret_ci95_runs``, half
+            of that over runs, about these very instances, where there are several of both;
+            ``median`` and ``worst`` of all runs; the ``difference`` of regret to the ``reference``
+            over the same instances or runs, ``difference_ci95``, and ``p`` of the paired t test,
+            adjusted by Holm's procedure for the agents of the environment (null for two instances
+            or runs); ``reward`` per session with its interval; the number of ``runs``; each further
+            metric, per session, with its interval; the number of ``instances``, ``over``;
+            ``ns_per_session``, the median over runs of the wall time, and ``engine``. If the regret
+            of an environment is unknown, it is null there, agents are ranked by reward, and
+            differences are of the total reward.
+
+        Raises:
+            ValueError: there is no such agent.
         """
-        return final_table(self.rows)
+        if reference is not None:
+            check_choice("reference", reference, self.names("agent"))
+        return final_table(self.rows, reference)
 
     def plot(
         self,

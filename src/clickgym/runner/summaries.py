@@ -1,13 +1,14 @@
-"""Summaries of a sweep: means over runs with confidence intervals."""
+"""Summaries of a sweep: means with confidence intervals, and comparisons of agents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars
 from polars import col
 
-from ..core.statistics import half_width
+from ..core.statistics import half_width, holm, t_level
 from .metrics import is_sum
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
@@ -38,75 +39,184 @@ def per_session(frame: polars.DataFrame) -> polars.DataFrame:
     return frame.with_columns(col(name) / col("step") for name in sums)
 
 
-def average(
-    frame: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
-) -> polars.DataFrame:
-    """Measures averaged over runs, each with a confidence interval.
+def several_instances(frame: polars.DataFrame) -> list[str]:
+    """The environments with several instances, over which intervals are there; elsewhere they are
+    over runs.
+    """
+    counts = frame.group_by("env", maintain_order=True).agg(col("instance").n_unique())
+    return counts.filter(col("instance") > 1)["env"].to_list()
 
-    If a group covers several instances, each run is first averaged over them: the interval is about
-    the mean over these very instances, not about others. Runs that lack some of these instances are
-    left out.
+
+def span(counts: polars.Series) -> str:
+    """The least and the largest number, or the only one.
+
+    Example:
+        >>> span(polars.Series([5, 3, 5])), span(polars.Series([5, 5]))
+        ('3 to 5', '5')
+    """
+    return " to ".join(map(str, sorted({min(counts), max(counts)})))
+
+
+def complete_runs(frame: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
+    """The rows of runs that have all the instances of their group.
 
     Args:
         frame: rows of a sweep.
-        by: the columns that tell groups apart: those of ``env``, ``instance`` and ``agent`` that
-            matter, and ``step``.
+        by: as in `average`.
+    """
+    counted = frame.with_columns(instances=polars.len().over([*by, "run"]))
+    return counted.filter(col("instances") == col("instances").max().over(by)).drop("instances")
+
+
+def average(
+    frame: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
+) -> polars.DataFrame:
+    """Measures averaged over instances and runs, each with a confidence interval.
+
+    In an environment with several instances the interval is over the instances, each averaged over
+    its runs: it is about other instances of the kind. A second interval, over the runs, each
+    averaged over the instances, is about these very instances. With one instance the interval is
+    over the runs. Runs that lack some of the instances are left out.
+
+    Args:
+        frame: rows of a sweep.
+        by: the columns that tell groups apart: ``env``, and those of ``agent`` and ``step`` that
+            matter.
         measures: names of columns.
 
     Returns:
         One row per group in the order of the frame: the columns of ``by``; ``instances`` and
-        ``runs``, their numbers; each measure, and as ``<measure>_ci95`` half the width of the 95 %
-        interval of its mean (Student's t; null for a single run). A measure is null where any value
-        of the group is.
+        ``runs``, their numbers; each measure, as ``<measure>_ci95`` half the width of the 95 %
+        interval of its mean (Student's t; null for a single value), and as ``<measure>_ci95_runs``
+        that over the runs, null unless there are several instances and several runs. A measure is
+        null where any value of the group is.
     """
+    several = col("env").is_in(several_instances(frame))
     labels = [name for name in by if frame.schema[name] == polars.String]
-    enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in labels]
-    frame = frame.select(*by, "run", *measures).with_columns(enums)  # texts take much memory
+    enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in (*labels, "instance")]
+    frame = frame.select(*by, "instance", "run", *measures).with_columns(enums)  # of little memory
+    frame = complete_runs(frame, by)
     known = {name: col(name).null_count() == 0 for name in measures}
     means = [polars.when(known[name]).then(col(name).mean()).alias(name) for name in measures]
-    spreads = [
-        polars.when(known[name]).then(col(name).std()).alias(f"{name}_ci95") for name in measures
-    ]
-    runs = frame.group_by([*by, "run"], maintain_order=True).agg(
-        polars.len().alias("instances"), *means
+
+    def over(unit: str) -> polars.DataFrame:
+        """Means over units and their intervals, ``<measure> <unit>``."""
+        spreads = [
+            polars.when(known[name]).then(col(name).std()).alias(f"{name} {unit}")
+            for name in measures
+        ]
+        units = frame.group_by([*by, unit], maintain_order=True).agg(means)
+        groups = units.group_by(by, maintain_order=True).agg(
+            polars.len().alias(f"{unit}s"), *means, *spreads
+        )
+        halves = {n: half_width(n) for n in groups[f"{unit}s"].unique()}
+        half = col(f"{unit}s").replace_strict(halves, return_dtype=polars.Float64)
+        return groups.with_columns(col(f"{name} {unit}") * half for name in measures)
+
+    instances = over("instance").drop(measures)
+    groups = over("run").join(instances, on=by, how="left", maintain_order="left")
+    groups = groups.with_columns(col(labels).cast(polars.String))
+    return groups.select(
+        *by,
+        *("instances", "runs"),
+        *measures,
+        *(
+            polars.when(several)
+            .then(f"{name} instance")
+            .otherwise(f"{name} run")
+            .alias(f"{name}_ci95")
+            for name in measures
+        ),
+        *(polars.when(several).then(f"{name} run").alias(f"{name}_ci95_runs") for name in measures),
     )
-    complete = runs.filter(col("instances") == col("instances").max().over(by))
-    groups = complete.group_by(by, maintain_order=True).agg(
-        col("instances").first(), polars.len().alias("runs"), *means, *spreads
-    )
-    halves = {n: half_width(n) for n in groups["runs"].unique()}
-    half = col("runs").replace_strict(halves, return_dtype=polars.Float64)
-    halved = groups.with_columns(col(f"{name}_ci95") * half for name in measures)
-    return halved.with_columns(col(labels).cast(polars.String))
 
 
-def final_table(rows: polars.DataFrame) -> polars.DataFrame:
+def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
+    """Each agent compared with one, unit by unit: the units are those of the intervals, which met
+    the same users.
+
+    Args:
+        last: rows of one step.
+        reference: the agent.
+
+    Returns:
+        A row for each environment and other agent: ``difference`` of its regret to that of the
+        reference (of its total reward, where regret is unknown), ``difference_ci95`` half the width
+        of its 95 % interval, and ``p`` of the paired t test, adjusted by Holm's procedure for the
+        agents of the environment; null with two units or fewer.
+    """
+    unknown, several, found = without_regret(last), several_instances(last), []
+    for (env,), rows in last.group_by("env", maintain_order=True):
+        unit = "instance" if env in several else "run"
+        measure = "reward" if env in unknown else "regret"
+        means = complete_runs(rows, ["agent"]).group_by(unit, "agent").agg(col(measure).mean())
+        values = means.pivot("agent", index=unit, values=measure)
+        of_env: list[dict[str, Any]] = []
+        for agent in rows["agent"].unique(maintain_order=True):
+            if agent != reference and reference in values.columns:
+                gaps = (values[agent] - values[reference]).drop_nulls().to_numpy()
+                if len(gaps):
+                    of_env.append({"env": env, "agent": agent, **_of_gaps(gaps)})
+        tested = [row for row in of_env if row["p"] is not None]
+        for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
+            row["p"] = p
+        found += of_env
+    numbers = dict.fromkeys(("difference", "difference_ci95", "p"), polars.Float64)
+    return polars.DataFrame(found, {"env": polars.String, "agent": polars.String, **numbers})
+
+
+def _of_gaps(gaps: Any) -> dict[str, float | None]:
+    """The mean of the differences of n units, its interval, and p if n > 2."""
+    n, mean = len(gaps), float(gaps.mean())
+    spread = float(gaps.std(ddof=1)) if n > 1 else None
+    half = None if spread is None else spread * half_width(n)
+    p = t_level(mean, spread / n**0.5, n - 1) if n > 2 and spread else None
+    return {"difference": mean, "difference_ci95": half, "p": p}
+
+
+def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
     """The final results of every agent, lowest regret first, as `Results.table` says.
 
     Args:
         rows: of `Results`.
+        reference: the agent with which the others are compared; None takes the first.
 
     Example:
         >>> columns = ["env", "instance", "agent", "run", "step", "regret", "reward"]
         >>> rows = [("E", "i", "A", 0, 10, 3.0, 10.0), ("E", "i", "A", 1, 10, 5.0, 30.0)]
         >>> frame = polars.DataFrame(rows, columns, orient="row")
         >>> table = final_table(frame.with_columns(engine=polars.lit("python"), seconds=1e-6))
-        >>> table.select("agent", "regret", "reward", "runs").row(0)
-        ('A', 4.0, 2.0, 2)
+        >>> table.select("agent", "regret", "worst", "reward", "runs").row(0)
+        ('A', 4.0, 5.0, 2.0, 2)
     """
     last = rows.filter(col("step") == rows["step"].max())
+    reference = rows["agent"][0] if reference is None else reference
     metrics, group = metrics_of(rows), ["env", "agent"]
     table = average(with_loss(per_session(last)), group, ["loss", "regret", "reward", *metrics])
-    nanoseconds = (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session")
-    speeds = last.group_by(group).agg(nanoseconds, col("engine", "step").first())
-    table = table.join(speeds, on=group, how="left", maintain_order="left")
+    known = ~col("env").is_in(without_regret(last))
+    of_runs = last.group_by(group).agg(
+        (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
+        col("engine", "step").first(),
+        polars.when(known.first()).then(col("regret").median()).alias("median"),
+        polars.when(known.first()).then(col("regret").max()).alias("worst"),
+    )
+    for more in (of_runs, comparisons(last, reference)):
+        table = table.join(more, on=group, how="left", maintain_order="left")
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
     table = table.sort(col("env").cast(environments), "loss", maintain_order=True)
+    several = col("env").is_in(several_instances(last))
     return table.select(
         *group,
-        *("regret", "regret_ci95"),
+        *("regret", "regret_ci95", "regret_ci95_runs", "median", "worst"),
+        polars.lit(reference).alias("reference"),
+        *("difference", "difference_ci95", "p"),
         col("reward", "reward_ci95") / col("step"),
         "runs",
         *(column for name in metrics for column in (name, f"{name}_ci95")),
-        *("instances", "ns_per_session", "engine"),
+        "instances",
+        polars.when(several)
+        .then(polars.lit("instances"))
+        .otherwise(polars.lit("runs"))
+        .alias("over"),
+        *("ns_per_session", "engine"),
     )

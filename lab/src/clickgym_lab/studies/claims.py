@@ -18,9 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
 
-from clickgym.core.statistics import CONFIDENCE, t_quantile
+from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
 
 Verdict = Literal["yes", "no", "cannot tell"]
 Values = NDArray[np.float64]
@@ -207,7 +206,7 @@ def _level(gap: float, estimate: Estimate, or_equal: bool = False) -> float:
     on_this_side = gap >= 0 if or_equal else gap > 0
     if not estimate.error:
         return float(not on_this_side)
-    return 2 * float(stdtr(estimate.freedom, -abs(gap) / estimate.error)) if on_this_side else 1.0
+    return t_level(gap, estimate.error, estimate.freedom) if on_this_side else 1.0
 
 
 class Finding(NamedTuple):
@@ -463,17 +462,11 @@ def judge(claims: Sequence[Claim], full: bool) -> list[Judged]:
         full: whether all of its parts have the horizon of the paper.
     """
     findings = [_at_this_horizon(claim, full) for claim in claims]
-    levels = [min(finding.supports, finding.contradicts) for finding in findings]
-    decided = 0
-    for p in sorted(levels):
-        if p > LEVEL / (len(levels) - decided):
-            break
-        decided += 1
-    threshold = sorted(levels)[decided - 1] if decided else -1.0
+    levels = holm([min(finding.supports, finding.contradicts) for finding in findings])
     judged = []
-    for claim, finding, p in zip(claims, findings, levels, strict=True):
+    for claim, finding, level in zip(claims, findings, levels, strict=True):
         alone = finding.verdict
-        verdict = alone if p <= threshold else "cannot tell"
+        verdict = alone if level <= LEVEL else "cannot tell"
         judged.append(Judged(claim, finding.measured, verdict, alone))
     return judged
 

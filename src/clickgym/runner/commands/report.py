@@ -13,6 +13,7 @@ from ..reports.report import write_files
 from ..reports.table import print_results
 from ..results import CONFIG, Results
 from ..terminal import say
+from .run import Reference
 
 
 def report(
@@ -43,6 +44,7 @@ def report(
             "of a selection are written only with --out.",
         ),
     ] = None,
+    reference: Reference = None,
 ) -> None:
     """Print the table of the results in a folder, and write their figure.
 
@@ -57,10 +59,10 @@ def report(
         )
     results, console = Results(folder).select(agents, environments), output()
     make_folder(target)
-    print_results(console, results)
+    print_results(console, results, reference)
     if selected and out is None:
         say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
     else:
         with locked(target / CONFIG):
-            names = write_files(target, results, html=html)
+            names = write_files(target, results, html=html, reference=reference)
         say(console, f"Results in {target}: {', '.join(names)}")

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ...core.checks import check_choice
 from ..console import Cluster, output
 from ..engines import Engine
+from ..labels import by_label
 from ..metrics import METRICS
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
@@ -32,6 +34,16 @@ Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the sa
 Jobs = Annotated[
     int,
     typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."),
+]
+
+
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AGENT",
+        show_default=False,
+        help="The agent with which the others are compared; by default the first.",
+    ),
 ]
 
 
@@ -108,6 +120,7 @@ def run(
             "own agent that you have edited; other runs are kept.",
         ),
     ] = None,
+    reference: Reference = None,
 ) -> None:
     """Run every agent in every environment, and print or keep the table of the regret.
 
@@ -126,6 +139,8 @@ def run(
     --again. The exit code is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
     log = typed_log(start, columns)
+    if reference is not None:
+        check_choice("reference", reference, by_label("agent", agents))
     with on_cluster(cluster):
         results = sweep(
             envs,
@@ -143,7 +158,7 @@ def run(
             again=again or (),
         )
     console = output()
-    print_results(console, results if out is None else Results(out))
+    print_results(console, results if out is None else Results(out), reference)
     if out is None:
         say(console, "Nothing is kept: --out DIR keeps runs, table and figure.")
     else:

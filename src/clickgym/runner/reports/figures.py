@@ -26,7 +26,7 @@ from ...core.formats import visible
 from ..colours import COLOURS, LOOKS, PLACES
 from ..config import Config
 from ..metrics import is_sum
-from ..summaries import average, metrics_of, per_session
+from ..summaries import average, metrics_of, per_session, several_instances, span
 
 ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
@@ -134,9 +134,7 @@ def regret_figure(
         for panel in panels[len(parts) :]:
             panel.remove()
     if title is None:
-        n_runs = curves["runs"].unique().sort()
-        several = f"{n_runs[0]} to {n_runs[-1]}" if len(n_runs) > 1 else str(n_runs[0])
-        title = "One run" if several == "1" else f"Mean and 95 % confidence band of {several} runs"
+        title = _band_of(curves, frame, by_instance)
         if config is not None and config.start:
             title += f"; agents started from {config.past_sessions}"
     letters = int(LETTERS * figure.get_figwidth())
@@ -147,6 +145,15 @@ def regret_figure(
     from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
     figure.legend(handles=from_top, loc="outside right center", frameon=False, fontsize=9)
     return figure
+
+
+def _band_of(curves: polars.DataFrame, frame: polars.DataFrame, by_instance: bool) -> str:
+    """What the bands of a figure are over, in words."""
+    runs, instances = span(curves["runs"]), span(curves["instances"])
+    if by_instance or not several_instances(frame):
+        return "One run" if runs == "1" else f"Mean and 95 % confidence band over {runs} runs"
+    each = "one run" if runs == "1" else f"{runs} runs"
+    return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
 
 
 def _title_of(rows: polars.DataFrame) -> str:

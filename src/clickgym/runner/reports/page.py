@@ -30,9 +30,9 @@ summary { cursor: pointer; color: #0a58a6; }
 """
 
 
-def to_html(results: Results) -> str:
-    """The page of the results in a folder."""
-    words, config = in_words(results), results.configuration
+def to_html(results: Results, reference: str | None = None) -> str:
+    """The page of the results in a folder; `reference` as in `Results.table`."""
+    words, config = in_words(results, reference), results.configuration
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -42,22 +42,25 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def write_files(out: Path, results: Results, *, html: bool = False) -> list[str]:
+def write_files(
+    out: Path, results: Results, *, html: bool = False, reference: str | None = None
+) -> list[str]:
     """Write the tables and the figure of some results into a folder, which must exist.
 
     Args:
         out: the folder.
         results: those of a sweep, or a selection.
         html: write ``report.html``, too.
+        reference: as in `Results.table`.
 
     Returns:
         The names of the files.
     """
-    write_whole(out / SUMMARY, to_csv(results.table()))
+    write_whole(out / SUMMARY, to_csv(results.table(reference)))
     config = results.configuration
     figures = save_figure(results.plot(), out / "regret", config.origin if config else None)
     if html:
-        write_whole(out / PAGE, to_html(results))
+        write_whole(out / PAGE, to_html(results, reference))
     # The last, so that a stopped process writes all again.
     written = {name: _hash(out / name) for name in (SUMMARY, *(file.name for file in figures))}
     write_whole(out / TABLE, sealed(results.rows, {FILES: json.dumps(written)}))

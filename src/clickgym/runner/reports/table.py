@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
 from ..metrics import is_sum
 from ..results import Results
-from ..summaries import metrics_of, with_loss, without_regret
+from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
 from ..warm_start import cautions, learns_from_log, rare_items
 
@@ -26,7 +26,7 @@ class FormattedTable(NamedTuple):
     """The final table as texts.
 
     Attributes:
-        title: the measure, horizon, instances and runs.
+        title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
         notes: sentences about unknown regret, what agents got beside clicks, the log from which
@@ -39,9 +39,11 @@ class FormattedTable(NamedTuple):
     notes: list[str]
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print the final table of some results."""
-    words = in_words(results)
+def print_results(console: Console, results: Results, reference: str | None = None) -> None:
+    """Print the final table of some results; agents are compared with the reference, or with the
+    first.
+    """
+    words = in_words(results, reference)
     columns = [Column("environment"), Column("agent"), Column(words.headings[2], right=True)]
     for rank, name in enumerate(words.headings[3:], 1):
         columns.append(Column(name, rank=rank, right=name != "engine"))
@@ -53,9 +55,9 @@ def print_results(console: Console, results: Results) -> None:
     console.print()
 
 
-def in_words(results: Results) -> FormattedTable:
-    """The final table of some results in words."""
-    table, horizon = results.table(), results.horizon
+def in_words(results: Results, reference: str | None = None) -> FormattedTable:
+    """The final table of some results in words; `reference` as in `Results.table`."""
+    table, horizon = results.table(reference), results.horizon
     metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
     known = set(table["env"]) - set(unknown)
     instances = instance_of_each(results)
@@ -67,22 +69,80 @@ def in_words(results: Results) -> FormattedTable:
     }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
     per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
-    headings = ["environment", "agent", measure, "reward / session", *per_session]
+    optional = {
+        "± these": "regret_ci95_runs",
+        "difference": "difference",
+        "p": "p",
+        "worst": "worst",
+        "median": "median",
+    }
+    if len(results.rows.select("instance", "run").unique()) == 1:
+        optional = {"difference": "difference"}
+    shown = [name for name, column in optional.items() if table[column].count()]
+    headings = ["environment", "agent", measure, *shown, "reward / session", *per_session]
     rows = []
     for row in table.iter_rows(named=True):
-        mean, half = row["regret"], row["regret_ci95"]
-        if mean is None:
-            mean, half = row["reward"] * horizon, row["reward_ci95"]
-            half = half and half * horizon
+        texts = {
+            "± these": _half(row["regret_ci95_runs"]),
+            "difference": difference_text(row),
+            "p": p_text(row["p"]),
+            "worst": _number(row["worst"]),
+            "median": _number(row["median"]),
+        }
         place = where.get(row["env"], row["env"])
-        cells = [place, row["agent"], regret_text(mean, half), f"{row['reward']:.4f}"]
+        cells = [place, row["agent"], regret_text(*measured(row, horizon))]
+        cells += [*(texts[name] for name in shown), f"{row['reward']:.4f}"]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
     notes = [f"Regret is unknown in {names}; a higher total reward is better."] if names else []
-    notes += [*_given(results), *_comparisons(results), *_about_the_log(results)]
+    notes += [*_about_pairs(table, shown), *_given(results)]
+    notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
+
+
+def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
+    """The regret of a row of the table with half of its interval; the total reward where regret is
+    unknown.
+    """
+    if row["regret"] is not None:
+        return row["regret"], row["regret_ci95"]
+    half = row["reward_ci95"]
+    return row["reward"] * horizon, None if half is None else half * horizon
+
+
+def difference_text(row: Mapping[str, Any]) -> str:
+    """The difference to the reference with its sign and half of its interval."""
+    if row["difference"] is None:
+        return "–"
+    sign = "+" if row["difference"] > 0 else ""
+    return sign + regret_text(row["difference"], row["difference_ci95"])
+
+
+def p_text(p: float | None) -> str:
+    """A level of significance with three digits."""
+    return "–" if p is None else "<0.001" if p < 1e-3 else f"{p:.3f}"
+
+
+def _number(value: float | None) -> str:
+    """A number with three digits, or all those before the point."""
+    digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
+    return "–" if value is None else f"{value:z,.{digits}f}"
+
+
+def _half(value: float | None) -> str:
+    """Half of an interval with its digits."""
+    return "–" if value is None else regret_text(0.0, value).partition(" ")[2]
+
+
+def _about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
+    """What agents are compared with, and how."""
+    if "difference" in shown:
+        units = " or ".join(sorted(set(table["over"])))
+        words = f"Differences are to {table['reference'][0]}, over the same {units}"
+        adjusted = "; p is of the paired t test, adjusted for several agents by Holm's procedure"
+        yield f"{words}{adjusted if 'p' in shown else ''}."
 
 
 def instance_of_each(results: Results) -> dict[str, str]:
@@ -96,14 +156,25 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
     instances, words = results.names("instance"), ""
     if len(instances) == 1:
         words = f", {instances[0]}"
-    elif (most := max(table["instances"])) > 1:
-        words = f", mean over {most} instances"
     if results.configuration and results.configuration.delay:
         words += f", delay {results.configuration.delay}"
     if results.configuration and results.configuration.start:
         words += f", started from {results.configuration.past_sessions}"
-    runs = " to ".join(map(str, sorted({min(table["runs"]), max(table["runs"])})))
-    return words + (" (one run)" if runs == "1" else f" (mean ± 95 % interval over {runs} runs)")
+    return f"{words} ({over_words(table)})"
+
+
+def over_words(table: polars.DataFrame) -> str:
+    """What the intervals of a table are over, and which instances they are about."""
+    runs, over = span(table["runs"]), set(table["over"])
+    if over == {"runs"}:
+        return "one run" if runs == "1" else f"mean ± 95 % interval over {runs} runs"
+    count = span(table.filter(over="instances")["instances"])
+    each = "one run each" if runs == "1" else f"{runs} runs each"
+    words = f"mean ± 95 % interval over {count} instances, {each}, about instances like these"
+    if table["regret_ci95_runs"].count():
+        words += "; ± these: over the runs, about these instances alone"
+    single = "; where there is one instance, the interval is over its runs"
+    return words + single * ("runs" in over)
 
 
 def _given(results: Results) -> Iterator[str]:
