@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import polars
@@ -18,7 +20,8 @@ import clickgym
 from clickgym.core.formats import regret_text
 from clickgym.runner.colours import PLACES
 from clickgym.runner.reports import figures
-from clickgym.runner.reports.figures import line_styles
+from clickgym.runner.reports.figures import apart, line_styles
+from clickgym.runner.reports.latex import to_latex
 from clickgym.runner.reports.page import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -96,7 +99,7 @@ def test_panels_curves_and_metrics(results):
         f"{env}\nmean over 2 instances" for env in ENVS
     ]
     labels = [panel.get_ylabel() for panel in figure.axes]
-    assert labels[2:] == ["ndcg per session"] * 2 + ["window_regret"] * 2
+    assert labels[2:] == ["ndcg per session"] * 2 + ["window_regret per session"] * 2
     assert labels[:2] == ["cumulative regret"] * 2
     assert figure.get_suptitle() == "Mean and 95 % confidence band over 2 instances (3 runs each)"
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[1].lines}
@@ -104,16 +107,12 @@ def test_panels_curves_and_metrics(results):
     wanted = {row["agent"]: row["regret"] for row in table.iter_rows(named=True)}
     assert "no regret: Oracle" in [text.get_text() for text in figure.axes[1].texts]
     assert ends == pytest.approx({name: wanted[name] for name in AGENTS[:3]})
-    ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[3].lines}
-    wanted = {row["agent"]: row["ndcg"] for row in table.iter_rows(named=True)}
-    assert ends == pytest.approx(wanted)
     rows = {row["agent"]: row for row in table.iter_rows(named=True)}
-    for panel, measure in ((figure.axes[1], "regret"), (figure.axes[3], "ndcg")):
-        for line, band in zip(panel.lines, panel.collections, strict=True):
-            mean, half = (rows[line.get_label()][key] for key in (measure, f"{measure}_ci95"))
-            heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
-            low = max(mean - half, figures.FLOOR) if measure == "regret" else mean - half
-            assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
+    for line, band in zip(figure.axes[1].lines, figure.axes[1].collections, strict=True):
+        mean, half = (rows[line.get_label()][key] for key in ("regret", "regret_ci95"))
+        heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
+        low = max(mean - half, figures.FLOOR)
+        assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
 def test_panel_of_each_instance(results):
@@ -184,6 +183,88 @@ def test_files_of_figures(results, tmp_path):
     assert b"/Type3" not in (tmp_path / "regret.pdf").read_bytes()
     with pytest.raises(ValueError, match=r"has the suffix '.foo'; expected one of .*\.svg"):
         results.plot("regret.foo")
+
+
+def test_emphasis_names_and_width(results):
+    """A figure for a column of a paper: one's own line is thick and above the others, the labels
+    stay, and the legend is below.
+    """
+    rows = results.rows.drop("ndcg", "window_regret")
+    results = clickgym.Results(rows).select(AGENTS[:3], ENVS[1:])
+    names = {"TopRank": "ours", ENVS[1]: "position-based model"}
+    figure = results.plot(emphasis="TopRank", names=names, width=3.3)
+    (axes,) = figure.axes
+    assert figure.get_figwidth() == 3.3
+    assert axes.get_title() == "position-based model\nmean over 2 instances"
+    assert [line.get_label() for line in axes.lines][-1] == "ours"
+    thick = {line.get_label(): line.get_linewidth() for line in axes.lines}
+    assert thick["ours"] > max(thick["CascadeKLUCB"], thick["Random"])
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in (axes.xaxis.label, axes.yaxis.label)]
+    boxes += [axes.title.get_window_extent(), figure.legends[0].get_window_extent()]
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 for box in boxes)
+    assert figure.legends[0].get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0
+    with pytest.raises(ValueError, match="unknown emphasis 'Toprank'; did you mean 'TopRank'"):
+        results.plot(emphasis="Toprank")
+
+
+def test_normalised_and_paired_curves(results):
+    """0 is random, 1 the optimum; the ends of differences are those of the table."""
+    results = results.select(AGENTS[1:], ENVS[1:])
+    (axes, *_) = results.plot(normalise=True).axes
+    ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
+    last = (
+        results.rows.filter(step=2000)
+        .group_by("agent", "instance")
+        .agg(polars.col("regret").mean())
+    )
+    means = last.pivot("agent", index="instance", values="regret")
+    wanted = 1 - (means["CascadeKLUCB"] / means["Random"]).mean()
+    assert ends == pytest.approx({"CascadeKLUCB": wanted, "Random": 0, "Oracle": 1}, abs=1e-9)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "linear")
+    (axes, *_) = results.plot(reference="Random").axes
+    ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
+    table = results.table("Random").filter(polars.col("agent") != "Random")
+    assert ends == pytest.approx(dict(table.select("agent", "difference").iter_rows()))
+    for line, band in zip(axes.lines, axes.collections, strict=True):
+        (row,) = table.filter(agent=line.get_label()).iter_rows(named=True)
+        heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
+        assert (max(heights) - min(heights)) / 2 == pytest.approx(row["difference_ci95"])
+    with pytest.raises(ValueError, match="normalise needs the agent Random"):
+        results.select(["Oracle"]).plot(normalise=True)
+
+
+def test_metrics_are_drawn_per_session_of_a_window(results):
+    """Not since session 1: the last point is the mean since the point before it, on linear axes."""
+    results = results.select(AGENTS[1:2], ENVS[1:])
+    panels = results.plot().axes
+    assert {panel.get_xscale() for panel in panels[1:]} == {"linear"}
+    (line,) = panels[1].lines
+    before, last = line.get_xdata()[-2:]
+    sums = results.rows.group_by("step").agg(polars.col("ndcg", "regret").mean())
+    gaps = sums.filter(step=last) - sums.filter(step=before)
+    assert line.get_ydata()[-1] == pytest.approx((gaps["ndcg"] / gaps["step"]).item())
+    (line,) = panels[2].lines
+    assert line.get_ydata()[-1] == pytest.approx((gaps["regret"] / gaps["step"]).item())
+    assert len(line.get_xdata()) <= 50
+
+
+@pytest.mark.parametrize(
+    "agents",
+    [
+        "BatchRank Random TopRank CascadeKLUCB CascadeTS PBMUCB PBMHB EpsilonGreedy",
+        "RankedExp3 RankedKLUCB Oracle Random C2UCB TopRank TopRank:delta=0.1 mine",
+    ],
+)
+def test_eight_agents_have_eight_colours(agents):
+    agents = agents.split()
+    for names in (agents, agents[::-1], agents[1:6]):
+        looks = apart(line_styles(names))
+        colours = {name: look["color"] for name, look in looks.items()}
+        assert len(set(colours.values())) == len(names)
+        assert colours["Random"] == "#888888"
+    assert apart(line_styles(ALL_AGENTS)) == line_styles(ALL_AGENTS)
 
 
 # ---------------------------------------------------------------------------------- a single run
@@ -328,3 +409,40 @@ def test_reference_on_the_command_line(returned, folder, printed, refused):
     out = printed([*words, "--reference", "Random"])
     assert re.search(r"TopRank .+ [-+]\d", out)
     assert "did you mean 'Random'" in refused([*words, "--reference", "Rndom"])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_table_in_latex(returned, folder, tmp_path, printed):
+    """It has the numbers of the table, the rules of booktabs and no name that LaTeX would read; it
+    compiles where there is a LaTeX.
+    """
+    rows = returned.rows.with_columns(polars.col("agent").replace("Random", HOSTILE))
+    results = clickgym.Results(rows)
+    text = to_latex(results, "TopRank")
+    comments = [line for line in text.splitlines() if line.startswith("%")]
+    assert "interval over 2 instances, 3 runs each" in comments[1]
+    body = text.splitlines()[len(comments) :]
+    assert [line for line in body if line.startswith("\\m")] == [
+        "\\midrule",
+        "\\multicolumn{6}{l}{position-based model} \\\\",
+        "\\midrule",
+        "\\multicolumn{6}{l}{position-based model, reward=any\\_click} \\\\",
+    ]
+    lines = [line for line in body if line.count(" & ") == 5][1:]
+    table = results.table("TopRank").to_dicts()
+    for line, row in zip(lines, table, strict=True):
+        assert f"{row['regret']:,.0f}".replace(",", "{,}") in line
+        assert line.endswith(" \\\\")
+        unescaped = re.sub(r"\\[&%$#_{}]", "", line)
+        assert unescaped.count("{") == unescaped.count("}")
+        assert not re.search(r"[#_~^<>|]", unescaped)
+        assert unescaped.count("$") % 2 == 0
+    assert "\\textbackslash{}" in text
+    printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
+    assert printed_text.strip() == to_latex(returned, "TopRank")
+    if compiler := shutil.which("pdflatex"):
+        page = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}"
+        (tmp_path / "a.tex").write_text(f"{page}\n{text}\n\\end{{document}}\n", encoding="utf-8")
+        words = [compiler, "-halt-on-error", "-interaction=batchmode", "a.tex"]
+        subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        assert (tmp_path / "a.pdf").exists()

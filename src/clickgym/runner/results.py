@@ -23,7 +23,14 @@ import numpy as np
 import polars
 from polars import col
 
-from ..core.checks import check_choice, check_flag, check_kind, check_path, entries
+from ..core.checks import (
+    check_at_least,
+    check_choice,
+    check_flag,
+    check_kind,
+    check_path,
+    entries,
+)
 from ..core.files import (
     LOCK,
     SEAL,
@@ -512,9 +519,14 @@ class Results:
         ax: Axes | None = None,
         log: bool = True,
         by_instance: bool = False,
+        reference: str | None = None,
+        emphasis: str | None = None,
+        names: Mapping[str, str] | None = None,
+        width: float | None = None,
+        normalise: bool = False,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
-        of panels for each further metric.
+        of panels for each further metric, per session within windows of the run.
 
         Args:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
@@ -522,25 +534,40 @@ class Results:
                 and command stand in its metadata.
             title: above the figure; None says what is averaged.
             ax: axes to draw into, with a legend; only for the results of one environment.
-            log: both axes of regret are logarithmic, or both linear.
+            log: both axes of regret are logarithmic, or both linear; with ``reference`` or
+                ``normalise`` they are linear.
             by_instance: a panel for each instance of each environment, not their mean.
+            reference: draw the differences to this agent in the same runs.
+            emphasis: the agent whose line is thick and above the others.
+            names: what the figure calls agents, environments, instances and metrics.
+            width: of the figure in inches, such as 3.3 for a column of a paper. The legend is below
+                the panels, the letters are of eight points, and there is no title by default.
+            normalise: draw one minus the regret as a share of that of `Random`, which must be among
+                the agents: 0 for random lists, 1 for the optimum.
 
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of
             pyplot's.
 
         Raises:
-            ValueError: matplotlib writes no files of this suffix, or ``ax`` is to hold several
-                panels.
+            ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several
+                panels, there is no such agent, or nothing by which to normalise.
         """
-        from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
+        from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
         check_flag("log", log)
         check_flag("by_instance", by_instance)
         if title is not None:
             check_kind("title", title, str, "text")
+        for argument, agent in (("reference", reference), ("emphasis", emphasis)):
+            if agent is not None:
+                check_choice(argument, agent, self.names("agent"))
+        if width is not None:
+            check_at_least("width", width, 0, strictly=True)
+        log = log and reference is None and not check_flag("normalise", normalise)
+        manner = Manner(log, reference, emphasis, dict(names or {}), width, normalise)
         figure = regret_figure(
-            self.rows, self.configuration, title=title, ax=ax, log=log, by_instance=by_instance
+            self.rows, self.configuration, manner, title=title, ax=ax, by_instance=by_instance
         )
         if path is not None:
             config = self.configuration

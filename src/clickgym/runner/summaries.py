@@ -47,6 +47,37 @@ def several_instances(frame: polars.DataFrame) -> list[str]:
     return counts.filter(col("instance") > 1)["env"].to_list()
 
 
+WINDOWS = 50
+"""The most windows in which the further metrics are drawn."""
+
+
+def by_window(frame: polars.DataFrame) -> polars.DataFrame:
+    """The rows at the ends of about equal windows, with further metrics as means per session of the
+    window that ends there.
+
+    Example:
+        >>> columns = {"env": "E", "instance": "i", "agent": "A", "run": 0, "regret": 0.0}
+        >>> frame = polars.DataFrame({"step": [10, 20, 40], "ndcg": [1.0, 6.0, 22.0], **columns})
+        >>> by_window(frame)["ndcg"].to_list()
+        [0.1, 0.5, 0.8]
+    """
+    steps = frame["step"].unique().sort()
+    place = (steps * WINDOWS / steps[-1]).ceil()
+    ends = (
+        polars.DataFrame({"step": steps, "window": place}).group_by("window").agg(col("step").max())
+    )
+    rows = frame.join(ends, on="step", how="semi", maintain_order="left")
+    pair = ["env", "instance", "agent", "run"]
+    sums = {name: col(name if is_sum(name) else "regret") for name in metrics_of(frame)}
+
+    def since(column: polars.Expr) -> polars.Expr:
+        return column - column.shift(1, fill_value=0).over(pair)
+
+    return rows.with_columns(
+        (since(column) / since(col("step"))).alias(name) for name, column in sums.items()
+    )
+
+
 def span(counts: polars.Series) -> str:
     """The least and the largest number, or the only one.
 

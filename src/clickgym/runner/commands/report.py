@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from ...core.files import locked, make_folder
 from ..console import output
+from ..reports.latex import to_latex
 from ..reports.report import write_files
 from ..reports.table import print_results
 from ..results import CONFIG, Results
@@ -45,12 +47,16 @@ def report(
         ),
     ] = None,
     reference: Reference = None,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the table in LaTeX, and write nothing.")
+    ] = False,
 ) -> None:
     """Print the table of the results in a folder, and write their figure.
 
     \b
     clickgym report results/first --html
     clickgym report results/first --agents BatchRank TopRank --out figures
+    clickgym report results/first --reference TopRank --latex > table.tex
     """
     selected, target = bool(agents or environments), out or folder
     if selected and out is not None and out.resolve() == folder.resolve():
@@ -58,6 +64,9 @@ def report(
             "the files of a selection would overwrite those of all; name another --out"
         )
     results, console = Results(folder).select(agents, environments), output()
+    if latex:
+        console.print(Text(to_latex(results, reference)), soft_wrap=True)
+        return
     make_folder(target)
     print_results(console, results, reference)
     if selected and out is None:

@@ -8,9 +8,10 @@ import io
 import math
 import textwrap
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -25,12 +26,16 @@ from ...core.files import write_whole
 from ...core.formats import visible
 from ..colours import COLOURS, LOOKS, PLACES
 from ..config import Config
-from ..metrics import is_sum
-from ..summaries import average, metrics_of, per_session, several_instances, span
+from ..summaries import average, by_window, metrics_of, several_instances, span, without_regret
 
 ZOOM = 1000
-"""The first thousandth of the sessions, where all agents still explore, is left out."""
+"""On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
+out; of normalised regret, which is mostly chance at first, the first hundredth.
+"""
 LETTERS = 11  # of a title, in an inch
+NARROW = 2.5  # inches of the narrowest panel, where a figure has a width
+PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
+PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -76,13 +81,63 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {agent: LOOKS[numbers[agent]] for agent in agents}
 
 
+def apart(styles: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The looks of at most eight agents with one colour for each: of two with the same, the one
+    whose place in the table of looks is later takes the next that is free. `Random` stays grey.
+
+    Example:
+        >>> styles = line_styles(["BatchRank", "CascadeTS"])
+        >>> styles["BatchRank"]["color"] == styles["CascadeTS"]["color"]
+        True
+        >>> [style["color"] for style in apart(styles).values()]
+        ['#0072B2', '#D55E00']
+    """
+    if len(styles) > len(COLOURS):
+        return dict(styles)
+    in_turn = sorted(styles, key=lambda name: (name != "Random", PLACES.get(name, len(PLACES))))
+    colours: dict[str, str] = {}
+    for agent in in_turn:
+        place = COLOURS.index(styles[agent]["color"])
+        colours[agent] = next(
+            colour
+            for colour in (*COLOURS[place:], *COLOURS[:place])
+            if colour not in colours.values()
+        )
+    return {agent: {**style, "color": colours[agent]} for agent, style in styles.items()}
+
+
+class Manner(NamedTuple):
+    """How a figure is drawn, as `Results.plot` says."""
+
+    log: bool = True
+    reference: str | None = None
+    emphasis: str | None = None
+    names: Mapping[str, str] = MappingProxyType({})
+    width: float | None = None
+    normalise: bool = False
+
+    def text(self, name: str) -> str:
+        """A name as the figure shows it."""
+        return _literal(self.names.get(name, name))
+
+    def label(self, measure: str) -> str:
+        """The label of the axis of a measure."""
+        if measure not in ("regret", "reward"):
+            text = f"{self.text(measure)} per session"
+        elif self.normalise:
+            text = "score (0: random, 1: optimum)"
+        else:
+            text = f"cumulative {self.text(measure)}"
+        return text if self.reference is None else f"{text}\nminus {self.text(self.reference)}"
+
+
 def regret_figure(
     frame: polars.DataFrame,
     config: Config | None,
+    manner: Manner,
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    log: bool = True,
     by_instance: bool = False,
 ) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
@@ -94,73 +149,136 @@ def regret_figure(
     Args:
         frame: the rows of `Results`.
         config: of the results, if it is known.
-        title, ax, log, by_instance: as in `Results.plot`.
+        manner: how.
+        title, ax, by_instance: as in `Results.plot`.
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
-    agents = frame["agent"].unique()
-    is_drawn = [col("step") * ZOOM >= col("step").max()] if log else []
-    measures = ["regret", *metrics_of(frame)]
-    parts, titles = [], []
+    known = config.agents if config else {}
+    if manner.normalise:
+        frame = _normalised(frame, [name for name in known if known[name] == "Random"])
+    metrics = metrics_of(frame)
     places = frame.select(["env", "instance"] if by_instance else ["env"]).unique(
         maintain_order=True
     )
+    parts: dict[str, list[polars.DataFrame]] = {measure: [] for measure in ("regret", *metrics)}
+    titles = []
     for place in places.iter_rows(named=True):  # one by one: they take much memory
-        rows = per_session(frame.filter(*is_drawn, **place))
-        parts.append(average(rows, ("env", "agent", "step"), ["reward", *measures]))
-        titles.append(_title_of(frame.filter(**place)))
-    curves = polars.concat(parts)
-    styles = line_styles([*(config.agents if config else []), *agents.sort()])
+        rows, by = frame.filter(**place), ("env", "agent", "step")
+        part_of_run = ZOOM if manner.log else 100 if manner.normalise else math.inf
+        titles.append(_title_of(rows, manner))
+        curves = rows.filter(col("step") * part_of_run >= col("step").max())
+        for columns, part in ((["regret", "reward"], curves), (metrics, by_window(rows))):
+            if columns:
+                part = part if manner.reference is None else _minus(part, manner, columns)
+                means = average(part, by, columns)
+                for measure in set(columns) & set(parts):
+                    parts[measure].append(means)
+    drawn = frame["agent"].unique().sort().to_list()
+    looks = line_styles([*known, *drawn])
+    styles = apart({agent: looks[agent] for agent in drawn})
     if ax is not None:
-        if len(parts) > 1:
+        if len(titles) > 1:
             what = "panel" if by_instance else "environment"
-            raise ValueError(f"ax holds one {what}, and there are {len(parts)}; see select")
-        _draw(ax, parts[0], "regret", styles, log)
+            raise ValueError(f"ax holds one {what}, and there are {len(titles)}; see select")
+        _draw(ax, parts["regret"][0], "regret", styles, manner)
         ax.set_title("" if title is None else _literal(title))
         ax.legend(frameon=False, fontsize=9)
         figure: Any = ax.get_figure(root=True)
         return figure
-    n_columns = 2 if len(parts) == 4 else min(len(parts), 3)
-    n_rows = math.ceil(len(parts) / n_columns)  # of each measure
-    legend_width = 0.8 + 0.075 * max(map(len, agents))
-    figure = NotebookFigure(
-        figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows * len(measures) + 0.4),
-        layout="constrained",
-    )
-    grid = figure.subplots(n_rows * len(measures), n_columns, squeeze=False)
-    for measure, panels in zip(measures, grid.reshape(len(measures), -1), strict=True):
-        for panel, part, name in zip(panels, parts, titles, strict=False):
-            _draw(panel, part, measure, styles, log)
-            panel.set_title(name, fontsize=10)
-        for panel in panels[len(parts) :]:
-            panel.remove()
-    if title is None:
-        title = _band_of(curves, frame, by_instance)
+    if title is None and manner.width is None:
+        title = _band_of(parts["regret"], frame, by_instance)
         if config is not None and config.start:
             title += f"; agents started from {config.past_sessions}"
-    letters = int(LETTERS * figure.get_figwidth())
-    filled = [textwrap.fill(line, letters) for line in _literal(title).split("\n")]
-    figure.suptitle("\n".join(filled), fontsize=11)
+    with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
+        return _panels(parts, titles, styles, manner, title)
+
+
+def _panels(
+    parts: Mapping[str, list[polars.DataFrame]],
+    titles: list[str],
+    styles: Mapping[str, dict[str, Any]],
+    manner: Manner,
+    title: str | None,
+) -> Figure:
+    """A figure with a row of panels for each measure, and a legend beside or below them."""
+    n_panels, longest = len(titles), max(len(manner.text(agent)) for agent in styles)
+    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
+    if manner.width is not None:
+        n_columns = min(n_columns, max(1, int(manner.width / NARROW)))
+    n_rows = math.ceil(n_panels / n_columns)  # of each measure
+    beside = 0.8 + 0.075 * longest
+    width = 3.2 * n_columns + beside if manner.width is None else manner.width
+    per_line = max(1, int(LETTERS * 1.4 * width / (longest + 7)))  # of a legend below
+    height = 3.0 if manner.width is None else 0.75 * width / n_columns
+    below = 0.0 if manner.width is None else 0.16 * math.ceil(len(styles) / per_line)
+    figure = NotebookFigure(
+        figsize=(width, height * n_rows * len(parts) + below + 0.4 * (title is not None)),
+        layout="constrained",
+    )
+    grid = figure.subplots(n_rows * len(parts), n_columns, squeeze=False)
+    for measure, panels in zip(parts, grid.reshape(len(parts), -1), strict=True):
+        for panel, part, name in zip(panels, parts[measure], titles, strict=False):
+            _draw(panel, part, measure, styles, manner)
+            panel.set_title(name)
+        for panel in panels[n_panels:]:
+            panel.remove()
+    if title is not None:
+        letters = int(LETTERS * figure.get_figwidth())
+        filled = [textwrap.fill(line, letters) for line in _literal(title).split("\n")]
+        figure.suptitle("\n".join(filled), fontsize=11 if manner.width is None else None)
     plotted = [line for panel in figure.axes for line in panel.get_lines()]
     lines = {line.get_label(): line for line in reversed(plotted)}  # those of the first panel
     from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
-    figure.legend(handles=from_top, loc="outside right center", frameon=False, fontsize=9)
+    if manner.width is None:
+        figure.legend(handles=from_top, loc="outside right center", frameon=False)
+    else:
+        figure.legend(handles=from_top, loc="outside lower center", frameon=False, ncols=per_line)
     return figure
 
 
-def _band_of(curves: polars.DataFrame, frame: polars.DataFrame, by_instance: bool) -> str:
+def _normalised(frame: polars.DataFrame, labels: list[str]) -> polars.DataFrame:
+    """The rows with 1 minus the regret as a share of that of random lists, in its place.
+
+    Raises:
+        ValueError: no agent shows random lists, or some regret is unknown.
+    """
+    random = frame.filter(col("agent").is_in(labels or ["Random"]))
+    if random.is_empty() or without_regret(frame):
+        raise ValueError("normalise needs the agent Random, and the regret of all environments")
+    of = ["env", "instance", "step"]
+    means = random.group_by(of).agg(col("regret").mean().alias("of random"))
+    both = frame.join(means, on=of, how="left", maintain_order="left")
+    return both.with_columns(regret=1 - col("regret") / col("of random")).drop("of random")
+
+
+def _minus(rows: polars.DataFrame, manner: Manner, columns: Sequence[str]) -> polars.DataFrame:
+    """The rows of the other agents, with the differences to the reference in the same runs."""
+    of = ["env", "instance", "run", "step"]
+    reference = rows.filter(agent=manner.reference).select(*of, *columns)
+    both = rows.filter(col("agent") != manner.reference).join(
+        reference, on=of, suffix=" there", maintain_order="left"
+    )
+    return both.with_columns(col(name) - col(f"{name} there") for name in columns)
+
+
+def _band_of(parts: list[polars.DataFrame], frame: polars.DataFrame, by_instance: bool) -> str:
     """What the bands of a figure are over, in words."""
-    runs, instances = span(curves["runs"]), span(curves["instances"])
+    runs, instances = (
+        span(polars.concat(part[of] for part in parts)) for of in ("runs", "instances")
+    )
     if by_instance or not several_instances(frame):
         return "One run" if runs == "1" else f"Mean and 95 % confidence band over {runs} runs"
     each = "one run" if runs == "1" else f"{runs} runs"
     return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
 
 
-def _title_of(rows: polars.DataFrame) -> str:
+def _title_of(rows: polars.DataFrame, manner: Manner) -> str:
     """The environment of a panel, and its instance or the number of instances."""
     instances = rows["instance"].unique().to_list()
-    where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
-    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (rows["env"][0], where))
+    where = manner.names.get(instances[0], instances[0])
+    where = where if len(instances) == 1 else f"mean over {len(instances)} instances"
+    env = manner.names.get(rows["env"][0], rows["env"][0])
+    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (env, where))
 
 
 def _draw(
@@ -168,30 +286,31 @@ def _draw(
     part: polars.DataFrame,
     measure: str,
     styles: Mapping[str, dict[str, Any]],
-    log: bool,
+    manner: Manner,
 ) -> None:
     """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
-    floor, scale = -math.inf, "log" if log else "linear"
-    label = f"{measure} per session" if is_sum(measure) else measure
+    floor = -math.inf
     if measure == "regret":
         measure = "reward" if part["regret"].null_count() else "regret"
-        label, floor = f"cumulative {measure}", FLOOR if log else -math.inf
-        panel.set_yscale(scale)
-    panel.set(xscale=scale, xlabel="sessions", ylabel=label)
+        if manner.log:
+            floor = FLOOR
+            panel.set(xscale="log", yscale="log")
+    panel.set(xlabel="sessions", ylabel=manner.label(measure))
     shown = part.filter(col(measure) > floor)
     names = shown["agent"].unique(maintain_order=True).to_list()
-    for agent in names:
+    for agent in sorted(names, key=lambda name: name == manner.emphasis):
         curve = shown.filter(agent=agent)
         step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
         # A line needs two points.
         dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
-        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **styles[agent])
+        thick = 3.0 if agent == manner.emphasis else 1.6
+        panel.plot(step, mean, linewidth=thick, label=manner.text(agent), **dot, **styles[agent])
         low, high = np.maximum(mean - half, floor), mean + half
         panel.fill_between(step, low, high, color=styles[agent]["color"], alpha=0.2, linewidth=0)
     without_loss = [name for name in part["agent"].unique(maintain_order=True) if name not in names]
     if without_loss:
-        text = f"no {measure}: {_literal(', '.join(without_loss))}"
-        panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize=8)
+        text = f"no {measure}: {', '.join(map(manner.text, without_loss))}"
+        panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize="small")
     if floor > 0 and names:  # a band may reach down to the floor
         means = shown[measure].to_numpy()
         panel.set_ylim(means.min() / 1.5, means.max() * 1.5)

@@ -86,8 +86,8 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
             "± these": _half(row["regret_ci95_runs"]),
             "difference": difference_text(row),
             "p": p_text(row["p"]),
-            "worst": _number(row["worst"]),
-            "median": _number(row["median"]),
+            "worst": number_text(row["worst"]),
+            "median": number_text(row["median"]),
         }
         place = where.get(row["env"], row["env"])
         cells = [place, row["agent"], regret_text(*measured(row, horizon))]
@@ -125,7 +125,7 @@ def p_text(p: float | None) -> str:
     return "–" if p is None else "<0.001" if p < 1e-3 else f"{p:.3f}"
 
 
-def _number(value: float | None) -> str:
+def number_text(value: float | None) -> str:
     """A number with three digits, or all those before the point."""
     digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
     return "–" if value is None else f"{value:z,.{digits}f}"
@@ -139,7 +139,7 @@ def _half(value: float | None) -> str:
 def _about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
     """What agents are compared with, and how."""
     if "difference" in shown:
-        units = " or ".join(sorted(set(table["over"])))
+        units = " or ".join(units_of(table))
         words = f"Differences are to {table['reference'][0]}, over the same {units}"
         adjusted = "; p is of the paired t test, adjusted for several agents by Holm's procedure"
         yield f"{words}{adjusted if 'p' in shown else ''}."
@@ -160,7 +160,13 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
         words += f", delay {results.configuration.delay}"
     if results.configuration and results.configuration.start:
         words += f", started from {results.configuration.past_sessions}"
-    return f"{words} ({over_words(table)})"
+    these = "; ± these: over the runs, about these instances alone"
+    return f"{words} ({over_words(table)}{these * (table['regret_ci95_runs'].count() > 0)})"
+
+
+def units_of(table: polars.DataFrame) -> list[str]:
+    """What intervals and differences are over."""
+    return sorted(set(table["over"]))
 
 
 def over_words(table: polars.DataFrame) -> str:
@@ -171,8 +177,6 @@ def over_words(table: polars.DataFrame) -> str:
     count = span(table.filter(over="instances")["instances"])
     each = "one run each" if runs == "1" else f"{runs} runs each"
     words = f"mean ± 95 % interval over {count} instances, {each}, about instances like these"
-    if table["regret_ci95_runs"].count():
-        words += "; ± these: over the runs, about these instances alone"
     single = "; where there is one instance, the interval is over its runs"
     return words + single * ("runs" in over)
 

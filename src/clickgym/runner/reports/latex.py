@@ -1,0 +1,91 @@
+"""The final table in LaTeX, with the rules of the package booktabs."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from ...core.formats import one_line, regret_text
+from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
+from ..results import Results
+from .table import difference_text, measured, number_text, over_words, p_text, units_of
+
+FORMS = {"": "", "NonStationary": ", users that change", "Contextual": ", with features"}
+
+
+def environment_words(label: str) -> str:
+    """The name of an environment in words: of its click model, its form and its arguments. Any
+    other label stays.
+
+    Example:
+        >>> environment_words("NonStationaryPBMRank-v0"), environment_words("shop")
+        ('position-based model, users that change', 'shop')
+    """
+    name, _, arguments = label.partition(":")
+    known = ENVIRONMENTS.get(name)
+    if known is None:
+        return label
+    model = CLICK_MODELS.get(known.model) or Users.classes.get(known.model)
+    title = (model and model.__doc__) or known.model
+    first = re.split(r" \(|:|\.", title)[0]
+    words = first if first[:2].isupper() else first[0].lower() + first[1:]
+    return f"{words}{FORMS[known.form]}{', ' * bool(arguments)}{arguments}"
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX prints it.
+
+    Example:
+        >>> print(escaped("mine_2 & 5%"))
+        mine\\_2 \\& 5\\%
+    """
+    words = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum"}
+    words |= {"<": "textless", ">": "textgreater", "|": "textbar"}
+    return re.sub(
+        r"[\\~^<>|&%$#_{}]",
+        lambda found: rf"\{words[found[0]]}{{}}" if found[0] in words else rf"\{found[0]}",
+        one_line(text),
+    )
+
+
+def to_latex(results: Results, reference: str | None = None) -> str:
+    """The final table of some results: a row for each agent, lowest regret first. Lines of comment
+    say what intervals are over, and what p is.
+
+    Args:
+        results: those of a sweep, or a selection.
+        reference: as in `Results.table`.
+    """
+    table, lines = results.table(reference), []
+    for env, rows in groupby(table.iter_rows(named=True), lambda row: row["env"]):
+        lines += [r"\midrule", rf"\multicolumn{{6}}{{l}}{{{escaped(environment_words(env))}}} \\"]
+        for row in rows:
+            texts = [regret_text(*measured(row, results.horizon))]
+            texts += [number_text(row[name]) for name in ("median", "worst")]
+            texts += [difference_text(row), p_text(row["p"])]
+            cells = [escaped(row["agent"]), *map(_mathematics, texts)]
+            lines.append(rf"{' & '.join(cells)} \\")
+    measure = "total reward" if table["regret"].is_null().all() else "regret"
+    compared = table["reference"][0]
+    return "\n".join(
+        [
+            rf"% \usepackage{{booktabs}}; {measure} after {results.horizon:,} sessions",
+            f"% {over_words(table).replace('±', '+-')}; median and worst of all runs",
+            one_line(
+                f"% differences are to {compared}, over the same {' or '.join(units_of(table))}"
+            ),
+            "% p: paired t test, adjusted for the agents of an environment by Holm's procedure",
+            r"\begin{tabular}{lrrrrr}",
+            r"\toprule",
+            rf"agent & {measure} & median & worst & difference to {escaped(compared)} & $p$ \\",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def _mathematics(text: str) -> str:
+    """A number with its interval in the mode of mathematics."""
+    number = text.replace(",", "{,}").replace("±", r"\pm")
+    return "--" if text == "–" else f"${number}$"
