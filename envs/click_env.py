@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -68,8 +69,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     action_space: RankedList
-    _last: tuple[NDArray[np.int64], float, int] | None
-    """The last list, its reward, and the position at which the user left satisfied."""
+    _last: tuple[NDArray[np.int64], float, int, float] | None
+    """The last list, its reward, the position at which the user left satisfied, and the regret."""
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         Args:
             left: in which of these sessions, counted from 1, a user left for good first; 0: none.
         """
-        self._last = ranking, reward, satisfied
+        self._last = ranking, reward, satisfied, regret
         try:
             self.streams.finish_sessions(steps, regret, left, self._np_random)
         except Fault as fault:
@@ -196,6 +197,13 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if self._last is None:
             raise gym.error.ResetNeeded("no list was shown yet: call step() first")
         return self._last[0].copy(), self.shown.clicks.copy()
+
+    def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
+        """Return whether the regret in an info is that of a reward, both of the last session as
+        wrappers return them: no wrapper changed the reward, or one put a regret of its own.
+        """
+        _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
+        return reward == own_reward or info.get("regret") is not own_regret
 
     @property
     def sessions_to_change(self) -> int:
@@ -223,7 +231,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             return None
         if self._last is None:
             return render(self._page(self.instance), self.render_mode)
-        ranking, reward, satisfied = self._last
+        ranking, reward, satisfied, _ = self._last
         page = self._page(
             self.instance,
             regret=self.streams.regret,

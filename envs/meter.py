@@ -59,10 +59,14 @@ class Meter:
                 self.at_checkpoints[self._reached] = self.totals
             self.advance(1)
 
+    def forget_regret(self) -> None:
+        """Make the regret of all sessions unknown, of those that come, too."""
+        self._has_warned = True
+        self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
+
     def _mark_unknown(self) -> None:
         """Called once, if some sessions have a regret and others have none."""
-        self._has_warned = True
-        self.at_checkpoints[: self._reached, REGRET] = np.nan
+        self.forget_regret()
         warnings.warn(
             f"up to session {self.step + 1}, info holds the regret of some sessions only: the "
             "regret of the run is unknown",

@@ -457,7 +457,7 @@ def test_own_environments_on_the_command_line(shop, command):
     assert_frame_equal(line, swept.frame)
     words = "run ownpkg:Shop-v0:tells=false --agents ownpkg.agents:TopRank --horizon 200 --runs 2"
     printed = command(*words.split(), "--out", "six").out
-    assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in printed
+    assert "Regret is unknown in ownpkg:Shop-v0:tells=false:" in printed
     assert "reward" in command("report", "six").out
 
 

@@ -36,7 +36,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         env: an environment of this package, wrapped or not; or an environment of another package,
             whose observation is the clicks or a mapping with ``clicks``. Its ``info`` may contain
             ``regret``, or ``expected_reward`` and ``optimal_reward``; otherwise the measured regret
-            is nan.
+            is nan. So it is behind a wrapper that changes the reward, unless this wrapper puts a
+            ``regret`` of its own into ``info``.
         checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2,
             5, 10, 20, ... up to 10¹².
 
@@ -82,6 +83,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
                 clicks = checked_clicks(observation, self._n_positions)
             else:  # a wrapper may change what is observed
                 clicks = self._click_env.last_session()[1]
+                if not self._click_env.regret_is_of(reward, info):
+                    self.meter.forget_regret()
             self.meter.add(regret_of(info), checked_number("reward", reward), int(clicks.sum()))
         except Fault as fault:
             session = self.meter.step + 1
@@ -95,7 +98,7 @@ class RecordVectorRegret(VectorWrapper):
 
     Args:
         env: a `ClickVectorEnv`; a wrapper of it may change rewards, but neither lists nor
-            observations.
+            observations. The regret stays that of the users' own reward.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
 
     Attributes:

@@ -26,6 +26,7 @@ from clickgym.envs import (
     ScoresAction,
     SessionError,
 )
+from clickgym.runner.reports.table import in_words
 
 BEST = [0, 1]
 USERS = {"attraction": [0.7, 0.6, 0.2, 0.1], "examination": [1.0, 0.5]}
@@ -121,13 +122,59 @@ def test_wrappers_of_observations_and_rewards(name):
     env = OBSERVATIONS[name](users())
     result = clickgym.run("TopRank", env, 200, seed=1, metrics=["any_click"])
     assert result.engine == "python"
-    np.testing.assert_array_equal(result.regret, plain.regret)
+    if name == "rewards":  # the regret is not that of this reward
+        assert np.isnan(result.regret).all()
+    else:
+        np.testing.assert_array_equal(result.regret, plain.regret)
     np.testing.assert_array_equal(result.clicks, plain.clicks)
     np.testing.assert_array_equal(result.reward, plain.reward * (3 if name == "rewards" else 1))
     recorded = clickgym.RecordRegret(OBSERVATIONS[name](users()), checkpoints=[1])
     recorded.reset(seed=4)
     recorded.step([0, 1])
     assert recorded.meter.clicks == recorded.unwrapped.last_session()[1].sum()
+
+
+class Priced(gym.Wrapper):
+    """Clicks on the items with odd numbers count twice."""
+
+    def __init__(self, env, tells=False):
+        super().__init__(env)
+        self.tells = tells
+
+    def step(self, ranking):
+        clicks, reward, terminated, truncated, info = self.env.step(ranking)
+        extra = clicks @ (np.asarray(ranking) % 2)
+        if self.tells:
+            info |= {"regret": 2.0}
+        return clicks, reward + extra, terminated, truncated, info
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_regret_of_another_reward(tells):
+    """It is unknown unless the wrapper tells it; agents are then ordered by reward."""
+    env = Priced(users(), tells)
+    recorded = clickgym.RecordRegret(Priced(users(), tells))
+    result = clickgym.run("TopRank", env, 200, seed=1, checkpoints=[1, 100])
+    clickgym.run(
+        clickgym.make_agent("TopRank", recorded, horizon=200, seed=1), recorded, 200, seed=1
+    )
+    wanted = [2.0, 200.0, 400.0] if tells else [np.nan] * 3
+    np.testing.assert_array_equal(result.regret, wanted)
+    np.testing.assert_array_equal(recorded.meter.regret[[0]], wanted[:1])
+    assert result.reward[-1] > result.clicks[-1]
+
+
+def test_agents_are_ordered_by_another_reward():
+    envs = {"prices": lambda: Priced(users())}
+    agents = {
+        name: ("Fixed", {"ranking": ranking})
+        for name, ranking in (("clicks", BEST), ("odd", [1, 3]))
+    }
+    results = clickgym.sweep(envs, agents, 300, 3, n_jobs=1)
+    table = results.table()
+    assert table["regret"].null_count() == 2
+    assert table["reward"].is_sorted(descending=True)
+    assert "Regret is unknown in prices: " in in_words(results).notes[0]
 
 
 class OnlyLast(gym.ObservationWrapper):

@@ -280,6 +280,8 @@ def play_python(
                     clicks = shown if has_own_step else _clicks_on(ranking, click_env)
                     seen = clicks if shown is None else shown
                     reward, regret = checked_number("reward", reward), regret_of(info)
+                    if not has_own_step and not click_env.regret_is_of(reward, info):
+                        meter.forget_regret()
                 is_over = bool(terminated or truncated)
                 expectation = float(info.get("expected_reward", math.nan))
             except Exception as error:

@@ -37,7 +37,8 @@ class Result:
         seed: of ``env.reset``, and of an agent made by its name: `run` with it repeats the run.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
-            another package does not report regret in every session.
+            another package does not report regret in every session, or a wrapper changes the reward
+            and puts no ``regret`` of its own into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret``.

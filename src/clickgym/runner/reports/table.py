@@ -95,7 +95,10 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
-    notes = [f"Regret is unknown in {names}; a higher total reward is better."] if names else []
+    notes = []
+    if names:
+        why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
+        notes = [f"{why}. A higher total reward is better."]
     notes += [*_about_pairs(table, shown), *_given(results)]
     notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
