@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,31 +11,6 @@ HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u
 """Invisible characters: control characters of a terminal, characters that change the direction of
 text, and surrogates, which cannot be written.
 """
-
-IN_ASCII = {
-    "±": "+-",
-    "−": "-",
-    "–": "-",
-    "×": "x",
-    "·": "*",
-    "√": "sqrt",
-    "∞": "inf",
-    "½": "1/2",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "≈": "~",
-    "∈": "in",
-    "∪": "u",
-    "←": "<-",
-    "→": "->",
-    "µ": "u",
-    "∅": "{}",
-    "‖": "||",
-    "’": "'",
-    "⚠": "(!)",
-}
-"""Characters of the package's own texts as an output of ASCII shows them."""
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -84,47 +57,6 @@ def visible(text: str, keep: str = "") -> str:
     )
 
 
-def printable(text: str, encoding: str) -> str:
-    """Return a text as an output of this encoding shows it. What the encoding lacks is written as
-    in `IN_ASCII`, a Greek letter by its name, a letter without its accents, and what remains as its
-    escape.
-
-    Args:
-        text: any text.
-        encoding: a name that Python knows.
-
-    Example:
-        >>> printable("1,235 ± 46", "utf-8"), printable("1,235 ± 46, γ², é, \u4e2d", "ascii")
-        ('1,235 ± 46', '1,235 +- 46, gamma^2, e, \\\\u4e2d')
-    """
-    return text.encode(encoding, PRINTABLE).decode(encoding)
-
-
-def _spelled(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = "".join(map(_in_ascii, error.object[error.start : error.end]))
-    return text.replace("^-^", "^-"), error.end
-
-
-def _in_ascii(character: str) -> str:
-    name = unicodedata.name(character, "")
-    if character in IN_ASCII:
-        return IN_ASCII[character]
-    if name.startswith("GREEK"):
-        return name.split()[-1].lower()
-    parts = unicodedata.normalize("NFKD", character)
-    plain = "".join(IN_ASCII.get(part, part) for part in parts if not unicodedata.combining(part))
-    if not plain.isascii():
-        return character.encode("ascii", "backslashreplace").decode()
-    return f"^{plain}" if name.startswith("SUPERSCRIPT") else plain
-
-
-PRINTABLE = "clickgym.printable"
-"""The handler of encoding errors that `printable` uses."""
-codecs.register_error(PRINTABLE, _spelled)
-
-
 def one_line(text: str) -> str:
     """Return the text as `visible` does, in one line, with single spaces.
 
@@ -133,29 +65,6 @@ def one_line(text: str) -> str:
         'two lines'
     """
     return " ".join(visible(text, keep="\t\n\v\f\r").split())
-
-
-def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int = 2) -> list[str]:
-    """Return the parts in lines of at most ``width`` characters. No part is broken: a longer one
-    gets a line of its own.
-
-    Args:
-        parts: words or fields.
-        width: characters of a line.
-        between: the separator of two parts.
-        indent: spaces before all lines but the first.
-
-    Example:
-        >>> folded(["PBMRank-v0", "regret 525 ± 57", "0.1 s"], 30)
-        ['PBMRank-v0  regret 525 ± 57', '  0.1 s']
-    """
-    lines = [parts[0]] if parts else []
-    for part in parts[1:]:
-        if len(lines[-1]) + len(between) + len(part) <= width:
-            lines[-1] += between + part
-        else:
-            lines.append(" " * indent + part)
-    return lines
 
 
 def finite(value: Any) -> Any:

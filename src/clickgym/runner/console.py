@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import PRINTABLE, one_line
+from ..core.formats import one_line
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """A change of colour, as in the warnings of Gymnasium."""
@@ -45,17 +45,19 @@ def errors() -> Console:
 
 
 def _wide(console: Console) -> Console:
-    """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one."""
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one; 0
+    sets none.
+    """
+    if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = 1000
     return console
 
 
 def print_anywhere() -> None:
-    """Let the streams of this process print any text, also where their encoding is ASCII."""
+    """Let the streams of this process print any text: what their encoding lacks is escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=PRINTABLE)
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

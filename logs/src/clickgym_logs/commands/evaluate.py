@@ -150,7 +150,7 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
         )
         for name, result in results
     ]
-    print_table(console, heads, rows, title=title, groups=True)
+    print_table(console, heads, rows, title=title)
     _, logged = results[0]
     spread = _interval(logged.on_policy_interval)
     say(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,15 +46,18 @@ def print_results(console: Console, results: Results, reference: str | None = No
     first.
     """
     words = in_words(results, reference)
-    columns = [Column("environment"), Column("agent"), Column(words.headings[2], right=True)]
+    columns = [Column("agent"), Column(words.headings[2], right=True)]
     for rank, name in enumerate(words.headings[3:], 1):
         columns.append(Column(name, rank=rank, right=name != "engine"))
-    print_table(console, columns, words.rows, title=words.title, groups=True)
-    if words.notes:
+    say(console, words.title, "bold")
+    console.print()
+    for place, rows in groupby(words.rows, key=itemgetter(0)):
+        print_table(console, columns, [row[1:] for row in rows], title=place)
         console.print()
     for note in words.notes:
         say(console, note)
-    console.print()
+    if words.notes:
+        console.print()
 
 
 def in_words(results: Results, reference: str | None = None) -> FormattedTable:
