@@ -173,10 +173,8 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, _spread(args, repeatable))
 
     def invoke(self, ctx: Any) -> Any:
-        from .runner.crashes import reporting_crashes  # the help loads nothing of the runner
-
         try:
-            with interruptible(), one_line_warnings(), reporting_crashes(ctx.params):
+            with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:  # which Typer would take for itself
             raise typer.Exit(_fail(str(error) or "stopped", INTERRUPTED)) from None
@@ -189,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 if an agent or an environment failed during a run, a worker was killed,
+        The exit code: 0; 1 if an agent or an environment failed during a run, a worker died,
         or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
         the error.
     """

@@ -5,7 +5,6 @@ and why, in one line.
 from __future__ import annotations
 
 import re
-import traceback
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from engines import chunks_of, run_reporting
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
+from clickgym.command_line import main
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
@@ -133,12 +133,23 @@ def test_where_a_library_fails_the_call_is_named():
         clickgym.run(Calling(ValueError()), ClickEnv(PBM), 10, seed=0)
 
 
-def test_traceback_of_the_cause():
-    with pytest.raises(clickgym.AgentError) as caught:
-        clickgym.run(Plain(ValueError("mine")), ClickEnv(PBM), 1000, seed=0)
-    cause = caught.value.__cause__
-    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["update"]
-    assert len(traceback.format_exception(caught.value)) < 20
+OWN = """
+from clickgym.agents import Random
+
+class Mine(Random):
+    def update(self, observation, ranking, clicks, reward):
+        [][len(clicks)]
+"""
+
+
+def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_agent.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    words = "run PBMRank-v0 --agents own_agent:Mine --horizon 10 --runs 1 --jobs 1"
+    assert main(words.split()) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    for part in ("Mine", "PBMRank-v0", "step 1", "IndexError", "own_agent.py:6"):
+        assert part in line
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,9 @@ import time
 from textwrap import dedent
 
 import pytest
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 import clickgym
-from clickgym.runner.crashes import CURE, reporting_crashes
-from clickgym.runner.workers import SearchPath, _edition, watched, what_broke
+from clickgym.runner.workers import SearchPath, _edition, watched
 
 WORKER = """
 import os, sys, time
@@ -62,44 +60,6 @@ def test_a_worker_whose_parent_is_gone_ends_before_its_first_task():
         gone.wait()
     orphan = subprocess.run([sys.executable, "-c", ORPHAN, str(gone.pid)], timeout=50)
     assert orphan.returncode == 1
-
-
-CRASH = """
-import os, signal, sys
-from clickgym.runner.crashes import reporting_crashes
-with reporting_crashes({"envs": ["PBMRank-v0:reward=any_click", *sys.argv[1:]], "jobs": 1}):
-    os.kill(os.getpid(), signal.SIGSEGV)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize(
-    ("word", "named"),
-    [("me=my_module:Far:a=1", "my_module:Far"), ("own.module:MyRank-v0", "own.module:MyRank-v0")],
-)
-def test_a_process_that_dies_in_a_kernel_of_a_user(word, named):
-    """What died and what to do are in one line."""
-    done = subprocess.run([sys.executable, "-c", CRASH, word], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGSEGV
-    assert done.stderr == (
-        "clickgym: the process died (Segmentation fault): a kernel read or wrote outside of its "
-        "arrays; clickgym.check_agent or check_click_model names the line, and the same command "
-        f"with NUMBA_BOUNDSCHECK=1 in the environment whose kernel it is (run: {named})\n"
-    )
-
-
-@pytest.mark.parametrize("word", ["Random", "CascadeKLUCB:c=1.0", "a=TopRank", "CMRank-v0"])
-def test_no_process_watches_kernels_of_the_package(word, monkeypatch):
-    monkeypatch.setattr(subprocess, "Popen", None)
-    with reporting_crashes({"agents": [word], "agent": word}):
-        pass
-
-
-def test_a_worker_that_died_of_a_fault_of_memory():
-    error = TerminatedWorkerError("The exit codes of the workers are {SIGSEGV(-11)}")
-    assert what_broke(error) == f"a worker process died (SIGSEGV): {CURE}"
-    error = TerminatedWorkerError("The exit codes of the workers are {SIGKILL(-9)}")
-    assert what_broke(error).endswith("perhaps because memory ran out")
 
 
 MODULE = """

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class SessionError(RuntimeError):
 
 
 class WorkerError(RuntimeError):
-    """A worker process was killed, possibly for lack of memory, or could not load what was sent to
+    """A worker process died, possibly for lack of memory, or could not load what was sent to
     it; finished runs are kept.
     """
 
@@ -55,21 +54,6 @@ def cause(error: BaseException) -> str:
         file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
         line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
     return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
-
-
-def only_own_frames(error: Exception) -> None:
-    """Remove the package's own frames from the traceback of an error, if others remain: those are
-    the frames that the user can fix.
-    """
-    steps, kept = [], None
-    step = error.__traceback__
-    while step is not None:
-        steps.append(step)
-        step = step.tb_next
-    for step in reversed(steps):
-        if not _lies_in_package(step.tb_frame.f_code.co_filename):
-            kept = TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    error.__traceback__ = kept or error.__traceback__
 
 
 def _lies_in_package(file: str) -> bool:

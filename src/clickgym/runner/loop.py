@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent
 from ..core.checks import short
-from ..core.faults import Fault, SessionError, cause, only_own_frames
+from ..core.faults import Fault, SessionError, cause
 from ..core.kernels import KernelError, clock, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.any_env import (
@@ -358,15 +358,12 @@ def check_list(
 def session_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exception:
     """The error to raise for a fault of an agent in an environment; ``when`` such as ``"step 7"``.
 
-    An error that already names its source is kept; a SessionError gets the agent's name. The
-    traceback of the error, which is the cause of what is raised, is left with the frames of who
-    wrote the agent.
+    An error that already names its source is kept; a SessionError gets the agent's name.
     """
     if type(error) is SessionError:
         return SessionError(f"{error}, facing {type(agent).__name__}")
     if isinstance(error, AgentError | KernelError):
         return error
-    only_own_frames(error)
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
 
 
@@ -374,7 +371,6 @@ def environment_error(agent: Any, env: gym.Env, when: str, error: Exception) -> 
     """The error to raise for a fault of an environment; as `session_error`."""
     if isinstance(error, KernelError):
         return error
-    only_own_frames(error)
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)
     if not isinstance(error, SessionError):  # else it names the environment
         text = f"{name_of(env)}, {when}: {text}"

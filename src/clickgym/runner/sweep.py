@@ -137,7 +137,7 @@ def sweep(
         UnsuitedError: agents do not suit the environments, late clicks or the log; all are named.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
-        WorkerError, FileError: a worker process was killed, or nothing more can be written;
+        WorkerError, FileError: a worker process died, or nothing more can be written;
             likewise.
 
     Warns:

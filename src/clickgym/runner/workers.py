@@ -22,7 +22,6 @@ from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
 from ..core.orphans import end_with
-from .crashes import CURE
 
 MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
@@ -100,13 +99,15 @@ def _search_also(folders: list[str]) -> SearchPath:
 
 
 def what_broke(error: BrokenExecutor) -> str:
-    """Why a pool of worker processes broke, in a line: one was killed, or could not read what was
-    sent to it.
+    """Why a pool of worker processes broke, in a line: one died, or could not read what was sent to
+    it.
     """
-    if fault := re.search("SIG(SEGV|ABRT|BUS)", str(error)):
-        return f"a worker process died ({fault[0]}): {CURE}"
     if isinstance(error, TerminatedWorkerError) or error.__cause__ is None:
-        return "a worker process was killed, perhaps because memory ran out"
+        how = re.search(r"SIG[A-Z]+", str(error))
+        return (
+            f"a worker process died{f' ({how[0]})' if how else ''}: memory ran out, or a kernel "
+            "wrote outside of its arrays, which check_agent and check_click_model notice"
+        )
     told = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load what was sent to it: {told[-1].strip()}"
 
