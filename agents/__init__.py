@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from ..core.later import loader
 from . import published
 from .agent import Agent
 from .compiled import CompiledAgent, ContextualAgent, StateAgent
@@ -30,7 +29,16 @@ __all__ += published.__all__
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += ["PlackettLuceActorCritic", "as_vec_env"]
 
-if not TYPE_CHECKING:  # both import torch
-    __getattr__ = loader(
-        __name__, {"PlackettLuceActorCritic": ".rl.plackett_luce", "as_vec_env": ".rl.vec_env"}
-    )
+if not TYPE_CHECKING:  # for a type checker, any name would exist
+
+    def __getattr__(name: str) -> object:
+        """Load what imports torch at its first use."""
+        if name == "PlackettLuceActorCritic":
+            from .rl.plackett_luce import PlackettLuceActorCritic
+
+            return PlackettLuceActorCritic
+        if name == "as_vec_env":
+            from .rl.vec_env import as_vec_env
+
+            return as_vec_env
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

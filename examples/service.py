@@ -37,7 +37,9 @@ from numpy.typing import NDArray
 
 from clickgym.agents import Agent
 from clickgym.envs import check_ranking
-from clickgym.runner import agent_maker, sessions_of, typed_log
+from clickgym.runner.commands.logs import typed_log
+from clickgym.runner.make import agent_maker
+from clickgym.runner.warm_start import sessions_of
 
 SCHEMA = """
 PRAGMA locking_mode = EXCLUSIVE;  -- a second process would have other agents

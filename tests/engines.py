@@ -14,7 +14,8 @@ from reference_agents import plain
 
 import clickgym
 from clickgym.agents import CompiledAgent
-from clickgym.runner import Metrics, engine_of
+from clickgym.runner.engines import engine_of
+from clickgym.runner.metrics import Metrics
 from clickgym.runner.run import checkpoint_steps, play
 
 LOOP = importlib.import_module("clickgym.runner.loop")

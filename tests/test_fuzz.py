@@ -14,7 +14,8 @@ import clickgym
 from clickgym import agents, envs
 from clickgym.agents import AGENTS, FrozenPolicy, Learner
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RankedList, Users
-from clickgym.runner import make_env, sizes_of
+from clickgym.envs.any_env import sizes_of
+from clickgym.runner.make import make_env
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
 FEATURES = "linear:n_items=4,n_positions=2,n_features=2,n_pool=6,n_users=2"

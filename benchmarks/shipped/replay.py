@@ -39,7 +39,7 @@ from scipy.special import stdtrit
 from scipy.stats import ttest_1samp
 
 from clickgym.core.files import write_whole
-from clickgym.runner import agent_maker
+from clickgym.runner.make import agent_maker
 from clickgym_lab.bench.board import DATA, LEARNERS, line_file
 from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks

@@ -7,44 +7,49 @@ from .core import orphans as _orphans  # noqa: F401  # isort: skip (what follows
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from . import envs as envs
-from .core.later import loader
-from .envs import RecordRegret as RecordRegret
-from .envs import RecordVectorRegret as RecordVectorRegret
-from .envs import register_click_model as register_click_model
+from . import agents, envs
+from .envs import RecordRegret, RecordVectorRegret, register_click_model
+from .envs.check_click_model import check_click_model
+from .runner.check_agent import check_agent
+from .runner.loop import AgentError
+from .runner.make import make_agent
+from .runner.run import Result, run
 
 if TYPE_CHECKING:
-    from . import agents as agents
-    from .envs.check_click_model import check_click_model as check_click_model
-    from .runner.check_agent import check_agent as check_agent
-    from .runner.loop import AgentError as AgentError
-    from .runner.make import make_agent as make_agent
-    from .runner.results import Results as Results
-    from .runner.run import Result as Result
-    from .runner.run import run as run
-    from .runner.sweep import sweep as sweep
+    from .runner.results import Results
+    from .runner.sweep import sweep
 
+__all__ = [
+    "AgentError",
+    "RecordRegret",
+    "RecordVectorRegret",
+    "Result",
+    "Results",
+    "__version__",
+    "agents",
+    "check_agent",
+    "check_click_model",
+    "envs",
+    "make_agent",
+    "register_click_model",
+    "run",
+    "sweep",
+]
 __version__ = version("clickgym")
-_LATER = {
-    "AgentError": ".runner.loop",
-    "Result": ".runner.run",
-    "Results": ".runner.results",
-    "agents": ".agents",
-    "check_agent": ".runner.check_agent",
-    "check_click_model": ".envs.check_click_model",
-    "make_agent": ".runner.make",
-    "run": ".runner.run",
-    "runner": ".runner",
-    "sweep": ".runner.sweep",
-}
-"""Names that are loaded at first use: they take half a second, and data frames another."""
-__all__ = sorted(
-    {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register_click_model", *_LATER}
-    - {"runner"}
-)
 
 if not TYPE_CHECKING:  # for a type checker, any name would exist
-    __getattr__ = loader(__name__, _LATER)
+
+    def __getattr__(name: str) -> object:
+        """Load what needs data frames at its first use: they take as long as all else together."""
+        if name == "Results":
+            from .runner.results import Results
+
+            return Results
+        if name == "sweep":
+            from .runner.sweep import sweep
+
+            return sweep
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -385,7 +385,7 @@ def test_error_names_kernel_and_line(monkeypatch, function, message, is_short):
 PLAIN = """
 import json, sys
 import clickgym, gymnasium as gym
-from clickgym.runner import make_agent
+from clickgym.runner.make import make_agent
 
 lists, stepped = [], {}
 

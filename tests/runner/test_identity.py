@@ -18,9 +18,8 @@ import pytest
 
 from clickgym.agents import Random, TopRank
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
-from clickgym.runner import agent_maker
 from clickgym.runner.identity import NoIdentityError, StaleSourceError, _version, identity
-from clickgym.runner.make import env_maker
+from clickgym.runner.make import agent_maker, env_maker
 
 AGENT = """
 from clickgym.agents import Random

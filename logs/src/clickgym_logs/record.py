@@ -12,7 +12,7 @@ from clickgym import run
 from clickgym.agents import Agent, Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind
 from clickgym.envs import ClickEnv
-from clickgym.runner import checked_clicks, clicks_shown, sizes_of
+from clickgym.envs.any_env import checked_clicks, clicks_shown, sizes_of
 
 from .log import ClickLog
 

@@ -11,8 +11,9 @@ from urllib.parse import quote
 import polars
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.runner import AgentLike, agent_maker, observed_sizes
-from clickgym.runner import requirements as required
+from clickgym.runner.labels import AgentLike
+from clickgym.runner.make import agent_maker, observed_sizes
+from clickgym.runner.make import requirements as required
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize

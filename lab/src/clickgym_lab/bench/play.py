@@ -15,21 +15,14 @@ from numpy.typing import NDArray
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
+from clickgym.agents.agent import UnsuitedError
 from clickgym.core.files import make_folder, reading, sealed, write_whole
-from clickgym.runner import (
-    IDENTITY,
-    AgentLike,
-    UnsuitedError,
-    agent_maker,
-    engine_of,
-    identities,
-    make_agent,
-    maker_name,
-    observed_sizes,
-    read_sealed,
-    requirements,
-    resumable,
-)
+from clickgym.runner.engines import engine_of
+from clickgym.runner.identity import identities
+from clickgym.runner.labels import AgentLike
+from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
+from clickgym.runner.results import IDENTITY, read_sealed
+from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel
 
 from .tasks import Task

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import gymnasium as gym
 
 from clickgym.envs import list_instances
-from clickgym.runner import make_env
+from clickgym.runner.make import make_env
 
 
 class Task(NamedTuple):

@@ -16,8 +16,8 @@ from rich.progress import track
 from clickgym.agents import AGENTS
 from clickgym.core.checks import check_choice
 from clickgym.core.files import make_folder
-from clickgym.runner import by_label
 from clickgym.runner.console import Cluster, errors, output
+from clickgym.runner.labels import by_label
 from clickgym.runner.progress import LINE_EVERY
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster

@@ -24,7 +24,9 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner import Trial, make_env, provenance, run_seed
+from clickgym.runner.config import provenance
+from clickgym.runner.make import make_env
+from clickgym.runner.results import Trial, run_seed
 
 from ..results import read_results, replayed, write_results
 from .claims import Claim, Curves, Judged, Results, judge

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from clickgym.core.checks import check_horizon
-from clickgym.runner import make_agent, make_env
 from clickgym.runner.console import announce_compiling, errors, output
+from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.terminal import say
 
 from ..log import check_table, write_tidy
