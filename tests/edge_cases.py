@@ -374,7 +374,7 @@ def _played_compiled(
                 seed=case.seed,
                 checkpoints=np.arange(1, case.n_sessions + 1),
                 engine="compiled",
-                on_chunk=lambda _: lists.append(env.unwrapped._last[0].tolist()),
+                on_chunk=lambda _: lists.append(env.unwrapped.last_session()[0].tolist()),
             )
     except Exception as error:
         return f"compiled, {error!r}"

@@ -56,7 +56,7 @@ def run_compiled(
 
     def record(sessions: int) -> None:
         assert sessions == 1
-        lists.append(env.unwrapped._last[0].tolist())
+        lists.append(env.unwrapped.last_session()[0].tolist())
         clicks.append(env.unwrapped.shown.clicks.tolist())
 
     every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled", "delay": delay}
@@ -85,7 +85,7 @@ def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
     """All that determines what an agent and an environment do next, comparable with ==."""
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
-    shown = agent.ranking.tolist(), inner._last[0].tolist(), inner.streams.steps
+    shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.streams.steps
     return [plain(agent.state), plain(inner.state), plain(inner.shown), generators, shown]
 
 

@@ -533,10 +533,8 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop, monkeypatch
 def test_a_kernel_that_allocates_is_told_in_one_line(command):
     words = "run PBMRank-v0 --agents ownpkg.agents:Sorting --horizon 200 --runs 2 --out four"
     told = command(*words.split(), exit_code=2).err.splitlines()
-    assert re.fullmatch(
-        r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, "
-        r"makes an array, list or string, "
-        r"but a kernel allocates nothing: its working memory is an argument",
+    assert re.search(
+        r"^clickgym: .*ownpkg\.agents:sort: line \d+ of .*agents\.py.*np\.argsort.* allocates",
         told[-1],
     )
     assert sum("kernel" in line for line in told) == 1

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from clickgym import command_line
 from clickgym.command_line import COMMANDS, main
 
 MODULE = """
@@ -56,10 +55,11 @@ def test_command_of_another_package(packages, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_with_a_name_of_ours(packages, name):
+def test_command_with_a_name_of_ours(packages, name, capsys):
     """No other package takes the place of our command."""
     packages("impostor", **{name: "impostor.commands:greet"})
-    assert name not in command_line._plugged()
+    assert main([name, "--help"]) == 0
+    assert "Say hello" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,26 @@ def test_broken_command(packages, capsys, place, module):
         "clickgym: the command 'greet' of broken cannot be loaded: "
     )
     assert main(["list"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        ("ValueError('bad\\ninput')", 2, ["bad input"]),
+        ("MemoryError()", 1, ["memory"]),
+        ("KeyError('x')", 1, ["fault of clickgym", "KeyError ('x')", "line ", "issues"]),
+        ("PanicException('index\\nout')", 1, ["PanicException (index out)", "issues"]),
+    ],
+)
+def test_every_error_ends_in_a_line(packages, capsys, error, code, words):
+    """Also one that is no Exception, as those of Polars."""
+    module = f"class PanicException(BaseException): pass\ndef greet():\n    raise {error}\n"
+    packages("failing", module, greet="failing.commands:greet")
+    assert main(["greet"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    [line] = err.splitlines()
+    assert all(word in line for word in words)
 
 
 def test_modules_of_other_distributions():

@@ -13,7 +13,6 @@ from scipy.stats import ttest_1samp
 from slow import slow
 
 from clickgym.agents import AGENTS, Agent, TopRank
-from clickgym.command_line import main
 from clickgym.envs import load_instance
 from clickgym_lab.bench import board
 from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
@@ -369,7 +368,7 @@ def test_partial_lines_have_no_overall_score():
         assert (line.summary(tasks, intervals=False) is not None) == has_score
 
 
-def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
+def test_bench_command(small, printed, tmp_path, monkeypatch):
     """An agent of one's own, in plain Python, from a module in the working folder, which adds an
     ability as well.
     """
@@ -382,9 +381,9 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text("\n".join(source))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(ABILITIES, "mine", [])  # which is taken back, and what the module adds
-    names = ["early sessions", "warm start", "mine"]
-    few = lambda: [task for task in quick_tasks() if task.ability in names]  # noqa: E731
-    monkeypatch.setattr("clickgym_lab.commands.bench.quick_tasks", few)
+    groups_of_memory = ABILITIES["memory"]
+    for name in ABILITIES.keys() - {"early sessions", "warm start", "mine"}:
+        monkeypatch.delitem(ABILITIES, name)
     words = ["bench", "mine:Plain", "--quick", "--out", "out", "--jobs", "1"]
     text = printed(words, 120)
     assert "Scorecard of mine:Plain" in text
@@ -394,9 +393,6 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert table["task"].to_list() == ["early-sessions-02", "warm-start-12", "mine-01"]
     assert made["command"] == "clickgym bench mine:Plain --quick"
-    monkeypatch.setattr("clickgym_lab.commands.bench.LINE_EVERY", 0.0)
-    assert main(words) == 0
-    assert "clickgym: mine:Plain, 3 of 3 tasks" in capsys.readouterr().err
     assert printed(words, 120) == text
     assert "Not played" not in text
     knows = source[-1].replace(
@@ -404,7 +400,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, capsys):
     )
     knows = knows.replace("seed=None", "k, seed=None")
     (tmp_path / "knows.py").write_text("\n".join([source[0], knows]))
-    names.append("memory")
+    monkeypatch.setitem(ABILITIES, "memory", groups_of_memory)
     shown = printed(["bench", "knows:Plain", "--quick", "--out", "knows", "--jobs", "1"], 120)
     assert "Not played, and scored 0 on the board: early sessions" in shown
     shown = printed(["bench", "--ability", "ties"], 140)

@@ -6,6 +6,8 @@ import importlib
 import json
 import os
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +21,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from clickgym.core import kernels, parts
+from clickgym.core import parts
+from clickgym.core.compiling import Compiling
 from clickgym.core.kernels import KernelError, cache_folder, clock, entry, kernel
 
 FILES = {
@@ -161,8 +164,8 @@ def test_kernel_that_moved(tmp_path, monkeypatch):
         file.unlink()
 
 
-def test_clock_stands_still_while_kernels_compile(monkeypatch):
-    monkeypatch.setattr(kernels, "_kept_file", lambda name: None)  # nothing comes from the disk
+def test_clock_stands_still_while_kernels_compile(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing comes from the disk
 
     @kernel
     def total(values):
@@ -210,7 +213,6 @@ def folder(tmp_path, monkeypatch):
     """The folder of the cache, with one kernel in it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert doubled() == 6.0
-    parts._warn_of_damage.cache_clear()
     return cache_folder()
 
 
@@ -226,17 +228,12 @@ def test_damaged_entry(folder, kind):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert doubled() == 6.0
-        texts = [] if number else [f"kernels are not read from disk but compiled again: {DAMAGED}"]
-        assert [str(warning.message) for warning in caught] == [
-            text.format(folder) for text in texts
-        ]
+        assert len(caught) == (number == 0)
+        assert all(f"{folder} are damaged" in str(warning.message) for warning in caught)
         before = file.read_bytes()
         assert before != bytes(damaged)
         assert doubled() == 6.0
         assert file.read_bytes() == before
-
-
-DAMAGED = "files in {} are damaged"
 
 
 def test_pickle_of_another_origin(folder, tmp_path):
@@ -261,11 +258,23 @@ class Witness:
         return Path.touch, (self.path,)
 
 
-def test_folder_is_closed(folder):
+@pytest.fixture
+def opened(folder, tmp_path, monkeypatch):
+    """A copy of the folder that this process has not met, with another mode."""
+
+    def opened(mode):
+        home = tmp_path / f"copy-{len(list(tmp_path.iterdir()))}"
+        shutil.copytree(folder.parent.parent, home)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        cache_folder().chmod(mode)
+        return cache_folder()
+
+    return opened
+
+
+def test_folder_is_closed(opened):
     """One of ours that others may only read is closed; what it holds is kept."""
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o755)
-    kernels._close.cache_clear()
+    folder = opened(0o755)
     before = sorted(folder.rglob("*"))
     assert doubled() == 6.0
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -273,36 +282,35 @@ def test_folder_is_closed(folder):
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o777])
-def test_open_folder_of_ours(folder, mode):
+def test_open_folder_of_ours(opened, mode):
     """What others may have put there is removed unread."""
+    folder = opened(mode)
     (folder / "__pycache__" / "planted.nbi").write_bytes(b"")
-    folder.chmod(mode)
-    kernels._close.cache_clear()
-    with pytest.warns(UserWarning, match=f"others could write into {folder}; it is emptied"):
+    with pytest.warns(UserWarning, match=re.escape(str(folder))):
         assert doubled() == 6.0
     assert folder.stat().st_mode & 0o777 == 0o700
     assert not (folder / "__pycache__" / "planted.nbi").exists()
     assert list(folder.glob("__pycache__/*.nbi"))
 
 
-def test_folder_of_another_user(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("uid", "owner", "mode", "is_read"),
+    [(1, 2, 0o700, False), (1, 0, 0o755, True), (1, 0, 0o757, False), (0, 2, 0o755, False)],
+)
+def test_folder_of_another_user(opened, monkeypatch, uid, owner, mode, is_read):
     """It is not read; one of root is, unless others may write into it."""
-    files = list(folder.glob("__pycache__/*"))
-    for uid, owner, mode, is_read in (
-        (1, 2, 0o700, False),
-        (1, 0, 0o755, True),
-        (1, 0, 0o757, False),
-        (0, 2, 0o755, False),
-    ):
-        kernels._close.cache_clear()
-        monkeypatch.setattr(os, "getuid", lambda uid=uid: uid)
-        status = SimpleNamespace(st_uid=owner, st_mode=S_IFDIR | mode)
-        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            patch.setattr(Path, "stat", lambda path, status=status, **_: status)
-            assert (kernels._kept_file(files[0].name) is not None) == is_read
-        texts = [f"compiled kernels are not kept on disk: others may write into {folder}"]
-        assert [str(warning.message) for warning in caught] == ([] if is_read else texts)
+    folder, status_of, compiled = opened(0o700), Path.stat, []
+    status = SimpleNamespace(st_uid=owner, st_mode=S_IFDIR | mode)
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(os, "getuid", lambda: uid)
+        patch.setattr(
+            Path, "stat", lambda path, **how: status if path == folder else status_of(path, **how)
+        )
+        with Compiling(compiled.append):
+            assert doubled() == 6.0
+    assert bool(compiled) == (not is_read)
+    assert [str(folder) in str(warning.message) for warning in caught] == [True] * (not is_read)
 
 
 def test_without_parts(play, monkeypatch):
@@ -378,7 +386,7 @@ def calls(x):
 def test_error_names_kernel_and_line(monkeypatch, function, message, is_short):
     monkeypatch.setattr(parts, "SHORT", is_short)
     with pytest.raises(KernelError, match=message) as error:
-        kernels._Entry(function)(1.0)
+        entry(function)(1.0)
     assert "\n" not in str(error.value)
 
 

@@ -260,7 +260,7 @@ def test_faults(model, line):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_click_model(model)
     heading, *faults = str(caught.value).splitlines()
-    assert heading == f"{model.__name__} breaks the interface of click models:"
+    assert model.__name__ in heading
     assert any(fault.startswith(line) for fault in faults), faults
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from typing import ClassVar
 
 import gymnasium as gym
@@ -24,7 +23,6 @@ from clickgym.envs import (
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
-    Instance,
     MixtureModel,
     PositionBasedModel,
     Users,
@@ -71,28 +69,6 @@ def test_every_click_model_has_a_story_and_three_ids():
         assert {ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
         assert len(ids) == 3 or "attraction" not in model.shapes
         assert model.short == model.name() == short
-
-
-def test_making_asks_once(monkeypatch):
-    """The instance is checked once, and the reward, and no model is built that is not asked for."""
-    calls = Counter()
-
-    def counted(owner, name):
-        def call(*arguments, **keywords):
-            calls[name] += 1
-            return before(*arguments, **keywords)
-
-        before = getattr(owner, name)
-        monkeypatch.setattr(owner, name, call)
-
-    for owner, name in ((Users, "check_reward"), (Instance, "__post_init__"), (Users, "from_dict")):
-        counted(owner, name)
-    gym.make("PBMRank-v0", instance="yandex-98435:shuffle=1")
-    assert calls["check_reward"] == 1
-    calls.clear()
-    gym.make("PBMRank-v0", instance="yandex-98435")
-    assert calls["check_reward"] == calls["__post_init__"] == 1
-    assert calls["from_dict"] <= 1
 
 
 @pytest.mark.parametrize("env_id", default_ids())

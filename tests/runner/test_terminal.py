@@ -1,6 +1,5 @@
 """What the commands print in terminals of any width: no name and no number is cut."""
 
-import importlib
 import io
 import pickle
 import re
@@ -16,6 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import clickgym
+from clickgym.agents import Random
 from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
@@ -121,7 +121,7 @@ def test_no_name_and_no_number_is_cut(words, printed, results):
 def test_regret_and_interval_stand_first(width, printed, results):
     out = printed(["report", str(results)], width)
     assert len(re.findall(r"\nagent +regret", out)) == 2
-    assert len(re.findall(r"[\d,.]+ ± [\d,.]+", out)) == 6
+    assert len(re.findall(r"^\S+ +[\d,.]+ ± [\d,.]+", out, re.MULTILINE)) == 6
 
 
 # ----------------------------------------------------------------------------------------- progress
@@ -236,21 +236,20 @@ def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    module = importlib.import_module("clickgym.runner.run")
-    play = module.play_compiled
 
-    def slow(*arguments):
-        for _ in range(2):
+    class Slow(Random):
+        """It compiles before each list."""
+
+        def rank(self, observation=None):
             with event.trigger_event("numba:compile"):
                 time.sleep(0.1)
-        return play(*arguments)
+            return super().rank(observation)
 
-    monkeypatch.setattr(module, "play_compiled", slow)
-    clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, progress=False)
+    clickgym.sweep(["PBMRank-v0"], {"slow": Slow}, 2, 1, n_jobs=1, engine="python", progress=False)
     with Compiling(lambda going_on: None):
-        clickgym.run("Random", "PBMRank-v0", 10, seed=0)
+        clickgym.run(Slow, "PBMRank-v0", 2, seed=0, engine="python")
     assert terminal.getvalue() == ""
-    clickgym.run("Random", "PBMRank-v0", 10, seed=0)
+    clickgym.run(Slow, "PBMRank-v0", 2, seed=0, engine="python")
     assert "compiling …" in terminal.getvalue()
 
 
