@@ -181,7 +181,7 @@ SMALLER = {
     "n_trials=30": "n_trials=2",
     "10_000, runs, instances": "100, runs, instances",
     "runs=100, seed": "runs=3, seed",
-    '["TopRank", "CascadeKLUCB"], 100_000, 5': '["TopRank", "CascadeKLUCB"], 1_000, 2',
+    "100_000,\n    5,": "1_000, 2,",
     'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
     "10**7, runs=10": "1000, runs=2",
     "10**4,\n    5,": "100, 2,",
@@ -197,6 +197,7 @@ def smaller(code):
 
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
+    "another_reward": "below",
     "rl": "above",
 }
 """Pages whose code other tests run."""
@@ -227,6 +228,23 @@ def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     main = f"if __name__ == '__main__':\n    exec({''.join(script)!r})\n"
     (folder / "page.py").write_text(main, encoding="utf-8")
     program(folder / "page.py", folder=folder)
+
+
+def test_another_reward_prints_what_the_page_shows(program, tmp_path):
+    """Its programs end with the tables below them; the orders by reward and by regret differ."""
+    page = (DOCS / "another_reward.md").read_text(encoding="utf-8")
+    script = []
+    for code in code_of("another_reward"):
+        if file := re.match(r"# (\w+\.py)\n", code):
+            (tmp_path / file[1]).write_text(code, encoding="utf-8")
+        else:
+            script.append(code.replace("2_000, 5)", "2_000, 5, n_jobs=1)"))
+    (tmp_path / "page.py").write_text("".join(script), encoding="utf-8")
+    printed = program(tmp_path / "page.py", folder=tmp_path).splitlines()
+    shown = [
+        table.splitlines() for table in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+    ]
+    assert printed == [line for table in shown for line in table]
 
 
 def test_tuned_agents_are_reported_on_users_that_the_search_has_not_seen(monkeypatch, capsys):
