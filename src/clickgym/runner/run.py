@@ -64,7 +64,7 @@ class Result:
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "
             f"sessions={self.steps[-1]:,}, {total}, engine={self.engine}, "
-            f"seconds={self.seconds:.3g}>"
+            f"seconds={self.seconds:.3g}, seed={self.seed}>"
         )
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:

@@ -86,8 +86,8 @@ def apart(styles: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     whose place in the table of looks is later takes the next that is free. `Random` stays grey.
 
     Example:
-        >>> styles = line_styles(["BatchRank", "CascadeTS"])
-        >>> styles["BatchRank"]["color"] == styles["CascadeTS"]["color"]
+        >>> styles = line_styles(["CascadeTS", "GRAB"])
+        >>> styles["CascadeTS"]["color"] == styles["GRAB"]["color"]
         True
         >>> [style["color"] for style in apart(styles).values()]
         ['#0072B2', '#D55E00']

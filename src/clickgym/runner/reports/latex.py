@@ -8,7 +8,7 @@ from itertools import groupby
 from ...core.formats import one_line, regret_text
 from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
 from ..results import Results
-from .table import difference_text, measured, number_text, over_words, p_text, units_of
+from .table import about_pairs, difference_text, measured, number_text, over_words, p_text
 
 FORMS = {"": "", "NonStationary": ", users that change", "Contextual": ", with features"}
 
@@ -49,8 +49,8 @@ def escaped(text: str) -> str:
 
 
 def to_latex(results: Results, reference: str | None = None) -> str:
-    """The final table of some results: a row for each agent, lowest regret first. Lines of comment
-    say what intervals are over, and what p is.
+    """The final table of some results: a row for each agent, lowest regret first. Its caption says
+    what intervals are over, and what p is.
 
     Args:
         results: those of a sweep, or a selection.
@@ -66,21 +66,27 @@ def to_latex(results: Results, reference: str | None = None) -> str:
             cells = [escaped(row["agent"]), *map(_mathematics, texts)]
             lines.append(rf"{' & '.join(cells)} \\")
     measure = "total reward" if table["regret"].is_null().all() else "regret"
-    compared = table["reference"][0]
+    compared = escaped(table["reference"][0])
+    better = "higher" if measure == "total reward" else "lower"
+    caption = [
+        f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
+        "is better. Median and worst are of all runs.",
+        *about_pairs(table, ("difference", "p")),
+    ]
+    words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")
     return "\n".join(
         [
-            rf"% \usepackage{{booktabs}}; {measure} after {results.horizon:,} sessions",
-            f"% {over_words(table).replace('±', '+-')}; median and worst of all runs",
-            one_line(
-                f"% differences are to {compared}, over the same {' or '.join(units_of(table))}"
-            ),
-            "% p: paired t test, adjusted for the agents of an environment by Holm's procedure",
-            r"\begin{tabular}{lrrrrr}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{words}}}",
+            r"\label{tab:regret}",
+            r"\begin{tabular}{lrrrrr} % \usepackage{booktabs}",
             r"\toprule",
-            rf"agent & {measure} & median & worst & difference to {escaped(compared)} & $p$ \\",
+            rf"agent & {measure} & median & worst & difference to {compared} & $p$ \\",
             *lines,
             r"\bottomrule",
             r"\end{tabular}",
+            r"\end{table}",
         ]
     )
 

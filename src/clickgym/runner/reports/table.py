@@ -104,7 +104,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes = [f"{why}. A higher total reward is better."]
-    notes += [*_about_pairs(table, shown), *_given(results)]
+    notes += [*about_pairs(table, shown), *_given(results)]
     notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
@@ -144,13 +144,23 @@ def _half(value: float | None) -> str:
     return "–" if value is None else regret_text(0.0, value).partition(" ")[2]
 
 
-def _about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
-    """What agents are compared with, and how."""
+def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
+    """What the intervals are about, with what agents are compared, and how."""
+    if "instances" in units_of(table):
+        these = " Those of ± these are about these instances alone." * ("± these" in shown)
+        yield f"The intervals are about other instances of the kind.{these}"
     if "difference" in shown:
-        units = " or ".join(units_of(table))
-        words = f"Differences are to {table['reference'][0]}, over the same {units}"
-        adjusted = "; p is of the paired t test, adjusted for several agents by Holm's procedure"
-        yield f"{words}{adjusted if 'p' in shown else ''}."
+        units, reference = " or ".join(units_of(table)), table["reference"][0]
+        sign = "positive" if table["regret"].count() else "negative"
+        yield (
+            f"Differences to {reference} are over the same {units}, with 95 % intervals. A {sign} "
+            f"difference is in favour of {reference}."
+        )
+    if "p" in shown:
+        yield (
+            "p is of the two-sided paired t test, adjusted for the agents of an environment by "
+            "Holm's procedure."
+        )
 
 
 def instance_of_each(results: Results) -> dict[str, str]:
@@ -168,8 +178,7 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
         words += f", delay {results.configuration.delay}"
     if results.configuration and results.configuration.start:
         words += f", started from {results.configuration.past_sessions}"
-    these = "; ± these: over the runs, about these instances alone"
-    return f"{words} ({over_words(table)}{these * (table['regret_ci95_runs'].count() > 0)})"
+    return f"{words} ({over_words(table)})"
 
 
 def units_of(table: polars.DataFrame) -> list[str]:
@@ -178,13 +187,13 @@ def units_of(table: polars.DataFrame) -> list[str]:
 
 
 def over_words(table: polars.DataFrame) -> str:
-    """What the intervals of a table are over, and which instances they are about."""
+    """What the intervals of a table are over."""
     runs, over = span(table["runs"]), set(table["over"])
     if over == {"runs"}:
         return "one run" if runs == "1" else f"mean ± 95 % interval over {runs} runs"
     count = span(table.filter(over="instances")["instances"])
     each = "one run each" if runs == "1" else f"{runs} runs each"
-    words = f"mean ± 95 % interval over {count} instances, {each}, about instances like these"
+    words = f"mean ± 95 % interval over {count} instances with {each}"
     single = "; where there is one instance, the interval is over its runs"
     return words + single * ("runs" in over)
 
