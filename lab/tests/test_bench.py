@@ -379,6 +379,8 @@ def test_bench_command(small, printed, tmp_path, monkeypatch):
         inspect.getsource(Plain),
     ]
     (tmp_path / "mine.py").write_text("\n".join(source))
+    shown = printed(["bench", "--ability", "ties"], 140)
+    assert shown.index("TopRank") < shown.index("Random")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(ABILITIES, "mine", [])  # which is taken back, and what the module adds
     groups_of_memory = ABILITIES["memory"]
@@ -403,8 +405,6 @@ def test_bench_command(small, printed, tmp_path, monkeypatch):
     monkeypatch.setitem(ABILITIES, "memory", groups_of_memory)
     shown = printed(["bench", "knows:Plain", "--quick", "--out", "knows", "--jobs", "1"], 120)
     assert "Not played, and scored 0 on the board: early sessions" in shown
-    shown = printed(["bench", "--ability", "ties"], 140)
-    assert shown.index("TopRank") < shown.index("Random")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -135,7 +137,7 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
             say(console, f"{name} shows: {labels}{search}")
     ranks = {"effective sessions": 2, "effective clicks": 1}
     numbers = ("estimate", "interval", *ranks, "difference", "interval")
-    heads = [Column("policy"), Column("estimator")]
+    heads = [Column("estimator")]
     heads += [Column(name, ranks.get(name, 0), right=True) for name in numbers]
     rows = [
         (
@@ -150,7 +152,11 @@ def _print(compared: Comparison, items: Sequence[str], title: str) -> None:
         )
         for name, result in results
     ]
-    print_table(console, heads, rows, title=title)
+    say(console, title, "bold")
+    console.print()
+    for name, group in groupby(rows, key=itemgetter(0)):
+        print_table(console, heads, [row[1:] for row in group], title=name)
+        console.print()
     _, logged = results[0]
     spread = _interval(logged.on_policy_interval)
     say(
